@@ -1,0 +1,130 @@
+"""How a raw sample becomes a model's input tensor: a declarative description that travels as JSON."""
+
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from edgeflare_agent.errors import RequestError
+
+LAYOUTS = ("HWC", "CHW")
+COLORS = ("RGB", "BGR", "GRAY")
+RESIZES = ("nearest", "bilinear")
+
+
+class TensorInfo(NamedTuple):
+    """A model input or output as its file describes it.
+
+    `shape` holds None where the file leaves an axis open. `quantization` is (scale, zero point) with
+    real = scale * (stored - zero point), or None for a tensor of real numbers.
+    """
+
+    name: str
+    shape: Tuple[Optional[int], ...]
+    dtype: str
+    quantization: Optional[Tuple[float, int]] = None
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "name": self.name,
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+            "quantization": list(self.quantization) if self.quantization else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: Dict[str, Any]) -> "TensorInfo":
+        """Return what `to_json` described."""
+        quantization = data["quantization"]
+        return cls(
+            str(data["name"]),
+            tuple(None if n is None else int(n) for n in data["shape"]),
+            str(data["dtype"]),
+            (float(quantization[0]), int(quantization[1])) if quantization else None,
+        )
+
+
+class InputSpec(NamedTuple):
+    """Everything that is done to a sample, in this order.
+
+    1. `resize` to `size` (height, width) where the sample has another; None: it must have that size.
+    2. colour order: samples are RGB or grey; `color` "BGR" swaps the channels.
+    3. value = (pixel * scale[0] / scale[1] - mean) / std, in float32, one rounding a step; `mean` and
+       `std` have one entry, or one a channel, in the units that `scale` leaves. (1, 255) is "/ 255".
+    4. `layout`: "HWC" keeps the axes, "CHW" moves the channels to the front.
+    5. reshape to `shape` (batch axis of 1 included), so that flat and five-axis inputs work too.
+    6. `quantization` (scale, zero point) of an integer `dtype`: round half to even, add, clip.
+    """
+
+    shape: Tuple[int, ...]
+    dtype: str
+    size: Tuple[int, int]
+    channels: int
+    layout: str = "HWC"
+    color: str = "RGB"
+    scale: Tuple[float, float] = (1.0, 1.0)
+    mean: Tuple[float, ...] = (0.0,)
+    std: Tuple[float, ...] = (1.0,)
+    resize: Optional[str] = None
+    quantization: Optional[Tuple[float, int]] = None
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            field: list(value) if isinstance(value, tuple) else value
+            for field, value in zip(self._fields, self)
+        }
+
+    @classmethod
+    def from_json(cls, data: Dict[str, Any]) -> "InputSpec":
+        """Return what `to_json` described. Raises RequestError for anything else."""
+        try:
+            quantization = data["quantization"]
+            spec = cls(
+                shape=tuple(int(n) for n in data["shape"]),
+                dtype=str(data["dtype"]),
+                size=(int(data["size"][0]), int(data["size"][1])),
+                channels=int(data["channels"]),
+                layout=str(data["layout"]),
+                color=str(data["color"]),
+                scale=(float(data["scale"][0]), float(data["scale"][1])),
+                mean=tuple(float(x) for x in data["mean"]),
+                std=tuple(float(x) for x in data["std"]),
+                resize=data["resize"],
+                quantization=(float(quantization[0]), int(quantization[1]))
+                if quantization
+                else None,
+            )
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise RequestError("not an input spec: {!r}".format(error)) from error
+        spec.validate()
+        return spec
+
+    def validate(self) -> None:
+        """Raise RequestError, naming the field, unless the spec makes sense in itself."""
+        count = 1
+        for n in self.shape:
+            count *= n
+        problems = (
+            (self.layout not in LAYOUTS, "layout must be one of " + ", ".join(LAYOUTS)),
+            (self.color not in COLORS, "color must be one of " + ", ".join(COLORS)),
+            (
+                self.resize is not None and self.resize not in RESIZES,
+                "resize must be one of " + ", ".join(RESIZES),
+            ),
+            (self.channels not in (1, 3), "channels must be 1 or 3"),
+            (
+                count != self.size[0] * self.size[1] * self.channels,
+                "{} values of a {} x {} x {} sample don't fill shape {}".format(
+                    self.size[0] * self.size[1] * self.channels,
+                    self.size[0],
+                    self.size[1],
+                    self.channels,
+                    list(self.shape),
+                ),
+            ),
+            (len(self.mean) not in (1, self.channels), "mean needs one entry, or one a channel"),
+            (len(self.std) not in (1, self.channels), "std needs one entry, or one a channel"),
+            (0.0 in self.std or self.scale[1] == 0.0, "std and scale must not be zero"),
+        )
+        for wrong, sentence in problems:
+            if wrong:
+                raise RequestError("input spec: " + sentence)

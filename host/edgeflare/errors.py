@@ -1,0 +1,99 @@
+"""Every error a user can meet, one tree; each carries the exit code of the command line.
+
+EdgeFlareError                     2
+├── UsageError                     2   the command, a flag or the campaign file is wrong
+│   ├── SeedError                  2   the seeds can't be used
+│   ├── InventoryError             2   the device inventory can't be used
+│   └── ModelError                 2   a model file can't be used
+├── PreflightError                 2   the model pair or its preprocessing looks wrong
+├── StoreError                     2   the campaign folder can't be used
+│   └── DiskFullError              3   no space left on the host
+└── DeviceError                    3   a device or its runtime failed
+    ├── UnreachableError           3   no connection
+    ├── HostKeyError               3   unknown or changed SSH host key
+    ├── AuthenticationError        3   the device refused key or password
+    ├── DevicePythonError          3   no Python, or one that is too old
+    ├── DeviceRuntimeError         3   no numpy, no runtime, or a clash between them
+    ├── DeviceDiskFullError        3   no space left on the device
+    ├── DeviceProtocolError        3   something else than the agent answers
+    ├── AgentDiedError             3   the agent ended; its last stderr lines are shown
+    └── DeviceTimeoutError         3   no answer within the deadline
+"""
+
+
+class EdgeFlareError(Exception):
+    """Base of all errors; its text is one clear sentence: what, where, what to do next."""
+
+    exit_code = 2
+
+
+class UsageError(EdgeFlareError):
+    """The command, a flag or the campaign file is wrong."""
+
+
+class SeedError(UsageError):
+    """The seeds can't be used."""
+
+
+class InventoryError(UsageError):
+    """The device inventory can't be used, or has no such device."""
+
+
+class ModelError(UsageError):
+    """A model file can't be used."""
+
+
+class PreflightError(EdgeFlareError):
+    """The model pair or its preprocessing looks wrong; the search was not begun."""
+
+
+class StoreError(EdgeFlareError):
+    """The campaign folder can't be used."""
+
+
+class DiskFullError(StoreError):
+    """No space left on the host."""
+
+    exit_code = 3
+
+
+class DeviceError(EdgeFlareError):
+    """A device or its runtime failed."""
+
+    exit_code = 3
+
+
+class UnreachableError(DeviceError):
+    """No connection to the device."""
+
+
+class HostKeyError(DeviceError):
+    """The device's SSH host key is unknown or has changed."""
+
+
+class AuthenticationError(DeviceError):
+    """The device refused the key or the password."""
+
+
+class DevicePythonError(DeviceError):
+    """The device has no Python, or one that is too old."""
+
+
+class DeviceRuntimeError(DeviceError):
+    """The device has no numpy, no runtime for the model, or a clash between them."""
+
+
+class DeviceDiskFullError(DeviceError):
+    """No space left on the device."""
+
+
+class DeviceProtocolError(DeviceError):
+    """Something else than the agent answers on the stream."""
+
+
+class AgentDiedError(DeviceError):
+    """The agent ended; its last stderr lines are in the message."""
+
+
+class DeviceTimeoutError(DeviceError):
+    """No answer from the device within the deadline."""

@@ -1,0 +1,91 @@
+"""The few types that every part of the host shares."""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Sample: TypeAlias = NDArray[Any]
+"""A raw sample before any preprocessing: an image, uint8 [height, width, channels], channels 1 or 3."""
+
+Scores: TypeAlias = NDArray[np.float64]
+"""A model's answer for one sample: probabilities, float64 [classes], summing to 1."""
+
+
+class Decision(str, Enum):
+    """What the oracle says of one sample's two answers."""
+
+    AGREE = "agree"
+    DEVIATION = "deviation"
+    TIE = "tie"
+    NONFINITE = "nonfinite"
+    UNDECIDED = "undecided"  # only one model was asked
+
+
+class Ask(NamedTuple):
+    """What a strategy yields: samples and who is to answer."""
+
+    samples: Sequence[Sample]
+    of: Literal["original", "deployed", "both"] = "both"
+    want: Literal["scores"] = "scores"
+
+
+class Outputs(NamedTuple):
+    """One sample's answers; None where a model was not asked."""
+
+    original: Scores | None
+    deployed: Scores | None
+    decision: Decision
+
+
+class Answer(NamedTuple):
+    """What a strategy is sent: one `Outputs` a sample of its `Ask`, in order."""
+
+    outputs: Sequence[Outputs]
+
+
+class Status(str, Enum):
+    """How the search from one seed ended."""
+
+    FOUND = "found"  # a triggering input, confirmed
+    SEED_DEVIATES = "seed-deviates"  # the seed itself is one; nothing was searched
+    UNSTABLE = "unstable"  # a deviation that did not repeat
+    NONFINITE = "nonfinite"  # NaN or infinity in an output: a finding of its own kind
+    EXHAUSTED = "exhausted"  # the query budget ran out
+    TIMEOUT = "timeout"  # the time budget ran out
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A seed input: `id` is its name within the campaign, stable across runs.
+
+    `outputs` are both models' answers on it, known before a search begins.
+    """
+
+    id: str
+    sample: Sample
+    outputs: Outputs
+    label: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a strategy returns: the triggering input, or None if it gave up.
+
+    `mutations` are the serialised steps that lead from the seed to `sample`, to be replayed.
+    """
+
+    sample: Sample | None
+    mutations: Sequence[dict[str, Any]] = field(default_factory=tuple)
+
+
+Search: TypeAlias = Generator[Ask, Answer, Outcome]
+Strategy: TypeAlias = Callable[[Seed, np.random.Generator], Search]
+"""Seed and generator of randomness in; questions out, answers in; an outcome at the end.
+
+A strategy does no I/O, reads no clock and starts no thread. The scheduler counts, stops, batches and
+confirms; a strategy cannot tell one device from ten.
+"""

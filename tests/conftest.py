@@ -1,0 +1,17 @@
+"""Fixtures that every suite shares."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of shared models and data; tests that need it skip where it is absent."""
+    folder = Path(os.environ.get("EDGEFLARE_SHARED_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"the shared models and data are not at {folder}")
+    return folder
