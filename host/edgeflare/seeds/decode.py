@@ -1,0 +1,102 @@
+"""An encoded image file's bytes -> pixels, whatever its colour type and depth."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.seeds.orientation import orientation, turned
+from edgeflare.types import Sample
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
+"""The kinds of file that count as images, in lower case."""
+
+_LOGGING: Any = getattr(cv2.utils, "logging", cv2)  # OpenCV 4 has the functions at the top
+_SILENT = 0
+_TIFF_HEADERS = (b"II*\0", b"MM\0*")
+
+
+class UnreadableError(Exception):
+    """An image can't be used; the text says why, for the list of skipped files."""
+
+
+class Decoded(NamedTuple):
+    """An image, uint8 [height, width, 1 or 3], RGB or grey, and whether something shone through."""
+
+    sample: Sample
+    transparent: bool
+
+
+def decode(data: bytes) -> Decoded:
+    """Decode the first frame of an encoded image and turn it as its EXIF orientation says.
+
+    16 bits become 8 by rounding value / 257. A palette, 1 bit, CMYK, YCbCr and Lab become RGB or
+    grey (without colour profiles). Transparent pixels are laid over black.
+
+    Raises UnreadableError for damaged files and for pixels other than 8 or 16 bits.
+    """
+    try:
+        with _quiet_opencv():
+            stored = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    except cv2.error as error:
+        raise UnreadableError(_refusal(data)) from error
+    if stored is None:
+        raise UnreadableError(_refusal(data))
+    pixels = turned(np.atleast_3d(stored), orientation(data))
+    if pixels.dtype not in (np.uint8, np.uint16):
+        raise UnreadableError(
+            f"its pixels are {pixels.dtype}; only images of 8 or 16 bits a channel can be used"
+        )
+    if pixels.shape[2] not in (1, 3, 4):
+        raise UnreadableError(f"it has {pixels.shape[2]} channels; 1, 3 or 4 can be used")
+    if pixels.shape[2] == 4:
+        return _over_black(pixels, is_tiff=data.startswith(_TIFF_HEADERS))
+    return Decoded(_rgb(eight_bits(pixels)), transparent=False)
+
+
+def eight_bits(pixels: NDArray[Any]) -> Sample:
+    """Return uint8 or uint16 pixels as uint8; 0 stays 0 and 65535 becomes 255."""
+    if pixels.dtype == np.uint8:
+        return pixels
+    return ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
+
+
+def over_black(colour: Sample, alpha: Sample) -> Sample:
+    """Return uint8 colour [..., C] as it shows over black through uint8 alpha [..., 1]."""
+    product = colour.astype(np.uint32) * alpha
+    return ((product + 127) // 255).astype(np.uint8)
+
+
+def _over_black(pixels: NDArray[Any], *, is_tiff: bool) -> Decoded:
+    alpha = eight_bits(pixels[:, :, 3:])
+    transparent = bool((alpha < 255).any())
+    colour = _rgb(eight_bits(pixels[:, :, :3]))
+    if not transparent:
+        return Decoded(colour, transparent=False)
+    if not is_tiff:
+        return Decoded(over_black(colour, alpha), transparent=True)
+    if pixels.dtype == np.uint16:
+        raise UnreadableError("a TIFF file of 16 bits with transparency can't be used")
+    return Decoded(colour, transparent=True)  # libtiff has multiplied by alpha already
+
+
+def _rgb(pixels: Sample) -> Sample:
+    return np.ascontiguousarray(pixels[:, :, ::-1])
+
+
+def _refusal(data: bytes) -> str:
+    return "it is damaged, or no image of a known format" if data else "it is empty"
+
+
+@contextmanager
+def _quiet_opencv() -> Iterator[None]:
+    """Keep OpenCV's own log lines off the terminal: a skipped file is named by us."""
+    level = _LOGGING.getLogLevel()
+    _LOGGING.setLogLevel(_SILENT)
+    try:
+        yield
+    finally:
+        _LOGGING.setLogLevel(level)

@@ -1,0 +1,71 @@
+"""The image files of a folder, in a stable order."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from edgeflare.seeds.decode import SUFFIXES
+from edgeflare.seeds.records import Skipped
+
+
+class Listing(NamedTuple):
+    """Names of images, POSIX paths relative to the folder, in natural order; and what was left out.
+
+    `others` counts files of other kinds; hidden files and folders are not counted.
+    """
+
+    images: list[str]
+    others: int
+    skipped: list[Skipped]
+
+
+def list_images(folder: Path) -> Listing:
+    """Look for images in a folder and all folders below it; links are followed, loops are not."""
+    images: list[str] = []
+    skipped: list[Skipped] = []
+    others = 0
+    for name in _walk(folder, skipped):
+        if not name.lower().endswith(SUFFIXES):
+            others += 1
+        elif not _is_text(name):
+            skipped.append(Skipped(ascii(name), "its name is not valid UTF-8"))
+        else:
+            images.append(name)
+    return Listing(sorted(images, key=_natural), others, skipped)
+
+
+def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[str]:
+    seen: set[str] = set()
+
+    def refuse(error: OSError) -> None:
+        name = os.fsdecode(error.filename) if error.filename is not None else str(folder)
+        skipped.append(Skipped(ascii(name), f"the folder can't be read: {error.strerror}"))
+
+    for parent, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
+        real = os.path.realpath(parent)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = sorted((name for name in folders if not name.startswith(".")), key=_natural)
+        relative = Path(parent).relative_to(folder)
+        yield from ((relative / name).as_posix() for name in files if not name.startswith("."))
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _natural(name: str) -> list[tuple[int, int | str]]:
+    """Sort key: "a2" comes before "a10", a folder's files together."""
+    pieces = re.split(r"([0-9]+)", name.replace("/", "\0").casefold())
+    key: list[tuple[int, int | str]] = [
+        (0, int(piece)) if piece.isdigit() and piece.isascii() else (1, piece) for piece in pieces
+    ]
+    return [*key, (2, name)]

@@ -1,0 +1,66 @@
+"""Which class index a class folder's name means."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from edgeflare import toml
+from edgeflare.errors import SeedError
+
+
+def load_label_mapping(path: Path) -> dict[str, int]:
+    """Read folder name -> class index from a file.
+
+    `.json`: an object of name: index, or a list of names in the order of the classes. `.toml`: keys
+    name = index, at the top or in a table `[labels]`. Anything else: text, one name a line, the
+    first line is class 0.
+
+    Raises SeedError for a file that can't be read or says something else.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SeedError(f"The label mapping {path} can't be read: {error}.") from error
+    try:
+        if path.suffix.lower() == ".json":
+            data = json.loads(text)
+        elif path.suffix.lower() == ".toml":
+            data = toml.loads(text)
+            data = data.get("labels", data)
+        else:
+            data = [line.strip() for line in text.rstrip().splitlines()]
+    except ValueError as error:
+        raise SeedError(f"The label mapping {path} is not valid: {error}.") from error
+    return _checked(dict(_pairs(data, path)), path)
+
+
+def _pairs(data: Any, path: Path) -> list[tuple[str, Any]]:
+    if isinstance(data, dict):
+        return list(data.items())
+    if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
+        raise SeedError(
+            f"The label mapping {path} must hold folder names and class indices, "
+            'like {"cat": 0, "dog": 1}, or a list of names.'
+        )
+    first: dict[str, int] = {}
+    for index, name in enumerate(data):
+        if not name or name in first:
+            problem = f"the same as entry {first[name] + 1}" if name else "empty"
+            raise SeedError(
+                f"The label mapping {path} is ambiguous: entry {index + 1} is {problem}; "
+                'write it as JSON, like {"cat": 0, "dog": 1}.'
+            )
+        first[name] = index
+    return list(first.items())
+
+
+def _checked(mapping: dict[str, Any], path: Path) -> dict[str, int]:
+    if not mapping:
+        raise SeedError(f"The label mapping {path} is empty.")
+    for name, index in mapping.items():
+        if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+            raise SeedError(
+                f"The label mapping {path} gives {name!r} the class {index!r}; "
+                "a class is a whole number from 0 on."
+            )
+    return mapping

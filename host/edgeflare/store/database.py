@@ -1,0 +1,78 @@
+"""Opening the database of a campaign: SQLite in its folder, or what a URL names."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
+from sqlalchemy.engine import URL
+
+from edgeflare._version import __version__
+from edgeflare.errors import StoreError
+from edgeflare.store import tables
+
+DATABASE_NAME = "campaign.sqlite"
+_BUSY_SECONDS = 10
+
+
+def connect(folder: Path, url: str | None) -> Engine:
+    """Return an engine on `campaign.sqlite` in the folder, or on any SQLAlchemy URL instead.
+
+    SQLite runs with a write-ahead log, synchronous=FULL and foreign keys; a transaction is on disk
+    when its commit returns.
+    """
+    try:
+        engine = create_engine(url or URL.create("sqlite", database=str(folder / DATABASE_NAME)))
+    except ModuleNotFoundError as error:
+        raise StoreError(
+            f"The campaign's database needs the Python package {error.name}; install it."
+        ) from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+def write_schema(connection: Connection) -> None:
+    """Make the tables in a database that has none of them."""
+    if inspect(connection).has_table(tables.meta.name):
+        raise StoreError("This database holds a campaign already; use another, or open that one.")
+    tables.metadata.create_all(connection)
+    connection.execute(
+        insert(tables.meta).values(
+            schema_version=tables.SCHEMA_VERSION, program_version=__version__
+        )
+    )
+
+
+def check_schema(connection: Connection, folder: Path) -> None:
+    """Raise StoreError unless the database was written for this program's schema."""
+    if not inspect(connection).has_table(tables.meta.name):
+        raise StoreError(f"{folder} is not a campaign folder: its database is another program's.")
+    version, program = connection.execute(select(tables.meta)).one()
+    if version == tables.SCHEMA_VERSION:
+        return
+    age, advice = (
+        ("older", f"read it with edgeflare {program}, or run the campaign anew")
+        if version < tables.SCHEMA_VERSION
+        else ("newer", f"upgrade edgeflare to {program} or later")
+    )
+    raise StoreError(
+        f"{folder} was written by edgeflare {program} in a format (schema {version}) {age} than "
+        f"this edgeflare {__version__} reads (schema {tables.SCHEMA_VERSION}); {advice}."
+    )
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.isolation_level = None  # SQLAlchemy's begin and commit are the only ones
+    for pragma in (
+        f"busy_timeout={_BUSY_SECONDS * 1000}",
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+    ):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")

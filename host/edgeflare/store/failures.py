@@ -1,0 +1,70 @@
+"""Whatever goes wrong below the store, as one sentence about the campaign folder."""
+
+import errno
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError, StatementError
+
+from edgeflare.errors import DiskFullError, StoreError
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_SQLITE_SENTENCES = (
+    ("locked", "is in use by another program; wait until that has finished, or stop it"),
+    ("locking protocol", "is on a file system without locks; move it to a local disk"),
+    ("readonly", "can't be written to; check its permissions and that its disk is writable"),
+    ("unable to open", "can't be opened; check its permissions and that its disk is writable"),
+    ("no such table", "is not a campaign folder: its database is another program's"),
+    ("not a database", "is damaged: its database can't be read; restore it from a copy"),
+    ("malformed", "is damaged: its database can't be read; restore it from a copy"),
+    ("disk i/o", "can't be read or written: its disk reports an error"),
+)
+_LEAST_FREE = 1 << 16
+
+
+@contextmanager
+def told_of(folder: Path) -> Iterator[None]:
+    """Turn every error of the file system, sqlite3 and SQLAlchemy into a StoreError on `folder`."""
+    try:
+        yield
+    except OSError as error:
+        raise _of_files(error, folder) from error
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise _of_database(error, folder) from error
+
+
+def disk_full(folder: Path) -> DiskFullError:
+    """Return the error that says that no space is left."""
+    return DiskFullError(
+        f"No space is left on the disk of {folder}; what was found so far is kept there. "
+        "Free some space and run the same command again to go on."
+    )
+
+
+def _of_files(error: OSError, folder: Path) -> StoreError:
+    if error.errno in _NO_SPACE:
+        return disk_full(folder)
+    name = error.filename if error.filename is not None else folder
+    reason = error.strerror or str(error)
+    return StoreError(f"{name} in the campaign folder {folder} can't be used: {reason}.")
+
+
+def _of_database(error: Exception, folder: Path) -> StoreError:
+    cause = error.orig if isinstance(error, StatementError) else error
+    text = str(cause).lower()
+    if "disk is full" in text or ("disk i/o" in text and _nothing_free(folder)):
+        return disk_full(folder)
+    for part, sentence in _SQLITE_SENTENCES:
+        if part in text:
+            return StoreError(f"{folder} {sentence}.")
+    return StoreError(f"The database of {folder} failed: {cause}.")
+
+
+def _nothing_free(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < _LEAST_FREE
+    except OSError:
+        return False

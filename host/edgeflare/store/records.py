@@ -1,0 +1,92 @@
+"""What goes into the store and comes back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+
+from edgeflare.types import Outputs, Scores, Status
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+@dataclass(frozen=True)
+class SeedRecord:
+    """A seed input: its name, place in the order (from 0), label, sample and both models' answers.
+
+    `outputs` is None until both models have seen it.
+    """
+
+    id: str
+    position: int
+    label: int | None
+    sample: str
+    outputs: Outputs | None = None
+
+
+@dataclass(frozen=True)
+class SkippedRecord:
+    """A file that could not be a seed, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device as it was when it answered; `digest` is that of its `fingerprint`."""
+
+    digest: str
+    name: str
+    fingerprint: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class OutcomeRecord:
+    """How the search from one seed ended, with everything needed to see it again.
+
+    `trigger` is the digest of the stored sample; `original` and `deployed` are both models' scores on
+    it, float64 [classes], with the labels and margins (top-1 minus top-2) they give. `l2` is on a
+    scale of pixels from 0 to 1, `linf` in levels. `seconds` is search time without queueing.
+    `confirmed` counts how often the stored bytes gave the same again. `device` is the digest that
+    `Store.add_device` returned; `environment` is filled in by the store: the digest of the host's
+    environment in force when the outcome was added.
+    """
+
+    seed_id: str
+    status: Status
+    chain_seed: int
+    seed_queries: int = 0
+    search_queries: int = 0
+    confirmation_queries: int = 0
+    host_only_queries: int = 0
+    seconds: float = 0.0
+    device: str | None = None
+    trigger: str | None = None
+    original: Scores | None = None
+    deployed: Scores | None = None
+    original_label: int | None = None
+    deployed_label: int | None = None
+    original_margin: float | None = None
+    deployed_margin: float | None = None
+    l2: float | None = None
+    linf: int | None = None
+    mutations: Sequence[dict[str, Any]] = ()
+    detail: str = ""
+    confirmed: int = 0
+    finished_at: datetime = field(default_factory=_now)
+    environment: str | None = None
+
+
+def scores_to_bytes(scores: Scores | None) -> bytes | None:
+    """Return scores as little-endian float64; NaN and infinity are kept."""
+    return None if scores is None else np.asarray(scores, dtype="<f8").tobytes()
+
+
+def scores_from_bytes(data: bytes | None) -> Scores | None:
+    """Return what `scores_to_bytes` was given."""
+    return None if data is None else np.frombuffer(data, dtype="<f8").astype(np.float64)

@@ -1,0 +1,110 @@
+"""The tables of a campaign's database; any change here is a new SCHEMA_VERSION."""
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Double,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+SCHEMA_VERSION = 1
+
+metadata = MetaData()
+
+_Digest = String(64)
+_Name = String(700)
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("schema_version", Integer, nullable=False),
+    Column("program_version", String(64), nullable=False),
+)
+
+campaign = Table(
+    "campaign",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("created_at", String(40), nullable=False),
+    Column("config", JSON, nullable=False),
+    Column("models", JSON, nullable=False),
+)
+
+environments = Table(
+    "environments",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("digest", _Digest, nullable=False, unique=True),
+    Column("description", JSON, nullable=False),
+)
+
+devices = Table(
+    "devices",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("digest", _Digest, nullable=False, unique=True),
+    Column("name", _Name, nullable=False),
+    Column("fingerprint", JSON, nullable=False),
+)
+
+seeds = Table(
+    "seeds",
+    metadata,
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("id", _Name, nullable=False, unique=True),
+    Column("label", Integer),
+    Column("sample_digest", _Digest, key="sample", nullable=False),
+    Column("original", LargeBinary),
+    Column("deployed", LargeBinary),
+    Column("decision", String(16)),
+)
+
+skipped = Table(
+    "skipped",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+
+notices = Table(
+    "notices",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("text", Text, nullable=False),
+)
+
+outcomes = Table(
+    "outcomes",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("seed_id", ForeignKey(seeds.c.id), nullable=False, unique=True),
+    Column("status", String(16), nullable=False),
+    Column("chain_seed", String(80), nullable=False),
+    Column("seed_queries", Integer, nullable=False),
+    Column("search_queries", Integer, nullable=False),
+    Column("confirmation_queries", Integer, nullable=False),
+    Column("host_only_queries", Integer, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("device", ForeignKey(devices.c.digest)),
+    Column("sample_digest", _Digest, key="trigger"),
+    Column("original", LargeBinary),
+    Column("deployed", LargeBinary),
+    Column("original_label", Integer),
+    Column("deployed_label", Integer),
+    Column("original_margin", Double),
+    Column("deployed_margin", Double),
+    Column("l2", Double),
+    Column("linf", Integer),
+    Column("mutations", JSON, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("confirmed", Integer, nullable=False),
+    Column("finished_at", String(40), nullable=False),
+    Column("environment", ForeignKey(environments.c.digest)),
+)

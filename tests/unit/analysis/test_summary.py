@@ -1,0 +1,86 @@
+"""The figures of a campaign, reckoned by hand."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from edgeflare.analysis import LabelPair, Spread, summarize
+from edgeflare.errors import StoreError
+from edgeflare.store import Store
+
+
+def test_counts_and_rate(finished):
+    summary = summarize(finished)
+    assert (summary.seeds, summary.finished, summary.unfinished, summary.skipped) == (10, 9, 1, 1)
+    assert summary.by_status == {
+        "found": 4,
+        "seed-deviates": 1,
+        "unstable": 1,
+        "nonfinite": 1,
+        "exhausted": 1,
+        "timeout": 1,
+    }
+    assert (summary.searched, summary.found, summary.success_rate) == (8, 4, 0.5)
+    assert summary.ties == 1
+
+
+def test_queries_and_seconds_of_found_and_of_searched(finished):
+    summary = summarize(finished)
+    assert summary.queries_found == Spread(count=4, mean=40.0, median=25.0, p90=pytest.approx(79))
+    assert summary.queries_searched == Spread(
+        count=8, mean=112.5, median=50.0, p90=pytest.approx(248)
+    )
+    assert summary.seconds_found == Spread(count=4, mean=2.5, median=2.5, p90=pytest.approx(3.7))
+    assert summary.seconds_searched.mean == pytest.approx(46 / 8)
+    assert summary.total_queries == {
+        "seed": 9,
+        "search": 900,
+        "confirmation": 8,
+        "host_only": 12,
+    }
+
+
+def test_label_pairs_and_medians_of_the_found(finished):
+    summary = summarize(finished)
+    assert summary.label_pairs == (LabelPair(1, 0, 3), LabelPair(0, 1, 1))
+    assert (summary.original_margin, summary.deployed_margin) == (0.5, 1.0)
+    assert summary.linf == (9 + 60) / 2
+    assert 9 / 255 < summary.l2 < 62 / 255
+
+
+def test_device_models_and_json(finished):
+    summary = summarize(finished)
+    assert [device["name"] for device in summary.devices] == ["bench pi"]
+    assert summary.models["deployed"] == {"sha256": "bb"}
+    data = json.loads(json.dumps(summary.to_json(), allow_nan=False))
+    assert data["label_pairs"][0] == {"original": 1, "deployed": 0, "count": 3}
+    assert data["queries_found"]["mean"] == 40.0
+    with pytest.raises(FrozenInstanceError):
+        summary.found = 7
+
+
+def test_a_campaign_with_nothing_finished(tmp_path):
+    with Store.create(tmp_path / "c", {}) as store:
+        summary = summarize(store)
+    assert summary.success_rate is None
+    assert summary.queries_found is None
+    assert summary.l2 is None
+    json.dumps(summary.to_json(), allow_nan=False)
+
+
+def test_by_folder_the_same_as_by_store(finished):
+    expected = summarize(finished)
+    finished.close()
+    assert summarize(finished.folder) == expected
+    with pytest.raises(StoreError, match="no campaign folder"):
+        summarize(finished.folder / "missing")
+
+
+def test_a_summary_needs_no_opencv():
+    program = "import sys; import edgeflare.analysis.summary; sys.exit('cv2' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    assert subprocess.run([sys.executable, "-c", program], env=environment).returncode == 0

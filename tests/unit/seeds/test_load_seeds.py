@@ -1,0 +1,290 @@
+"""Folders, archives and single images as sources of seeds."""
+
+import os
+import sys
+
+import cv2
+import numpy as np
+import pytest
+
+from edgeflare.errors import SeedError
+from edgeflare.seeds import RESIZE_RULES, RawSeed, load_seeds
+
+
+def write(path, value=0, shape=(4, 6)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = np.full(shape, value, np.uint8)
+    path.write_bytes(cv2.imencode(".png", image)[1].tobytes())
+    return path
+
+
+def load(source, **options):
+    defaults = {"size": (4, 6), "channels": 1, "resize": None, "labels": None, "limit": None}
+    return load_seeds(source, **(defaults | options))
+
+
+def test_a_flat_folder_in_natural_order(tmp_path):
+    for number in (10, 9, 1):
+        write(tmp_path / f"digit{number}.png", number)
+    loaded = load(tmp_path)
+    assert [seed.id for seed in loaded.seeds] == ["digit1.png", "digit9.png", "digit10.png"]
+    assert [int(seed.sample[0, 0, 0]) for seed in loaded.seeds] == [1, 9, 10]
+    assert loaded.skipped == []
+    assert loaded.notices == []
+
+
+def test_class_folders_without_a_mapping_give_no_labels_and_a_notice(tmp_path):
+    write(tmp_path / "cat" / "1.png")
+    loaded = load(tmp_path)
+    assert [(seed.id, seed.label) for seed in loaded.seeds] == [("cat/1.png", None)]
+    assert "no label mapping" in loaded.notices[0]
+
+
+def test_class_folders_with_a_mapping(tmp_path):
+    write(tmp_path / "cat" / "deep" / "1.png", 1)
+    write(tmp_path / "dog" / "2.png", 2)
+    write(tmp_path / "emu" / "3.png", 3)
+    loaded = load(tmp_path, labels={"cat": 5, "dog": 0})
+    assert [seed.label for seed in loaded.seeds] == [5, 0, None]
+    assert loaded.notices == [
+        "1 image had no label: they are in no folder that the label mapping names."
+    ]
+
+
+def test_a_mapping_that_fits_no_folder_is_refused(tmp_path):
+    write(tmp_path / "cat" / "1.png")
+    with pytest.raises(SeedError, match=r"No image .* names; it names kitten"):
+        load(tmp_path, labels={"kitten": 0})
+
+
+def test_damaged_files_are_skipped_and_named_and_the_rest_is_kept(tmp_path):
+    good = write(tmp_path / "a.png", 3)
+    (tmp_path / "b.png").write_bytes(good.read_bytes()[:-20])
+    (tmp_path / "c.jpg").write_bytes(b"")
+    (tmp_path / "d.png").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "e.png")
+    loaded = load(tmp_path)
+    assert [seed.id for seed in loaded.seeds] == ["a.png"]
+    reasons = {entry.name: entry.reason for entry in loaded.skipped}
+    assert list(reasons) == ["b.png", "c.jpg", "d.png", "e.png"]
+    assert "damaged" in reasons["b.png"]
+    assert "empty" in reasons["c.jpg"]
+    assert "No such file" in reasons["d.png"]
+    assert "no ordinary file" in reasons["e.png"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names that are not UTF-8")
+def test_a_name_that_is_not_utf8_is_skipped(tmp_path):
+    write(tmp_path / "a.png")
+    write(tmp_path / "b.png").rename(tmp_path / os.fsdecode(b"b\xff.png"))
+    loaded = load(tmp_path)
+    assert [seed.id for seed in loaded.seeds] == ["a.png"]
+    assert loaded.skipped[0].name.encode().isascii()
+
+
+def test_hidden_files_are_ignored_and_others_counted(tmp_path):
+    write(tmp_path / "a.PNG")
+    write(tmp_path / ".hidden.png")
+    write(tmp_path / ".cache" / "b.png")
+    (tmp_path / "readme.txt").write_text("hello")
+    (tmp_path / "Thumbs.db").write_text("hello")
+    loaded = load(tmp_path)
+    assert [seed.id for seed in loaded.seeds] == ["a.PNG"]
+    assert loaded.notices == [f"2 files in {tmp_path} ignored: no image by name."]
+
+
+def test_links_are_followed_and_loops_end(tmp_path):
+    outside = write(tmp_path / "outside" / "x.png", 7).parent
+    folder = write(tmp_path / "seeds" / "a.png", 1).parent
+    (folder / "loop").symlink_to(folder)
+    (folder / "other").symlink_to(outside)
+    (outside / "back").symlink_to(folder)
+    loaded = load(folder)
+    assert [seed.id for seed in loaded.seeds] == ["a.png", "other/x.png"]
+
+
+def test_equal_images_are_kept_and_noticed(tmp_path):
+    for name in "abc":
+        write(tmp_path / f"{name}.png", 1)
+    loaded = load(tmp_path)
+    assert len(loaded.seeds) == 3
+    assert loaded.notices == ["2 images had the same pixels as another one; all were kept."]
+
+
+def test_limit_counts_usable_images_only_and_progress_is_told(tmp_path):
+    (tmp_path / "0.png").write_bytes(b"damaged")
+    for number in (1, 2, 3):
+        write(tmp_path / f"{number}.png", number)
+    seen = []
+    loaded = load(tmp_path, limit=2, progress=lambda *pair: seen.append(pair))
+    assert [seed.id for seed in loaded.seeds] == ["1.png", "2.png"]
+    assert [entry.name for entry in loaded.skipped] == ["0.png"]
+    assert seen == [(1, 4), (2, 4), (3, 4)]
+
+
+def test_colour_becomes_grey_by_bt601_and_grey_becomes_colour(tmp_path):
+    pixels = np.array([[[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]]], np.uint8)
+    (tmp_path / "a.png").write_bytes(cv2.imencode(".png", pixels[:, :, ::-1])[1].tobytes())
+    (grey,) = load(tmp_path, size=(1, 4), channels=1).seeds
+    assert grey.sample[0, :, 0].tolist() == [76, 150, 29, 255]
+    write(tmp_path / "a.png", 9)
+    (colour,) = load(tmp_path, channels=3).seeds
+    assert colour.sample.shape == (4, 6, 3)
+    assert (colour.sample == 9).all()
+
+
+def test_another_size_without_a_rule_names_image_sizes_and_option(tmp_path):
+    write(tmp_path / "a.png")
+    write(tmp_path / "b.png", shape=(5, 7))
+    with pytest.raises(SeedError, match=r"b\.png is 5 x 7 .* 4 x 6; .*--resize bilinear"):
+        load(tmp_path)
+
+
+def test_without_a_size_every_image_keeps_its_own(tmp_path):
+    write(tmp_path / "a.png")
+    write(tmp_path / "b.png", shape=(5, 7))
+    assert [seed.sample.shape for seed in load(tmp_path, size=None).seeds] == [
+        (4, 6, 1),
+        (5, 7, 1),
+    ]
+
+
+@pytest.mark.parametrize("rule", RESIZE_RULES)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("shape", [(9, 31), (31, 9), (2, 3)])
+def test_every_rule_gives_the_size_and_keeps_a_flat_colour(tmp_path, rule, channels, shape):
+    write(tmp_path / "a.png", 77, shape)
+    (seed,) = load(tmp_path, size=(5, 8), channels=channels, resize=rule).seeds
+    assert seed.sample.shape == (5, 8, channels)
+    assert seed.sample.dtype == np.uint8
+    assert (seed.sample == 77).all()
+
+
+def test_nearest_takes_pixels_and_area_takes_means(tmp_path):
+    image = np.kron([[10, 20], [30, 40]], np.ones((3, 3))).astype(np.uint8)
+    image[1, 1] += 90
+    (tmp_path / "a.png").write_bytes(cv2.imencode(".png", image)[1].tobytes())
+    (nearest,) = load(tmp_path, size=(2, 2), resize="nearest").seeds
+    (area,) = load(tmp_path, size=(2, 2), resize="area").seeds
+    assert nearest.sample[:, :, 0].tolist() == [[100, 20], [30, 40]]
+    assert area.sample[:, :, 0].tolist() == [[20, 20], [30, 40]]
+
+
+def test_crop_keeps_proportions_and_the_centre(tmp_path):
+    image = np.zeros((4, 12), np.uint8)
+    image[:, 4:8] = 200
+    (tmp_path / "a.png").write_bytes(cv2.imencode(".png", image)[1].tobytes())
+    (seed,) = load(tmp_path, size=(4, 4), resize="crop").seeds
+    assert (seed.sample == 200).all()
+
+
+def test_transparency_is_noticed(tmp_path):
+    image = np.full((4, 6, 4), 100, np.uint8)
+    (tmp_path / "a.png").write_bytes(cv2.imencode(".png", image)[1].tobytes())
+    assert load(tmp_path).notices == ["1 image had transparent pixels; they were laid over black."]
+
+
+def test_one_image_file(tmp_path):
+    assert [seed.id for seed in load(write(tmp_path / "a.png")).seeds] == ["a.png"]
+
+
+def test_an_archive_with_labels(tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (3, 4, 6), np.uint8)
+    np.savez(tmp_path / "digits.npz", images=images, labels=np.array([7, 2, 1], np.int32))
+    loaded = load(tmp_path / "digits.npz")
+    assert [(seed.id, seed.label) for seed in loaded.seeds] == [
+        ("digits.npz:0", 7),
+        ("digits.npz:1", 2),
+        ("digits.npz:2", 1),
+    ]
+    assert np.array_equal(np.stack([seed.sample[:, :, 0] for seed in loaded.seeds]), images)
+
+
+def test_an_archive_of_colour_with_alpha_is_rgb(tmp_path):
+    images = np.tile(np.array([255, 100, 0, 128], np.uint8), (2, 4, 6, 1))
+    np.savez(tmp_path / "a.npz", images=images)
+    loaded = load(tmp_path / "a.npz", channels=3)
+    assert loaded.seeds[0].sample[0, 0].tolist() == [128, 50, 0]
+    assert loaded.seeds[0].label is None
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
+        ({"x": np.zeros(3)}, "no array named 'images'"),
+        ({"images": np.zeros((2, 4, 6), np.float32)}, "float32; it must be uint8"),
+        ({"images": np.zeros((4, 6), np.uint8)}, r"shape \[4, 6\]"),
+        ({"images": np.zeros((2, 3, 4, 6), np.uint8)}, r"shape \[2, 3, 4, 6\]"),
+        ({"images": np.zeros((0, 4, 6), np.uint8)}, "is empty"),
+        ({"images": np.zeros((2, 4, 6), np.uint8), "labels": np.zeros(3, int)}, r"integers \[2\]"),
+        ({"images": np.zeros((2, 4, 6), np.uint8), "labels": np.zeros(2)}, r"integers \[2\]"),
+        ({"images": np.zeros((2, 4, 6), np.uint8), "labels": np.array([0, -1])}, "negative"),
+        ({"images": np.array([object()])}, "can't be read"),
+    ],
+)
+def test_an_archive_of_something_else(tmp_path, arrays, sentence):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(SeedError, match=sentence):
+        load(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 but no more"])
+def test_a_damaged_archive(tmp_path, content):
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(SeedError, match=r"a\.npz can't be read"):
+        load(tmp_path / "a.npz")
+
+
+def test_a_damaged_image_inside_an_archive(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, images=np.random.default_rng(0).integers(0, 9, (9, 4, 6), np.uint8))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(SeedError, match="can't be read"):
+        load(path)
+
+
+def test_a_plain_array_named_npz(tmp_path):
+    with (tmp_path / "a.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(SeedError, match="single array"):
+        load(tmp_path / "a.npz")
+
+
+def test_sources_that_are_none(tmp_path):
+    with pytest.raises(SeedError, match="no such file or folder"):
+        load(tmp_path / "missing")
+    with pytest.raises(SeedError, match=r"can't be read|no such file"):
+        load(tmp_path / ("x" * 300))
+    with pytest.raises(SeedError, match="no image in"):
+        load(tmp_path)
+    (tmp_path / "a.txt").write_text("hello")
+    with pytest.raises(SeedError, match="holds 1 files of other kinds"):
+        load(tmp_path)
+    with pytest.raises(SeedError, match=r"no folder, image or \.npz"):
+        load(tmp_path / "a.txt")
+    (tmp_path / "b.png").write_text("hello")
+    with pytest.raises(SeedError, match=r"None of the 1 images in .* b\.png: it is damaged"):
+        load(tmp_path)
+
+
+def test_options_that_make_no_sense(tmp_path):
+    write(tmp_path / "a.png")
+    with pytest.raises(SeedError, match="Unknown resize rule 'lanczos'; known are nearest"):
+        load(tmp_path, resize="lanczos")
+    with pytest.raises(SeedError, match="at least 1"):
+        load(tmp_path, limit=0)
+
+
+@pytest.mark.shared_data
+def test_real_digits(shared_data):
+    loaded = load(shared_data / "images" / "mnist_test_0_499.npz", size=(28, 28), limit=50)
+    first = loaded.seeds[0]
+    assert isinstance(first, RawSeed)
+    assert (first.id, first.label, first.sample.shape) == (
+        "mnist_test_0_499.npz:0",
+        7,
+        (28, 28, 1),
+    )
+    assert len(loaded.seeds) == 50

@@ -1,0 +1,191 @@
+"""Every way a campaign folder can be unusable, each one sentence."""
+
+import errno
+import os
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+import sqlalchemy.exc
+
+from edgeflare._version import __version__
+from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store.failures import told_of
+from edgeflare.types import Decision, Outputs, Status
+
+SAMPLE = np.zeros((2, 2, 1), np.uint8)
+SCORES = np.array([1.0, 0.0])
+
+
+def change(store, statement):
+    store.close()
+    with closing(sqlite3.connect(store.folder / "campaign.sqlite")) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def test_creating_where_something_is(tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("precious")
+    (tmp_path / "file").write_text("precious")
+    for name in ("full", "file"):
+        with pytest.raises(StoreError, match="exists and is not an empty folder"):
+            Store.create(tmp_path / name, {})
+    assert (tmp_path / "full" / "thesis.txt").read_text() == "precious"
+    (tmp_path / "empty").mkdir()
+    Store.create(tmp_path / "empty", {}).close()
+
+
+def test_a_creation_that_failed_can_be_tried_again(tmp_path):
+    with pytest.raises(StoreError):
+        Store.create(tmp_path / "c", {"seed": object()})
+    Store.create(tmp_path / "c", {"seed": 1}).close()
+
+
+def test_opening_what_is_no_campaign(tmp_path):
+    with pytest.raises(StoreError, match="no campaign folder"):
+        Store.open(tmp_path / "missing")
+    with pytest.raises(StoreError, match=r"has no campaign\.sqlite"):
+        Store.open(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "campaign.sqlite")) as connection:
+        connection.execute("create table recipes (name text)")
+    with pytest.raises(StoreError, match="another program's"):
+        Store.open(tmp_path)
+
+
+@pytest.mark.parametrize(("version", "age"), [(0, "older"), (2, "newer")])
+def test_another_schema_is_named_with_both_versions(store, version, age):
+    change(store, f"update meta set schema_version = {version}, program_version = '9.9'")
+    with pytest.raises(StoreError) as caught:
+        Store.open(store.folder)
+    sentence = str(caught.value)
+    assert f"edgeflare 9.9 in a format (schema {version}) {age}" in sentence
+    assert f"edgeflare {__version__} reads (schema 1)" in sentence
+
+
+def test_a_database_of_other_bytes(tmp_path):
+    (tmp_path / "campaign.sqlite").write_bytes(b"x" * 5000)
+    with pytest.raises(StoreError, match="is damaged"):
+        Store.open(tmp_path)
+
+
+def test_a_database_with_a_hole_in_it(store):
+    store.add_seeds([(f"s{n}" * 20, SAMPLE, n) for n in range(2000)])
+    store.close()
+    path = store.folder / "campaign.sqlite"
+    data = bytearray(path.read_bytes())
+    data[8192:] = b"\xff" * (len(data) - 8192)
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match="is damaged"), Store.open(store.folder) as reopened:
+        list(reopened.seeds())
+
+
+def test_a_seed_has_one_outcome(store):
+    store.add_outcome(OutcomeRecord("a", Status.EXHAUSTED, 1))
+    with pytest.raises(StoreError, match=r"'a' can't be added .* has one already"):
+        store.add_outcome(OutcomeRecord("a", Status.TIMEOUT, 1))
+    assert [outcome.status for outcome in store.outcomes()] == [Status.EXHAUSTED]
+
+
+def test_what_refers_to_nothing_is_refused(store):
+    with pytest.raises(StoreError, match="unknown"):
+        store.add_outcome(OutcomeRecord("nobody", Status.EXHAUSTED, 1))
+    with pytest.raises(StoreError, match="unknown"):
+        store.add_outcome(OutcomeRecord("a", Status.EXHAUSTED, 1, device="0" * 64))
+    with pytest.raises(StoreError, match="was not put"):
+        store.add_outcome(OutcomeRecord("a", Status.FOUND, 1, trigger="0" * 64))
+    with pytest.raises(StoreError, match="no seed 'nobody'"):
+        store.set_seed_outputs("nobody", Outputs(SCORES, SCORES, Decision.AGREE))
+    with pytest.raises(StoreError, match="'a' is in"):
+        store.add_seeds([("b", SAMPLE, None), ("a", SAMPLE, None)])
+    assert list(store.outcomes()) == []
+    assert [seed.id for seed in store.seeds()] == ["a"]
+
+
+def test_a_damaged_or_missing_sample_is_named(store):
+    digest = store.put_sample(SAMPLE + 1)
+    path = store.folder / "samples" / digest[:2] / f"{digest}.npy"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match=f"{digest}.npy is damaged"):
+        store.get_sample(digest)
+    path.unlink()
+    with pytest.raises(StoreError, match=f"{digest}.npy is missing"):
+        store.get_sample(digest)
+
+
+def test_a_half_written_sample_is_written_again(store):
+    digest = store.put_sample(SAMPLE + 1)
+    path = store.folder / "samples" / digest[:2] / f"{digest}.npy"
+    path.write_bytes(path.read_bytes()[:50])
+    assert store.put_sample(SAMPLE + 1) == digest
+    assert np.array_equal(store.get_sample(digest), SAMPLE + 1)
+
+
+def test_a_locked_database_says_so(store, monkeypatch):
+    monkeypatch.setattr("edgeflare.store.database._BUSY_SECONDS", 0)
+    with (
+        Store.open(store.folder) as second,
+        closing(sqlite3.connect(store.folder / "campaign.sqlite")) as other,
+    ):
+        other.execute("begin immediate")
+        with pytest.raises(StoreError, match="in use by another program"):
+            second.add_notice("hello")
+        assert second.notices() == []
+        other.rollback()
+        second.add_notice("hello")
+        assert second.notices() == ["hello"]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreError, match="Permission denied"):
+        Store.create(tmp_path / "c", {})
+
+
+def test_a_url_that_makes_no_sense(tmp_path):
+    for number, url in enumerate(("nonsense", "nosuchdialect://x")):
+        with pytest.raises(StoreError):
+            Store.create(tmp_path / str(number), {}, url=url)
+
+
+def _subclasses(kind):
+    return {kind} | {leaf for child in kind.__subclasses__() for leaf in _subclasses(child)}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    sorted(_subclasses(sqlalchemy.exc.SQLAlchemyError) | _subclasses(sqlite3.Error), key=repr),
+)
+def test_every_error_of_sqlalchemy_and_sqlite_becomes_a_store_error(tmp_path, kind):
+    needs_statement = issubclass(kind, sqlalchemy.exc.StatementError)
+    error = kind("no", "select", {}, ValueError("no")) if needs_statement else kind.__new__(kind)
+    with pytest.raises(StoreError), told_of(tmp_path):
+        raise error
+
+
+def test_what_is_stored_does_not_change_what_an_error_means(store):
+    with pytest.raises(StoreError, match=r"database .* failed"):
+        store.add_notice({"database is locked": object()})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        sqlite3.OperationalError("database or disk is full"),
+    ],
+)
+def test_no_space_is_its_own_error(tmp_path, error):
+    with (
+        pytest.raises(DiskFullError, match="found so far is kept there") as caught,
+        told_of(tmp_path),
+    ):
+        raise error
+    assert str(tmp_path) in str(caught.value)
+    assert caught.value.exit_code == 3
