@@ -1,0 +1,15 @@
+"""The original model on the host, and what both models' files and the user say of inputs and outputs."""
+
+from edgeflare.models.input_options import InputOptions, resolve_input
+from edgeflare.models.original import OriginalModel
+from edgeflare.models.outputs import OutputKind, OutputReader, detect_kind, output_classes
+
+__all__ = [
+    "InputOptions",
+    "OriginalModel",
+    "OutputKind",
+    "OutputReader",
+    "detect_kind",
+    "output_classes",
+    "resolve_input",
+]

@@ -1,0 +1,193 @@
+"""What the user states of a model's input, and the full input spec that follows from it and the file."""
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from edgeflare.errors import ModelError, UsageError
+from edgeflare_agent.errors import RequestError
+from edgeflare_agent.spec import InputSpec, TensorInfo
+
+METADATA_KEY = "edgeflare.input"
+_RANGES = {(0, 255): (1, 1), (0, 1): (1, 255)}  # real range of an integer input -> pixel scale
+
+
+class InputOptions(BaseModel):
+    """What the user states where the file doesn't tell. All may be left out.
+
+    `scale`, `mean`, `std`: value = (pixel * scale - mean) / std for pixels 0..255; `scale` is a
+    number or a fraction such as "1/255" (then the pixel is divided, as training code does); `mean`
+    and `std` have one entry, or one a channel. `size` is (height, width), for open axes. `resize`
+    brings samples of another size to the model's own, on the model's side.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    layout: Literal["HWC", "CHW"] | None = None
+    color: Literal["RGB", "BGR", "GRAY"] | None = None
+    scale: str | float | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    size: tuple[int, int] | None = None
+    resize: Literal["nearest", "bilinear"] | None = None
+
+    @field_validator("mean", "std", mode="before")
+    @classmethod
+    def _one_number_is_a_list(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, int | float) else value
+
+    @field_validator("scale")
+    @classmethod
+    def _scale_is_a_fraction(cls, value: str | float | None) -> str | float | None:
+        if isinstance(value, str) and (parse_scale(value)[0] == 0):
+            raise ValueError("scale must not be 0")
+        return value
+
+    @property
+    def tells_scaling(self) -> bool:
+        """Whether anything about pixel values is stated."""
+        return not (self.scale is None and self.mean is None and self.std is None)
+
+
+def parse_scale(value: str | float) -> tuple[float, float]:
+    """Return (numerator, denominator); "1/255" stays a division."""
+    if not isinstance(value, str):
+        return float(value), 1.0
+    numerator, slash, denominator = value.partition("/")
+    try:
+        if slash:
+            exact = Fraction(numerator.strip()) / Fraction(denominator.strip())
+            if exact == 0:
+                return 0.0, 1.0
+            return float(Fraction(numerator.strip())), float(Fraction(denominator.strip()))
+        return float(Fraction(value.strip())), 1.0
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError(
+            f"scale {value!r} is neither a number nor a fraction like 1/255"
+        ) from error
+
+
+def options_in_file(metadata: Mapping[str, str], path: str) -> InputOptions:
+    """Return what the model file itself states under the metadata key ``edgeflare.input`` (JSON)."""
+    if METADATA_KEY not in metadata:
+        return InputOptions()
+    try:
+        return InputOptions.model_validate(json.loads(metadata[METADATA_KEY]))
+    except (ValueError, ValidationError) as error:
+        raise ModelError(
+            f"{path}: its metadata {METADATA_KEY!r} is no input description"
+        ) from error
+
+
+def scaling_of_range(tensor: TensorInfo) -> InputOptions:
+    """Return the pixel scaling that an integer input's quantisation implies, if it implies one.
+
+    Quantisation that covers the real range [0, 1] means pixels / 255, [0, 255] means raw pixels,
+    [-1, 1] means pixels / 127.5 - 1. Any other range says nothing.
+    """
+    if tensor.quantization is None:
+        return InputOptions()
+    scale, zero_point = tensor.quantization
+    limits = np.iinfo(np.dtype(tensor.dtype))
+    low, high = scale * (int(limits.min) - zero_point), scale * (int(limits.max) - zero_point)
+    near = 1.5 * scale
+    for (real_low, real_high), (numerator, denominator) in _RANGES.items():
+        if abs(low - real_low) < near and abs(high - real_high) < near:
+            return InputOptions(scale=f"{numerator}/{denominator}")
+    if abs(low + 1) < near and abs(high - 1) < near:
+        return InputOptions(mean=(127.5,), std=(127.5,))
+    return InputOptions()
+
+
+def resolve_input(
+    tensor: TensorInfo, stated: InputOptions, guessed: InputOptions, whose: str
+) -> InputSpec:
+    """Return the full spec of a model's input.
+
+    `stated` wins over `guessed` (from the files); shape, dtype and quantisation are the file's own.
+    Raises UsageError, naming the option, where neither the file nor the user tells.
+    """
+    scaling = stated if stated.tells_scaling else guessed
+    if not scaling.tells_scaling:
+        raise UsageError(
+            f"the file of {whose} does not tell how pixels are scaled; state it, for example "
+            "`--input scale=1/255`, `--input scale=1` for raw pixels, or "
+            "`--input mean=127 --input std=128`"
+        )
+    layout = stated.layout or guessed.layout or _layout(tensor, whose)
+    size, channels = _size(tensor, layout, stated.size or guessed.size, whose)
+    spec = InputSpec(
+        shape=_filled(tensor, layout, size),
+        dtype=tensor.dtype,
+        size=size,
+        channels=channels,
+        layout=layout,
+        color=stated.color or guessed.color or ("RGB" if channels == 3 else "GRAY"),
+        scale=parse_scale(scaling.scale if scaling.scale is not None else 1.0),
+        mean=scaling.mean or (0.0,),
+        std=scaling.std or (1.0,),
+        resize=stated.resize or guessed.resize,
+        quantization=tensor.quantization,
+    )
+    try:
+        spec.validate()
+    except RequestError as error:
+        raise UsageError(f"{whose}: {error}") from error
+    return spec
+
+
+def input_size(tensor: TensorInfo, stated: InputOptions, whose: str) -> tuple[tuple[int, int], int]:
+    """Return ((height, width), channels) of a model's input. Raises UsageError where nothing tells."""
+    return _size(tensor, stated.layout or _layout(tensor, whose), stated.size, whose)
+
+
+def _layout(tensor: TensorInfo, whose: str) -> str:
+    inner = tensor.shape[1:]
+    if len(inner) < 3:
+        return "HWC"
+    first, last = inner[-3] in (1, 3), inner[-1] in (1, 3)
+    if first == last:
+        raise UsageError(
+            f"input {tensor.name!r} of {whose} has shape {_shown(tensor)}, which does not tell where "
+            "the channels are; state `--input layout=HWC` or `--input layout=CHW`"
+        )
+    return "CHW" if first else "HWC"
+
+
+def _size(
+    tensor: TensorInfo, layout: str, stated: tuple[int, int] | None, whose: str
+) -> tuple[tuple[int, int], int]:
+    inner = tensor.shape[1:]
+    if len(inner) >= 3:
+        height, width, channels = inner[-3:] if layout == "HWC" else (*inner[-2:], inner[-3])
+        axes = (height or (stated or (None, None))[0], width or (stated or (None, None))[1])
+        if axes[0] and axes[1] and channels in (1, 3):
+            return (axes[0], axes[1]), channels
+    elif len(inner) == 2 and inner[0] and inner[1]:
+        return (inner[0], inner[1]), 1
+    elif len(inner) == 1 and inner[0]:
+        if stated and inner[0] in (stated[0] * stated[1], 3 * stated[0] * stated[1]):
+            return stated, inner[0] // (stated[0] * stated[1])
+        side = round(inner[0] ** 0.5)
+        if not stated and side * side == inner[0]:
+            return (side, side), 1
+    raise UsageError(
+        f"input {tensor.name!r} of {whose} has shape {_shown(tensor)}, from which no image size with "
+        "1 or 3 channels follows; state it, for example `--input size=224,224`, or the layout"
+    )
+
+
+def _filled(tensor: TensorInfo, layout: str, size: tuple[int, int]) -> tuple[int, ...]:
+    shape = [1 if axis == 0 or n is None else n for axis, n in enumerate(tensor.shape)]
+    if len(shape) >= 4:
+        first = len(shape) - (3 if layout == "HWC" else 2)
+        shape[first : first + 2] = size
+    return tuple(shape)
+
+
+def _shown(tensor: TensorInfo) -> str:
+    return " x ".join("?" if n is None else str(n) for n in tensor.shape)

@@ -1,0 +1,5 @@
+"""What counts as a deviation."""
+
+from edgeflare.oracles.label import LabelOracle, Oracle
+
+__all__ = ["LabelOracle", "Oracle"]

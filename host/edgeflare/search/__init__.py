@@ -1,0 +1,5 @@
+"""Search strategies: generators that ask, and know nothing of devices."""
+
+from edgeflare.search.registry import build_strategy, strategy_names
+
+__all__ = ["build_strategy", "strategy_names"]

@@ -1,0 +1,96 @@
+import pytest
+from pydantic import ValidationError
+
+from edgeflare.errors import UsageError
+from edgeflare.models import InputOptions, resolve_input
+from edgeflare.models.input_options import options_in_file, parse_scale, scaling_of_range
+from edgeflare_agent.spec import TensorInfo
+
+SCALED = InputOptions(scale="1/255")
+NOTHING = InputOptions()
+
+
+def tensor(*shape: int | None, dtype: str = "float32", quantization=None) -> TensorInfo:  # type: ignore[no-untyped-def]
+    return TensorInfo("input", shape, dtype, quantization)
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "size", "channels", "filled"),
+    [
+        ((None, 28, 28, 1), "HWC", (28, 28), 1, (1, 28, 28, 1)),
+        ((1, 3, 224, 200), "CHW", (224, 200), 3, (1, 3, 224, 200)),
+        ((None, 3, 32, 32), "CHW", (32, 32), 3, (1, 3, 32, 32)),
+        ((1, 1, 28, 28, 1), "HWC", (28, 28), 1, (1, 1, 28, 28, 1)),
+        ((1, 28, 20), "HWC", (28, 20), 1, (1, 28, 20)),
+        ((None, 784), "HWC", (28, 28), 1, (1, 784)),
+    ],
+)
+def test_shape_tells_layout_size_and_channels(shape, layout, size, channels, filled) -> None:  # type: ignore[no-untyped-def]
+    if len([n for n in shape[-3:] if n in (1, 3)]) == 2:
+        pytest.skip("ambiguous on purpose elsewhere")
+    spec = resolve_input(tensor(*shape), SCALED, NOTHING, "the model")
+    assert (spec.layout, spec.size, spec.channels, spec.shape) == (layout, size, channels, filled)
+    assert spec.scale == (1.0, 255.0)
+
+
+def test_open_axes_take_the_stated_size() -> None:
+    stated = InputOptions(scale=1, size=(64, 48))
+    spec = resolve_input(tensor(None, None, None, 3), stated, NOTHING, "the model")
+    assert spec.size == (64, 48)
+    assert spec.shape == (1, 64, 48, 3)
+
+
+def test_what_the_user_states_wins_over_what_is_guessed() -> None:
+    stated = InputOptions(mean=(127.0,), std=(128.0,), color="BGR")
+    spec = resolve_input(tensor(1, 8, 8, 3), stated, SCALED, "the model")
+    assert spec.scale == (1.0, 1.0)
+    assert spec.mean == (127.0,)
+    assert spec.color == "BGR"
+
+
+@pytest.mark.parametrize(
+    ("shape", "stated", "words"),
+    [
+        ((1, 28, 28, 1), NOTHING, "--input scale=1/255"),
+        ((1, 3, 5, 3), SCALED, "layout=HWC"),
+        ((1, None, None, 3), SCALED, "size=224,224"),
+        ((1, 700), SCALED, "size=224,224"),
+        ((1, 8, 8, 1), InputOptions(scale=1, mean=(1.0, 2.0)), "one a channel"),
+    ],
+)
+def test_what_nobody_tells_is_asked_for(shape, stated, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UsageError, match=words):
+        resolve_input(tensor(*shape), stated, NOTHING, "the model")
+
+
+@pytest.mark.parametrize(
+    ("quantization", "dtype", "expected"),
+    [
+        ((1 / 255, -128), "int8", InputOptions(scale="1/255")),
+        ((1 / 255, 0), "uint8", InputOptions(scale="1/255")),
+        ((1.0, -128), "int8", InputOptions(scale="1/1")),
+        ((2 / 255, 0), "int8", InputOptions(mean=(127.5,), std=(127.5,))),
+        ((0.02, 3), "int8", NOTHING),
+        (None, "float32", NOTHING),
+    ],
+)
+def test_an_integer_inputs_range_tells_the_scaling(quantization, dtype, expected) -> None:  # type: ignore[no-untyped-def]
+    assert scaling_of_range(tensor(1, 8, 8, 1, dtype=dtype, quantization=quantization)) == expected
+
+
+def test_a_file_may_state_its_input() -> None:
+    assert options_in_file({"edgeflare.input": '{"scale": "1/255"}'}, "m.onnx") == SCALED
+    assert options_in_file({}, "m.onnx") == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1/255", (1.0, 255.0)), ("2", (2.0, 1.0)), (0.5, (0.5, 1.0))]
+)
+def test_scale_is_a_number_or_a_fraction(text, value) -> None:  # type: ignore[no-untyped-def]
+    assert parse_scale(text) == value
+
+
+@pytest.mark.parametrize("text", ["one", "1/0", "0", "0/255"])
+def test_a_scale_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError):
+        InputOptions(scale=text)

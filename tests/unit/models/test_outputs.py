@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from edgeflare.errors import ModelError
+from edgeflare.models import OutputReader, detect_kind, output_classes
+from edgeflare_agent.spec import TensorInfo
+
+FLOAT = TensorInfo("scores", (1, 4), "float32")
+INT8 = TensorInfo("scores", (1, 4), "int8", (1 / 256, -128))
+RNG = np.random.default_rng(3)
+
+
+def test_probabilities_and_logits_are_told_apart() -> None:
+    logits = RNG.normal(size=(20, 1, 4)).astype(np.float32) * 3
+    probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    assert detect_kind(FLOAT, list(logits)) == "logits"
+    assert detect_kind(FLOAT, list(probabilities)) == "probabilities"
+
+
+def test_one_vector_outside_makes_logits() -> None:
+    assert (
+        detect_kind(FLOAT, [np.array([[0.25] * 4]), np.array([[0.2, 0.2, 0.2, 0.9]])]) == "logits"
+    )
+
+
+def test_tflites_softmax_quantisation_means_probabilities_even_if_sums_are_off() -> None:
+    assert detect_kind(INT8, [np.array([[-128, -128, -100, 0]], np.int8)]) == "probabilities"
+
+
+def test_nan_says_nothing_of_the_kind() -> None:
+    assert detect_kind(FLOAT, [np.full((1, 4), np.nan), np.array([[0.1, 0.2, 0.3, 0.4]])]) == (
+        "probabilities"
+    )
+
+
+def test_scores_are_dequantised_float64() -> None:
+    scores = OutputReader(INT8, "probabilities").scores(np.array([[-128, 0, 0, 127]], np.int8))
+    assert scores.dtype == np.float64
+    assert scores.tolist() == [0.0, 0.5, 0.5, 255 / 256]
+
+
+def test_softmax_of_huge_logits_is_finite_and_keeps_nan() -> None:
+    reader = OutputReader(FLOAT, "logits")
+    assert reader.scores(np.array([[1e4, 0, 0, 0]], np.float32)).tolist() == [1, 0, 0, 0]
+    assert np.isnan(reader.scores(np.array([[np.nan, 0, 0, 0]], np.float32))).all()
+    assert np.isnan(reader.scores(np.array([[np.inf, 0, 0, 0]], np.float32))).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (None, 7), (1, 1, 1, 7), (7,)])
+def test_classes_of_a_class_vector(shape) -> None:  # type: ignore[no-untyped-def]
+    assert output_classes(TensorInfo("o", shape, "float32"), "the model") == 7
+
+
+@pytest.mark.parametrize("shape", [(1, 7, 7, 4), (1, None), (1, 1)])
+def test_a_feature_map_is_no_class_vector(shape) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ModelError, match="not one score for each class"):
+        output_classes(TensorInfo("o", shape, "float32"), "the model")
