@@ -1,0 +1,116 @@
+"""The table of the contract: one row an operator; a new operator is one row."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import edgeflare_mutators as mutators
+from edgeflare_mutators import Operator, Params, Range, Sample
+
+
+class Posterize(Operator):
+    """What a user might write: keep fewer levels."""
+
+    name = "posterize"
+    limits = (Range("levels", 2, 64, "int"), Range("shift", 0.0, 1.0))
+
+    def _apply(self, sample: Sample, params: Params) -> Sample:
+        step = 256 / params["levels"]
+        kept = (np.floor(sample / step) + params["shift"]) * step
+        return np.clip(np.rint(kept), 0, 255).astype(np.uint8)
+
+
+class Row(NamedTuple):
+    """An operator, what it draws from PCG64(1), and the SHA-256 of that applied to `pattern`."""
+
+    operator: Operator
+    drawn: dict[str, Any]
+    digest: str
+
+
+TABLE = {
+    "random-pixel-change": Row(
+        mutators.RandomPixelChange(),
+        {"count": 5, "seed": 8561015897205333},
+        "14d1901ef5cfa63a0af714600d198499f5fbaadd3bd5f05e719e63ed80bcf95e",
+    ),
+    "gaussian-noise": Row(
+        mutators.GaussianNoise(),
+        {"sigma": 8.67732437050385, "seed": 8561015897205333},
+        "304c31fbcaf8766b289305cc3aaa1f5cd9af04bf5c5cf0f00e1b57eef3c5143f",
+    ),
+    "multiplicative-noise": Row(
+        mutators.MultiplicativeNoise(),
+        {"mean": 0.011821624700256717, "variance": 0.04752318481629677, "seed": 1298474356252035},
+        "5a67aa6f0bad06d909c7e8847a2396a84de8c3cf2c004b8bf9a0aacc11e1ce4b",
+    ),
+    "average-blur": Row(
+        mutators.AverageBlur(),
+        {"kernel": 3},
+        "3def0476aa05bd1f0f6b6d9d4543f85ad0d66411840095f0569a931c6906b029",
+    ),
+    "gaussian-blur": Row(
+        mutators.GaussianBlur(),
+        {"kernel": 5},
+        "111be440a78ea259926741e4b2480b1bf4fdc22bce132fef335dcebfeddc0d4c",
+    ),
+    "median-blur": Row(
+        mutators.MedianBlur(),
+        {"kernel": 5},
+        "c85441d41086ca2be056ba5857726e656da79d4fd51e5f2a950103941080d9ed",
+    ),
+    "many pixels": Row(
+        mutators.RandomPixelChange(count=(0, 5000)),
+        {"count": 2366, "seed": 8561015897205333},
+        "a33bb28ca2a6624462f1af3cd3c73a264c6d97fe0f78600099877986f67b7397",
+    ),
+    "strong noise": Row(
+        mutators.GaussianNoise(sigma=(0.0, 255.0)),
+        {"sigma": 130.51451429856547, "seed": 8561015897205333},
+        "63cd18de05605de1e55186b2eb2ae1f25e577289090173e156c790cda11a82d7",
+    ),
+    "strong product": Row(
+        mutators.MultiplicativeNoise((-1.0, 10.0), (0.0, 10.0)),
+        {"mean": 4.630037871702823, "variance": 9.504636963259353, "seed": 1298474356252035},
+        "44cd0a3d19890e99db5a0a2f9fa8eca856cf32184dae70fd77f195edcf52ffae",
+    ),
+    "wide average": Row(
+        mutators.AverageBlur(kernel=(1, 99)),
+        {"kernel": 47},
+        "3324c2ce58efed046633cbbda8a30f7064e1038cc6d904bd974b4916bd08cb83",
+    ),
+    "wide gaussian": Row(
+        mutators.GaussianBlur(kernel=(1, 99)),
+        {"kernel": 47},
+        "040488d967d543f26e0d25b909a5af735b11476bf589c5c58cae73d9cde386a3",
+    ),
+    "wide median": Row(
+        mutators.MedianBlur(kernel=(1, 99)),
+        {"kernel": 47},
+        "13fdbd1ebec6de1247dc63b15dcb41df855cfa3a646a992fe5d11105e81b6ecd",
+    ),
+    "a user's": Row(
+        Posterize(),
+        {"levels": 31, "shift": 0.9504636963259353},
+        "b9a128337381168cc8079cdec8346386368af483faf57519eba3aa5ad1710e0e",
+    ),
+}
+
+
+@pytest.fixture(scope="session", params=TABLE.values(), ids=TABLE.keys())
+def row(request: pytest.FixtureRequest) -> Row:
+    """Each row of the table in turn."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def operator(row: Row) -> Operator:
+    """Each operator of the table in turn."""
+    return row.operator
+
+
+@pytest.fixture(scope="session")
+def pattern() -> Sample:
+    """An image of all levels, the same for ever: uint8 [19, 23, 3]."""
+    return (np.arange(19 * 23 * 3) * 7919 % 256).astype(np.uint8).reshape(19, 23, 3)

@@ -1,0 +1,270 @@
+"""Who may import whom, read from the source: a lower layer never imports a higher one."""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import edgeflare
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
+
+LAYERS = (
+    {"errors", "types", "toml", "_version", "assets"},
+    {"oracles", "models", "devices", "seeds"},
+    {"search"},
+    {"store"},
+    {"scheduler"},
+    {"campaign"},
+    {"analysis"},
+    {"__init__"},  # the public API
+    {"cli"},
+)
+"""The parts of host/edgeflare, lowest first. A part imports itself and what lies below its layer."""
+
+USERS = {
+    "edgeflare_agent": {"models", "devices"},
+    "edgeflare_mutators": {"search"},
+}
+"""The parts of host/edgeflare that may import the other roots."""
+
+THIRD_PARTY = {
+    "edgeflare_mutators": {"numpy", "cv2"},
+    "edgeflare_agent": {"numpy", "onnxruntime", "ai_edge_litert", "tflite_runtime"},
+}
+"""All that the other roots may import beside the standard library and themselves."""
+
+LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
+
+
+class Import(NamedTuple):
+    """One imported name, in full, and where."""
+
+    where: str
+    name: str
+
+
+def imports(project: Path, file: Path) -> Iterator[Import]:
+    """Every import of a file, wherever it stands; ``import_module("x")`` counts too."""
+    package = file.relative_to(project).parts[1:-1]  # without host, agent or mutators
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        where = f"{file.relative_to(project).as_posix()}:{getattr(node, 'lineno', 0)}"
+        match node:
+            case ast.Import(names=names):
+                yield from (Import(where, alias.name) for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                start = package[: len(package) - level + 1] if level else ()
+                base = [*start, *([module] if module else [])]
+                yield from (Import(where, ".".join([*base, alias.name])) for alias in names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__")
+                | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield Import(where, name)
+
+
+def sources(project: Path, folder: str) -> list[Path]:
+    return sorted((project / folder).rglob("*.py"))
+
+
+def against_the_layers(project: Path) -> list[str]:
+    """Imports within host/edgeflare that lead up or sideways, and parts that have no place."""
+    found = []
+    root = project / "host" / "edgeflare"
+    for file in sources(project, "host/edgeflare"):
+        part = file.relative_to(root).parts[0].removesuffix(".py")
+        if part not in LEVEL:
+            found.append(
+                f"{file.relative_to(project).as_posix()}: {part!r} has no place yet; "
+                f"put it into LAYERS of {Path(__file__).name}"
+            )
+            continue
+        for where, name in imports(project, file):
+            top, *rest = name.split(".")
+            if top in USERS and part not in USERS[top]:
+                found.append(f"{where}: {part} may not import {top}")
+            if top != "edgeflare":
+                continue
+            target = rest[0] if rest and _exists(root / rest[0]) else "__init__"
+            if target != part and target in LEVEL and LEVEL[target] >= LEVEL[part]:
+                found.append(f"{where}: {part} may not import {name}, which is not below it")
+    return list(dict.fromkeys(found))
+
+
+def _exists(module: Path) -> bool:
+    return module.is_dir() or module.with_suffix(".py").is_file()
+
+
+def foreign_to_the_small_roots(project: Path) -> list[str]:
+    """Imports of the agent and the mutators beyond their own and the few libraries they may use."""
+    found = []
+    for root, libraries in THIRD_PARTY.items():
+        allowed = sys.stdlib_module_names | libraries | {root}
+        for file in sources(project, FOLDERS[root]):
+            found += [
+                f"{where}: {root} may not import {name}"
+                for where, name in imports(project, file)
+                if name.split(".")[0] not in allowed
+            ]
+    return found
+
+
+def past_the_public_api(project: Path) -> list[str]:
+    """Imports of the command line that are neither its own nor in ``edgeflare.__all__``."""
+    found = []
+    for file in sources(project, "host/edgeflare/cli"):
+        for where, name in imports(project, file):
+            top, *rest = name.split(".")
+            public = len(rest) == 1 and rest[0] in edgeflare.__all__
+            own = rest[:1] == ["cli"]
+            if top in FOLDERS or (top == "edgeflare" and not (public or own)):
+                found.append(
+                    f"{where}: cli may not import {name}; it uses names in edgeflare.__all__, "
+                    "by from edgeflare import"
+                )
+    return found
+
+
+CHECKS = [against_the_layers, foreign_to_the_small_roots, past_the_public_api]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) -> None:
+    assert (PROJECT / "host" / "edgeflare" / "cli").is_dir()
+    found = check(PROJECT)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "check", "words"),
+    [
+        (
+            "host/edgeflare/store/x.py",
+            "from edgeflare.campaign import Run",
+            against_the_layers,
+            "host/edgeflare/store/x.py:2: store may not import edgeflare.campaign.Run",
+        ),
+        (
+            "host/edgeflare/search/deep/x.py",
+            "def f():\n    from edgeflare import store",
+            against_the_layers,
+            "host/edgeflare/search/deep/x.py:3: search may not import edgeflare.store",
+        ),
+        (
+            "host/edgeflare/models/x.py",
+            "import edgeflare.devices",
+            against_the_layers,
+            "models may not import edgeflare.devices",
+        ),
+        (
+            "host/edgeflare/search/x.py",
+            "from ..scheduler import Scheduler",
+            against_the_layers,
+            "search may not import edgeflare.scheduler.Scheduler",
+        ),
+        (
+            "host/edgeflare/campaign/x.py",
+            "from edgeflare import __version__",
+            against_the_layers,
+            "campaign may not import edgeflare.__version__",
+        ),
+        (
+            "host/edgeflare/errors.py",
+            "importlib.import_module('edgeflare.types')",
+            against_the_layers,
+            "errors may not import edgeflare.types",
+        ),
+        (
+            "host/edgeflare/store/x.py",
+            "import edgeflare_agent.wire",
+            against_the_layers,
+            "store may not import edgeflare_agent",
+        ),
+        (
+            "host/edgeflare/scheduler/x.py",
+            "from edgeflare_mutators import mutate",
+            against_the_layers,
+            "scheduler may not import edgeflare_mutators",
+        ),
+        ("host/edgeflare/magic/x.py", "", against_the_layers, "'magic' has no place yet"),
+        ("host/edgeflare/magic.py", "", against_the_layers, "'magic' has no place yet"),
+        (
+            "agent/edgeflare_agent/x.py",
+            "if TYPE_CHECKING:\n    import edgeflare",
+            foreign_to_the_small_roots,
+            "x.py:3: edgeflare_agent may not import edgeflare",
+        ),
+        (
+            "agent/edgeflare_agent/x.py",
+            "import json, cv2",
+            foreign_to_the_small_roots,
+            "edgeflare_agent may not import cv2",
+        ),
+        (
+            "mutators/edgeflare_mutators/x.py",
+            "from edgeflare_agent.wire import Frame",
+            foreign_to_the_small_roots,
+            "edgeflare_mutators may not import edgeflare_agent.wire.Frame",
+        ),
+        (
+            "mutators/edgeflare_mutators/x.py",
+            "from scipy import ndimage",
+            foreign_to_the_small_roots,
+            "edgeflare_mutators may not import scipy.ndimage",
+        ),
+        (
+            "host/edgeflare/cli/x.py",
+            "from edgeflare.errors import UsageError",
+            past_the_public_api,
+            "cli may not import edgeflare.errors.UsageError",
+        ),
+        (
+            "host/edgeflare/cli/x.py",
+            "from edgeflare import store",
+            past_the_public_api,
+            "cli may not import edgeflare.store",
+        ),
+        (
+            "host/edgeflare/cli/x.py",
+            "import edgeflare_mutators",
+            past_the_public_api,
+            "cli may not import edgeflare_mutators",
+        ),
+    ],
+)
+def test_a_wrong_import_is_found(
+    tmp_path: Path, file: str, line: str, check: Callable[[Path], list[str]], words: str
+) -> None:
+    for part in ("devices", "scheduler", "store", "campaign", "types"):
+        (tmp_path / "host" / "edgeflare" / part).mkdir(parents=True)
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"import numpy as np\n{line}\n")
+    (found,) = check(tmp_path)
+    assert words in found
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("host/edgeflare/campaign/x.py", "from edgeflare.store.tables import T"),
+        ("host/edgeflare/search/x.py", "from edgeflare_mutators import get"),
+        ("host/edgeflare/search/x.py", "from . import fitness"),
+        ("host/edgeflare/__init__.py", "from edgeflare.store import Store"),
+        ("host/edgeflare/cli/x.py", "from edgeflare import __version__\nimport edgeflare.cli.app"),
+        ("agent/edgeflare_agent/x.py", "import json\nfrom .wire import Frame"),
+        ("mutators/edgeflare_mutators/x.py", "import cv2"),
+    ],
+)
+def test_a_right_import_is_not(tmp_path: Path, file: str, line: str) -> None:
+    (tmp_path / "host" / "edgeflare" / "store").mkdir(parents=True)
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{line}\n")
+    assert [found for check in CHECKS for found in check(tmp_path)] == []

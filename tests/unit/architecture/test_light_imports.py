@@ -1,0 +1,93 @@
+"""What an import costs and needs, seen in a fresh interpreter."""
+
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from edgeflare import toml
+
+PROJECT = Path(__file__).resolve().parents[3]
+ROOTS = ("host/edgeflare", "agent/edgeflare_agent", "mutators/edgeflare_mutators")
+HEAVY = {
+    "cv2",
+    "numpy",
+    "onnxruntime",
+    "ai_edge_litert",
+    "paramiko",
+    "pydantic",
+    "sqlalchemy",
+}
+
+LOADED = "import sys, json; import {module}; print(json.dumps(sorted(sys.modules)))"
+
+WITHOUT = """
+import importlib, json, sys
+blocked, modules = json.loads(sys.stdin.read())
+for name in blocked:
+    sys.modules[name] = None  # an import of it fails as if it were not installed
+for name in modules:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(f"{name}: {error}")
+"""
+
+
+def python(code: str, text: str = "") -> str:
+    """Run code in a fresh interpreter; return what it printed."""
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("module", ["edgeflare", "edgeflare.cli"])
+def test_the_import_is_light(module: str) -> None:
+    loaded = set(json.loads(python(LOADED.format(module=module))))
+    assert module in loaded
+    assert HEAVY & loaded == set()
+
+
+def test_heavy_libraries_would_be_seen() -> None:
+    loaded = set(json.loads(python(LOADED.format(module="numpy"))))
+    assert HEAVY & loaded == {"numpy"}
+
+
+def test_every_module_imports_without_the_optional_libraries() -> None:
+    project = toml.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {_distribution(text) for text in project["dependencies"]}
+    optional = {
+        _distribution(text) for texts in project["optional-dependencies"].values() for text in texts
+    } - needed
+    blocked = sorted(
+        name
+        for name, distributions in packages_distributions().items()
+        if {_normal(distribution) for distribution in distributions} <= optional
+    )
+    assert "hypothesis" in blocked
+    problems = python(WITHOUT, json.dumps([blocked, sorted(_modules())]))
+    assert not problems, problems
+
+
+def _modules() -> list[str]:
+    names = []
+    for root in ROOTS:
+        for file in (PROJECT / root).rglob("*.py"):
+            parts = file.relative_to((PROJECT / root).parent).with_suffix("").parts
+            if parts[-1] != "__main__" and not parts[-1].startswith("build_"):  # these run
+                names.append(".".join(part for part in parts if part != "__init__"))
+    return names
+
+
+def _distribution(requirement: str) -> str:
+    name = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert name is not None
+    return _normal(name.group())
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()

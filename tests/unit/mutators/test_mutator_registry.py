@@ -1,0 +1,52 @@
+import subprocess
+import sys
+
+import pytest
+
+from edgeflare_mutators import UnknownOperatorError, default_pool, get, operators
+
+TABLE_3 = [
+    "random-pixel-change",
+    "gaussian-noise",
+    "multiplicative-noise",
+    "average-blur",
+    "gaussian-blur",
+    "median-blur",
+]
+
+LAZY = """
+import sys
+import numpy as np
+from edgeflare_mutators import default_pool, SampleSpec
+assert "cv2" not in sys.modules, "imported with the package"
+image = np.zeros((4, 4, 1), np.uint8)
+rng = np.random.default_rng(0)
+for name, operator in default_pool().items():
+    operator.apply(image, operator.draw(rng, SampleSpec.of(image)))
+    print(name, "cv2" in sys.modules)
+"""
+
+
+def test_the_default_pool_is_table_3_in_its_order() -> None:
+    assert list(default_pool()) == TABLE_3
+    assert [operator.name for operator in default_pool().values()] == TABLE_3
+    assert list(operators())[:6] == TABLE_3
+
+
+def test_operators_are_to_be_had_by_name() -> None:
+    for name in TABLE_3:
+        assert get(name) is default_pool()[name]
+    with pytest.raises(UnknownOperatorError, match="there is no mutation operator 'x'"):
+        get("x")
+
+
+def test_a_pool_is_the_callers_own() -> None:
+    default_pool().clear()
+    operators().clear()
+    assert list(default_pool()) == TABLE_3
+
+
+def test_opencv_is_imported_by_the_first_blur_only() -> None:
+    done = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["False"] * 3 + ["True"] * 3
