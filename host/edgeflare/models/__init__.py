@@ -3,12 +3,15 @@
 from edgeflare.models.input_options import InputOptions, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import OutputKind, OutputReader, detect_kind, output_classes
+from edgeflare_agent.spec import InputSpec, TensorInfo
 
 __all__ = [
     "InputOptions",
+    "InputSpec",
     "OriginalModel",
     "OutputKind",
     "OutputReader",
+    "TensorInfo",
     "detect_kind",
     "output_classes",
     "resolve_input",

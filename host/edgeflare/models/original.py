@@ -54,16 +54,17 @@ class OriginalModel:
         """Set how raw outputs become scores."""
         self._reader = reader
 
-    def raw(self, sample: Sample) -> NDArray[Any]:
-        """Return the raw output for one sample."""
-        assert self._spec is not None, "configure comes first"  # noqa: S101
+    def raw(self, sample: Sample, spec: InputSpec | None = None) -> NDArray[Any]:
+        """Return the raw output for one sample; `spec` prepares it in another way than configured."""
+        chosen = spec or self._spec
+        assert chosen is not None, "configure comes first"  # noqa: S101
         with _mapped(self.path), self._borrowed() as runtime:
-            return runtime.run(prepare(sample, self._spec))[self._output]
+            return runtime.run(prepare(sample, chosen))[self._output]
 
-    def scores(self, samples: Sequence[Sample]) -> list[Scores]:
-        """Return one score vector a sample."""
+    def scores(self, samples: Sequence[Sample], spec: InputSpec | None = None) -> list[Scores]:
+        """Return one score vector a sample; `spec` as for `raw`."""
         assert self._reader is not None, "read_with comes first"  # noqa: S101
-        return [self._reader.scores(self.raw(sample)) for sample in samples]
+        return [self._reader.scores(self.raw(sample, spec)) for sample in samples]
 
     def close(self) -> None:
         """Free the runtimes."""

@@ -1,0 +1,142 @@
+"""The campaign's configuration: one model, whether it comes from flags or from a ``campaign.toml``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from edgeflare import toml
+from edgeflare.errors import UsageError
+from edgeflare.models import InputOptions
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelConfig(_Section):
+    """One model: its file, the runtime (by default the device's, or by the extension) and what the file doesn't tell.
+
+    `options` go to the runtime; `output` says whether it returns probabilities or logits ("auto":
+    detected on the seeds); `output_name` chooses one of several outputs.
+    """
+
+    path: Path
+    runtime: Literal["tflite", "onnx"] | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    input: InputOptions = InputOptions()
+    output: Literal["auto", "probabilities", "logits"] = "auto"
+    output_name: str | None = None
+
+
+class SeedsConfig(_Section):
+    """The seed inputs: a folder of images, one image or an ``.npz``, and how to bring them to size.
+
+    `size` is (height, width), by default the original's input size; `labels` a file that maps class
+    folders to class numbers; `limit` takes the first seeds only.
+    """
+
+    path: Path
+    size: tuple[int, int] | None = None
+    resize: Literal["nearest", "bilinear", "area", "bicubic", "crop"] | None = None
+    labels: Path | None = None
+    limit: int | None = Field(default=None, ge=1)
+
+
+class SearchConfig(_Section):
+    """How to search, and what one seed may cost.
+
+    `max_queries` and `timeout_s` limit the search from one seed (0: no limit); results within the
+    first are repeatable whatever the speed. `seed` is the campaign's: it fixes all randomness.
+    """
+
+    strategy: str = "dflare"
+    options: dict[str, Any] = Field(default_factory=dict)
+    operators: tuple[str, ...] = ()
+    max_queries: int = Field(default=2000, ge=0)
+    timeout_s: float = Field(default=180.0, ge=0)
+    confirmations: int = Field(default=2, ge=1)
+    seed: int = 0
+
+
+class CampaignConfig(_Section):
+    """Everything that a campaign is run from.
+
+    `device` is ``local``, a name in the inventory or ``ssh://user@host:port``. `concurrency` is the
+    number of searches in flight; it does not change what is found.
+    """
+
+    original: ModelConfig
+    deployed: ModelConfig
+    seeds: SeedsConfig
+    device: str = "local"
+    inventory: Path | None = None
+    out: Path | None = None
+    search: SearchConfig = SearchConfig()
+    concurrency: int = Field(default=16, ge=1, le=4096)
+    allow_disagreement: bool = False
+
+
+def config_from(values: Mapping[str, Any], source: str) -> CampaignConfig:
+    """Validate plain values. Raises UsageError with one sentence naming each wrong key."""
+    try:
+        return CampaignConfig.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(_sentence(problem) for problem in error.errors()[:3])
+        raise UsageError(f"{source}: {problems}") from error
+
+
+def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> CampaignConfig:
+    """Read a ``campaign.toml``; its relative paths start at its own folder.
+
+    `overrides` (nested, as from flags) win over the file. Raises UsageError.
+    """
+    try:
+        values = toml.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no {path}; `edgeflare init` writes one") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from error
+    except toml.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    return config_from(merge(_anchored(values, path.parent), overrides or {}), str(path))
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with `over` laid on top, table by table."""
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        both = isinstance(value, Mapping) and isinstance(below, Mapping)
+        merged[key] = merge(below, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+_PATHS = (
+    ("original", "path"),
+    ("deployed", "path"),
+    ("seeds", "path"),
+    ("seeds", "labels"),
+    ("inventory",),
+    ("out",),
+)
+
+
+def _anchored(values: dict[str, Any], folder: Path) -> dict[str, Any]:
+    for *tables, key in _PATHS:
+        table: Any = values
+        for name in tables:
+            table = table.get(name, {}) if isinstance(table, dict) else {}
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = str(folder / Path(table[key]).expanduser())
+    return values
+
+
+def _sentence(problem: Any) -> str:
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "missing":
+        return f"{key} is missing"
+    if problem["type"] == "extra_forbidden":
+        return f"there is no setting {key}"
+    return f"{key}: {problem['msg'].removeprefix('Value error, ')}"

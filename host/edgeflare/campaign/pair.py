@@ -1,0 +1,154 @@
+"""The two models of a campaign, brought to one understanding of inputs and outputs."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from edgeflare.campaign.config import CampaignConfig, ModelConfig
+from edgeflare.devices import DeviceSession
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import (
+    InputOptions,
+    InputSpec,
+    OriginalModel,
+    OutputReader,
+    TensorInfo,
+    detect_kind,
+    output_classes,
+    resolve_input,
+)
+from edgeflare.models.input_options import options_in_file, scaling_of_range
+from edgeflare.scheduler import Reply
+from edgeflare.types import Sample
+
+
+class Side(NamedTuple):
+    """One model as the campaign sees it: how samples enter it and which output counts."""
+
+    spec: InputSpec
+    output: TensorInfo
+
+
+class DeployedModel:
+    """The deployed model on its device, answering with scores."""
+
+    def __init__(self, session: DeviceSession, reader: OutputReader) -> None:
+        self._session = session
+        self._reader = reader
+
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+        """Queue a request; its samples are inferred one by one on the device."""
+        answered: Future[Reply] = Future()
+
+        def read(pending: "Future[Any]") -> None:
+            error = pending.exception()
+            if error is not None:
+                answered.set_exception(error)
+                return
+            raw = pending.result()
+            scores = [self._reader.scores(output) for output in raw.outputs]
+            answered.set_result(Reply(scores, raw.seconds))
+
+        self._session.submit(samples).add_done_callback(read)
+        return answered
+
+
+def resolve_pair(
+    config: CampaignConfig, original: OriginalModel, session: DeviceSession
+) -> tuple[Side, Side]:
+    """Return both models' input specs and outputs, and configure both models with them.
+
+    What a file doesn't tell and the user doesn't state is taken from the other model's file, since
+    both were made for the same inputs. Raises UsageError or ModelError where the two don't fit.
+    """
+    first, second = original.input, session.model.inputs[0]
+    told = (
+        _told(original.metadata, first, config.original),
+        _told(session.model.metadata, second, config.deployed),
+    )
+    sides = (
+        Side(
+            resolve_input(first, config.original.input, _prefer(*told), "the original model"),
+            _choose(original.outputs, config.original, "the original model"),
+        ),
+        Side(
+            resolve_input(
+                second, config.deployed.input, _prefer(*reversed(told)), "the deployed model"
+            ),
+            _choose(session.model.outputs, config.deployed, "the deployed model"),
+        ),
+    )
+    _check_classes(*sides)
+    original.configure(*sides[0])
+    session.configure(sides[1].spec, sides[1].output.name)
+    return sides
+
+
+def readers(
+    config: CampaignConfig,
+    sides: tuple[Side, Side],
+    raws: tuple[Sequence[NDArray[Any]], Sequence[NDArray[Any]]],
+) -> tuple[OutputReader, OutputReader]:
+    """Return how each model's raw outputs become scores, as stated or told from outputs on the seeds."""
+    return tuple(  # type: ignore[return-value]
+        OutputReader(
+            side.output,
+            detect_kind(side.output, outputs) if model.output == "auto" else model.output,
+        )
+        for side, outputs, model in zip(
+            sides, raws, (config.original, config.deployed), strict=True
+        )
+    )
+
+
+def _told(metadata: Any, tensor: TensorInfo, config: ModelConfig) -> InputOptions:
+    in_file = options_in_file(metadata, str(config.path))
+    return in_file if in_file.tells_scaling else scaling_of_range(tensor)
+
+
+def _prefer(own: InputOptions, other: InputOptions) -> InputOptions:
+    """Return the model's own description, or the other's pixel scaling (never its layout or size)."""
+    if own.tells_scaling or not other.tells_scaling:
+        return own
+    return InputOptions(scale=other.scale, mean=other.mean, std=other.std)
+
+
+def _choose(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:
+    names = [tensor.name for tensor in outputs]
+    if config.output_name is None:
+        if len(outputs) == 1:
+            return outputs[0]
+        raise ModelError(
+            f"{whose} has {len(outputs)} outputs ({', '.join(names)}); name the one with the class "
+            "scores with `output_name` in campaign.toml"
+        )
+    if config.output_name not in names:
+        raise ModelError(f"{whose} has no output {config.output_name!r}; it has {', '.join(names)}")
+    return outputs[names.index(config.output_name)]
+
+
+def _check_classes(original: Side, deployed: Side) -> None:
+    counts = (
+        output_classes(original.output, "the original model"),
+        output_classes(deployed.output, "the deployed model"),
+    )
+    if counts[0] != counts[1]:
+        raise ModelError(
+            f"the original model has {counts[0]} classes and the deployed model {counts[1]}: they "
+            "are not two versions of one model"
+        )
+    channels = original.spec.channels, deployed.spec.channels
+    if channels[0] != channels[1]:
+        raise UsageError(
+            f"the original model takes {channels[0]} channels and the deployed model {channels[1]}; "
+            "EdgeFlare gives both the same sample"
+        )
+    sizes = original.spec.size, deployed.spec.size
+    if sizes[0] != sizes[1] and deployed.spec.resize is None:
+        raise UsageError(
+            f"the original model takes {sizes[0][0]} x {sizes[0][1]} pixels and the deployed model "
+            f"{sizes[1][0]} x {sizes[1][1]}; state how its input is brought to size with "
+            "`--deployed-input resize=bilinear`"
+        )

@@ -1,0 +1,78 @@
+"""Before a search begins: do the two models belong together, on the seeds as they are?"""
+
+from collections.abc import Sequence
+
+from edgeflare.campaign.mismatch import Explanation
+from edgeflare.campaign.statistics import wilson
+from edgeflare.errors import PreflightError
+from edgeflare.types import Decision, Scores, Seed
+
+MINIMUM_SEEDS = 20
+DISAGREEMENT_LIMIT = 0.20
+
+
+def check_pair(
+    seeds: Sequence[Seed], explanation: Explanation | None = None, *, allow: bool
+) -> list[str]:
+    """Look at both models' answers on the seeds; return notices for the user.
+
+    Raises PreflightError, unless `allow`, where the lower 95 % bound of the rate of disagreement is
+    above 20 %, where another preprocessing is a clearly better `explanation` of the answers, or
+    where the lower 95 % bound of a model's accuracy on labelled seeds is no better than chance.
+    With fewer than 20 seeds it only warns.
+    """
+    problems = [
+        problem
+        for problem in (
+            _disagreement(seeds),
+            explanation.sentence() if explanation else "",
+            _accuracy(seeds, "original"),
+            _accuracy(seeds, "deployed"),
+        )
+        if problem
+    ]
+    if not problems:
+        return []
+    sentence = " ".join(problems)
+    if len(seeds) < MINIMUM_SEEDS:
+        return [f"{sentence} With only {len(seeds)} seeds this may be chance."]
+    if allow:
+        return [f"{sentence} Going on, as --allow-disagreement says."]
+    raise PreflightError(
+        f"{sentence} The preprocessing or the model pair looks wrong: check scale, mean, std, colour "
+        "order and layout of both inputs (`--original-input`, `--deployed-input`), or go on with "
+        "--allow-disagreement."
+    )
+
+
+def _disagreement(seeds: Sequence[Seed]) -> str:
+    differing = [seed for seed in seeds if seed.outputs.decision is Decision.DEVIATION]
+    if not differing or wilson(len(differing), len(seeds))[0] <= DISAGREEMENT_LIMIT:
+        return ""
+    examples = ", ".join(
+        f"{seed.id} ({_top(seed.outputs.original)} against {_top(seed.outputs.deployed)})"
+        for seed in differing[:3]
+    )
+    return (
+        f"The two models disagree on {len(differing)} of {len(seeds)} seeds as they are, far more "
+        f"than compression explains: {examples}."
+    )
+
+
+def _accuracy(seeds: Sequence[Seed], which: str) -> str:
+    labelled = [seed for seed in seeds if seed.label is not None]
+    if not labelled:
+        return ""
+    answers = [getattr(seed.outputs, which) for seed in labelled]
+    right = sum(_top(answer) == seed.label for seed, answer in zip(labelled, answers, strict=True))
+    chance = 1 / len(answers[0])
+    if wilson(right, len(labelled))[0] > chance:
+        return ""
+    return (
+        f"The {which} model is right on only {right} of {len(labelled)} labelled seeds, no better "
+        f"than guessing among {len(answers[0])} classes."
+    )
+
+
+def _top(scores: Scores | None) -> int:
+    return -1 if scores is None else int(scores.argmax())

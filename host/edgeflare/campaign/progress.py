@@ -1,0 +1,36 @@
+"""What a running campaign tells whoever watches."""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+
+class Stage(NamedTuple):
+    """A stage begins: "seeds", "device", "seed queries" or "search"; `total` steps where known."""
+
+    name: str
+    detail: str
+    total: int | None = None
+
+
+class Step(NamedTuple):
+    """`done` of the stage's total; in "search" also the outcome counts so far."""
+
+    done: int
+    found: int = 0
+    searched: int = 0
+    queries: int = 0
+
+
+class Notice(NamedTuple):
+    """Something the user should know; the campaign goes on."""
+
+    text: str
+
+
+Event: TypeAlias = Stage | Step | Notice
+Progress: TypeAlias = Callable[[Event], None]
+
+
+def silent(event: Event) -> None:
+    """Tell nobody."""
+    del event

@@ -1,0 +1,45 @@
+"""A chain's result as the store's record."""
+
+import numpy as np
+
+from edgeflare.scheduler import ChainResult
+from edgeflare.store import OutcomeRecord, distances, margin
+from edgeflare.types import Scores
+
+
+def outcome_record(result: ChainResult, device: str) -> OutcomeRecord:
+    """Return the record of a chain that has ended; `device` is the digest of its fingerprint."""
+    original = result.outputs.original if result.outputs else None
+    deployed = result.outputs.deployed if result.outputs else None
+    l2, linf = (
+        (None, None) if result.sample is None else distances(result.seed.sample, result.sample)
+    )
+    return OutcomeRecord(
+        seed_id=result.seed.id,
+        status=result.status,
+        chain_seed=result.chain_seed,
+        seed_queries=result.counters.seed,
+        search_queries=result.counters.search,
+        confirmation_queries=result.counters.confirmation,
+        host_only_queries=result.counters.host_only,
+        seconds=result.counters.seconds,
+        device=device,
+        trigger=result.sample_digest,
+        original=original,
+        deployed=deployed,
+        original_label=_label(original),
+        deployed_label=_label(deployed),
+        original_margin=None if original is None else margin(original),
+        deployed_margin=None if deployed is None else margin(deployed),
+        l2=l2,
+        linf=linf,
+        mutations=result.mutations,
+        confirmed=result.confirmed,
+    )
+
+
+def _label(scores: Scores | None) -> int | None:
+    """Return the top-1 label; NaN leaves none."""
+    if scores is None or np.isnan(scores).any():
+        return None
+    return int(scores.argmax())

@@ -1,0 +1,65 @@
+"""The commented ``campaign.toml`` that ``edgeflare init`` writes."""
+
+from pathlib import Path
+
+from edgeflare.errors import UsageError
+
+STARTER = """\
+# An EdgeFlare campaign. Run it with: edgeflare run campaign.toml
+# Relative paths start at this file's folder. Flags of `edgeflare run` win over what stands here.
+
+device = "local"            # "local", a name in devices.toml, or "ssh://user@host:port"
+# inventory = "devices.toml"
+# out = "campaigns/first"   # where the campaign's folder is made; by default under campaigns/
+# concurrency = 16          # searches in flight; does not change what is found
+# allow_disagreement = false  # go on although the seeds already disagree suspiciously often
+
+[original]                  # the model that the deployed one was made from; runs on this machine
+path = "original.onnx"      # .onnx or .tflite
+# output = "auto"           # "probabilities", "logits", or "auto": told from the seeds
+# output_name = "logits"    # where the model has several outputs
+# options = { threads = 1 }
+
+[original.input]            # only what the file itself doesn't tell
+scale = "1/255"             # value = (pixel * scale - mean) / std, pixels are 0..255
+# mean = [0.485, 0.456, 0.406]
+# std = [0.229, 0.224, 0.225]
+# color = "RGB"             # or "BGR"
+# layout = "HWC"            # or "CHW"
+# size = [224, 224]         # height, width, where the file leaves them open
+
+[deployed]                  # the compressed model; runs on the device
+path = "deployed.tflite"
+# runtime = "tflite"        # or "onnx"; by default by the file's extension
+# options = { threads = 1, delegate = true, kernels = "default" }
+
+[deployed.input]
+scale = "1/255"
+# resize = "bilinear"       # where this model's input size differs from the samples'
+
+[seeds]
+path = "seeds"              # a folder of images, one image, or an .npz with `images` (and `labels`)
+# resize = "bilinear"       # "nearest", "bilinear", "area", "bicubic", "crop": for images of other sizes
+# labels = "labels.json"    # maps class folders to class numbers
+# limit = 100               # only the first so many
+
+[search]
+strategy = "dflare"
+seed = 0                    # fixes all randomness: same seed, same models, same device: same triggers
+max_queries = 2000          # search queries for each seed; 0: no limit
+timeout_s = 180             # seconds for each seed, waiting in queues not counted; 0: no limit
+confirmations = 2           # how often a triggering input is sent again before it counts
+# options = { delta = 1e-3, threshold = 0.5 }
+# operators = ["gaussian-noise", "median-blur"]   # by default all of the paper's table 3
+"""
+
+
+def write_starter(path: Path) -> None:
+    """Write a commented campaign file. Raises UsageError where the file exists or can't be written."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(STARTER)
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists; name another file, or edit that one") from error
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror}") from error

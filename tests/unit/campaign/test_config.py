@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import pytest
+
+from edgeflare.campaign.config import load_config
+from edgeflare.campaign.starter import STARTER
+from edgeflare.errors import UsageError
+
+MINIMAL = """
+[original]
+path = "a.onnx"
+[deployed]
+path = "models/b.tflite"
+[seeds]
+path = "~/pictures"
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "campaign.toml"
+    path.write_text(text)
+    return path
+
+
+def test_relative_paths_start_at_the_files_folder(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, MINIMAL))
+    assert config.original.path == tmp_path / "a.onnx"
+    assert config.deployed.path == tmp_path / "models" / "b.tflite"
+    assert config.seeds.path == Path("~/pictures").expanduser()
+
+
+def test_flags_win_over_the_file_and_keep_the_rest(tmp_path: Path) -> None:
+    text = MINIMAL + "[search]\nmax_queries = 5\nseed = 3\n"
+    config = load_config(write(tmp_path, text), {"search": {"seed": 4}, "device": "pi4"})
+    assert (config.search.max_queries, config.search.seed, config.device) == (5, 4, "pi4")
+
+
+def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None:
+    load_config(write(tmp_path, STARTER))
+    lines = []
+    for line in STARTER.splitlines():
+        body = line.removeprefix("# ")
+        lines.append(body if line.startswith("# ") and " = " in body else line)
+    config = load_config(write(tmp_path, "\n".join(lines)))
+    assert config.search.operators == ("gaussian-noise", "median-blur")
+    assert config.original.input.std == (0.229, 0.224, 0.225)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[original", "is not TOML"),
+        ("[original]\npath = 'a.onnx'\n[deployed]\npath = 'b.tflite'", "seeds is missing"),
+        (MINIMAL + "sise = 3", "no setting seeds.sise"),
+        (MINIMAL + "limit = 0", "seeds.limit"),
+        (MINIMAL + "[original.input]\nscale = 'x'", "original.input.scale"),
+        (MINIMAL + "[search]\nconfirmations = 0", "search.confirmations"),
+    ],
+)
+def test_bad_files_are_explained(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        load_config(write(tmp_path, text))
+    assert "campaign.toml" in str(caught.value)
+
+
+def test_a_missing_file_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="edgeflare init"):
+        load_config(tmp_path / "none.toml")

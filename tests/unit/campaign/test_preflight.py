@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+from edgeflare.campaign.preflight import check_pair
+from edgeflare.campaign.statistics import wilson
+from edgeflare.errors import PreflightError
+from edgeflare.types import Decision, Outputs, Seed
+
+SAMPLE = np.zeros((1, 1, 1), np.uint8)
+
+
+def one_hot(label: int) -> np.ndarray:  # type: ignore[type-arg]
+    return np.eye(10)[label]
+
+
+def seeds(total: int, differing: int, *, wrong: int | None = None) -> list[Seed]:
+    made = []
+    for k in range(total):
+        deviates = k < differing
+        outputs = Outputs(
+            one_hot(k % 10),
+            one_hot((k + deviates) % 10),
+            Decision.DEVIATION if deviates else Decision.AGREE,
+        )
+        label = None if wrong is None else (k + (k < wrong)) % 10
+        made.append(Seed(f"s{k}", SAMPLE, outputs, label))
+    return made
+
+
+def test_wilson_interval_against_known_values() -> None:
+    assert wilson(10, 20) == pytest.approx((0.2993, 0.7007), abs=1e-4)
+    assert wilson(0, 50)[0] == pytest.approx(0, abs=1e-12)
+    assert wilson(50, 50)[1] == 1
+
+
+def test_ordinary_compression_passes() -> None:
+    assert check_pair(seeds(50, 5, wrong=6), allow=False) == []
+
+
+def test_far_too_many_disagreements_stop_the_campaign_and_are_shown() -> None:
+    with pytest.raises(PreflightError, match=r"disagree on 25 of 50.*s0 \(0 against 1\).*scale"):
+        check_pair(seeds(50, 25), allow=False)
+
+
+def test_the_lower_bound_decides() -> None:
+    assert check_pair(seeds(20, 7), allow=False) == []  # 35 %, lower bound 18 %
+    with pytest.raises(PreflightError):
+        check_pair(seeds(200, 70), allow=False)  # 35 %, lower bound 29 %
+
+
+def test_accuracy_near_chance_stops_the_campaign() -> None:
+    with pytest.raises(PreflightError, match="right on only 4 of 40 labelled seeds"):
+        check_pair(seeds(40, 0, wrong=36), allow=False)
+
+
+def test_the_user_may_go_on() -> None:
+    (notice,) = check_pair(seeds(50, 25), allow=True)
+    assert "--allow-disagreement" in notice
+
+
+def test_few_seeds_only_warn() -> None:
+    (notice,) = check_pair(seeds(10, 9), allow=False)
+    assert "only 10 seeds" in notice
