@@ -1,0 +1,5 @@
+"""``python -m edgeflare.cli``."""
+
+from edgeflare.cli import main
+
+main()

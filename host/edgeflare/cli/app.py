@@ -1,0 +1,42 @@
+"""The commands and their help."""
+
+from typing import Annotated
+
+import typer
+
+from edgeflare.cli import campaign_commands, device_commands, guard
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Find the inputs on which a compressed model, on the real device, decides differently from "
+    "the model it was made from.",
+)
+app.add_typer(device_commands.app, name="devices")
+app.command()(guard.guarded(campaign_commands.demo))
+app.command()(guard.guarded(campaign_commands.run))
+app.command()(guard.guarded(campaign_commands.init))
+app.command()(guard.guarded(campaign_commands.show))
+app.command()(guard.guarded(campaign_commands.export))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from edgeflare import __version__
+
+        print(f"edgeflare {__version__}")  # noqa: T201
+        raise typer.Exit
+
+
+@app.callback()
+def settings(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Take the options that every command shares."""
+    del version
+    guard.set_debug(debug)

@@ -1,0 +1,94 @@
+"""``devices list``, ``check``, ``trust`` and ``prune``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgeflare.cli.guard import guarded, say
+
+app = typer.Typer(no_args_is_help=True, help="The devices that run deployed models.")
+
+Name = Annotated[
+    str, typer.Argument(help="local, a name in the inventory, or ssh://user@host:port.")
+]
+Inventory = Annotated[Path | None, typer.Option(help="The device inventory (TOML).")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+
+@app.command("list")
+@guarded
+def list_devices(inventory: Inventory = None, json: Json = False) -> None:
+    """List the devices of the inventory."""
+    from edgeflare import load_inventory
+    from edgeflare.cli.tables import print_devices
+
+    print_devices(load_inventory(inventory), json)
+
+
+@app.command()
+@guarded
+def check(device: Name, inventory: Inventory = None, json: Json = False) -> None:
+    """Try a device step by step and say what to mend."""
+    from edgeflare import DeviceError, check_device, load_inventory, resolve_device
+    from edgeflare.cli.prompt import ask
+    from edgeflare.cli.tables import print_check
+
+    lines = check_device(resolve_device(device, load_inventory(inventory)), ask=ask)
+    print_check(lines, json)
+    failed = [line.name for line in lines if not line.ok]
+    if failed:
+        raise DeviceError(f"{device} is not ready: {', '.join(failed)}")
+
+
+@app.command()
+@guarded
+def trust(
+    device: Name,
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(help="Trust the key only if it has this fingerprint (SHA256:...)."),
+    ] = None,
+    inventory: Inventory = None,
+) -> None:
+    """Show a device's SSH host key and, if you say so, add it to known_hosts."""
+    from edgeflare import (
+        HostKeyError,
+        fetch_host_key,
+        load_inventory,
+        resolve_device,
+        trust_host_key,
+    )
+    from edgeflare.cli.prompt import confirm
+
+    entry = resolve_device(device, load_inventory(inventory))
+    if fingerprint is None:
+        key = fetch_host_key(entry)
+        say(f"{device} shows a {key.type} host key with fingerprint {key.fingerprint}")
+        if not confirm("Is this the device's own fingerprint? Trust it?"):
+            raise HostKeyError(
+                "nothing was trusted; compare the fingerprint with the one on the device "
+                "(ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then: "
+                f"edgeflare devices trust {device} --fingerprint {key.fingerprint}"
+            )
+        fingerprint = key.fingerprint
+    where = trust_host_key(entry, fingerprint)
+    say(f"trusted; the key is in {where}")
+
+
+@app.command()
+@guarded
+def prune(
+    device: Name,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Remove all, not only what was not used lately.")
+    ] = False,
+    inventory: Inventory = None,
+) -> None:
+    """Remove EdgeFlare's cached agents and models from a device."""
+    from edgeflare import load_inventory, prune_device, resolve_device
+    from edgeflare.cli.prompt import ask
+
+    entry = resolve_device(device, load_inventory(inventory))
+    report = prune_device(entry, everything=everything, ask=ask)
+    say(f"removed {report.files} files, {report.bytes / 1e6:.1f} MB")

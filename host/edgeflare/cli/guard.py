@@ -1,0 +1,47 @@
+"""Turns errors into one sentence on stderr and the right exit code."""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import ParamSpec
+
+import typer
+
+P = ParamSpec("P")
+
+
+class _Debug:
+    on = False
+
+
+def set_debug(on: bool) -> None:
+    """Let tracebacks through from now on, or not."""
+    _Debug.on = on
+
+
+def say(text: str) -> None:
+    """Write one line for the user on stderr."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """Wrap a command: an `EdgeFlareError` becomes its sentence and exit code, Ctrl-C exit code 130."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        from edgeflare import EdgeFlareError
+
+        try:
+            command(*args, **kwargs)
+        except EdgeFlareError as error:
+            if _Debug.on:
+                raise
+            say(f"edgeflare: {error}")
+            raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as interrupt:
+            if _Debug.on:
+                raise
+            say("edgeflare: interrupted")
+            raise typer.Exit(130) from interrupt
+
+    return run

@@ -1,0 +1,45 @@
+"""Values of flags -> plain values."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from edgeflare import UsageError
+
+
+def pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
+    """Return ``KEY=VALUE`` texts as a table. Numbers, true / false and comma-separated numbers are read."""
+    table: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise UsageError(f"{flag} {text!r} is not of the form KEY=VALUE")
+        table[key.strip()] = _value(value.strip())
+    return table
+
+
+def _value(text: str) -> Any:
+    if "," in text:
+        return [_value(part.strip()) for part in text.split(",")]
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def without_none(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the table without what was not given, nested tables likewise."""
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            inner = without_none(value)
+            if inner:
+                kept[key] = inner
+        elif value is not None and value != []:
+            kept[key] = value
+    return kept
