@@ -1,5 +1,6 @@
 """How a raw sample becomes a model's input tensor: a declarative description that travels as JSON."""
 
+import math
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from edgeflare_agent.errors import RequestError
@@ -7,6 +8,11 @@ from edgeflare_agent.errors import RequestError
 LAYOUTS = ("HWC", "CHW")
 COLORS = ("RGB", "BGR", "GRAY")
 RESIZES = ("nearest", "bilinear")
+DTYPES = (
+    *("float16", "float32", "float64"),
+    *("int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64"),
+)
 
 
 class TensorInfo(NamedTuple):
@@ -93,7 +99,7 @@ class InputSpec(NamedTuple):
                 if quantization
                 else None,
             )
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             raise RequestError("not an input spec: {!r}".format(error)) from error
         spec.validate()
         return spec
@@ -103,7 +109,10 @@ class InputSpec(NamedTuple):
         count = 1
         for n in self.shape:
             count *= n
+        real_numbers = self.scale + self.mean + self.std + (self.quantization or ())
         problems = (
+            (self.dtype not in DTYPES, "dtype must be one of " + ", ".join(DTYPES)),
+            (min(self.shape + self.size) < 1, "shape and size must be positive"),
             (self.layout not in LAYOUTS, "layout must be one of " + ", ".join(LAYOUTS)),
             (self.color not in COLORS, "color must be one of " + ", ".join(COLORS)),
             (
@@ -111,6 +120,8 @@ class InputSpec(NamedTuple):
                 "resize must be one of " + ", ".join(RESIZES),
             ),
             (self.channels not in (1, 3), "channels must be 1 or 3"),
+            (self.color == "BGR" and self.channels != 3, "color BGR needs 3 channels"),
+            (self.color == "GRAY" and self.channels != 1, "color GRAY needs 1 channel"),
             (
                 count != self.size[0] * self.size[1] * self.channels,
                 "{} values of a {} x {} x {} sample don't fill shape {}".format(
@@ -123,7 +134,16 @@ class InputSpec(NamedTuple):
             ),
             (len(self.mean) not in (1, self.channels), "mean needs one entry, or one a channel"),
             (len(self.std) not in (1, self.channels), "std needs one entry, or one a channel"),
-            (0.0 in self.std or self.scale[1] == 0.0, "std and scale must not be zero"),
+            (0.0 in self.std or 0.0 in self.scale, "std and scale must not be zero"),
+            (
+                not all(math.isfinite(number) for number in real_numbers),
+                "scale, mean, std and quantization must be finite",
+            ),
+            (
+                self.quantization is not None
+                and (self.quantization[0] <= 0 or self.dtype.startswith("float")),
+                "quantization needs a positive scale and an integer dtype",
+            ),
         )
         for wrong, sentence in problems:
             if wrong:

@@ -10,10 +10,11 @@ the header under ``arrays``.
 """
 
 import json
+import re
 import struct
 import zlib
 from enum import IntEnum
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -27,6 +28,7 @@ SCAN_LIMIT = 64 << 10
 
 _PREFIX = struct.Struct("<4sBBHIQI")
 PREFIX_SIZE = _PREFIX.size
+_PLAIN_DTYPE = re.compile(r"[<>|][biuf][1248]")
 
 Read = Callable[[int], bytes]
 """Reads at most n bytes, at least one; ``b""`` at the end of the stream."""
@@ -66,7 +68,8 @@ class EndOfStreamError(ProtocolError):
 def encode(frame: Frame) -> List[bytes]:
     """Return the frame as byte blocks to be written one after the other.
 
-    Arrays are passed through as memory, not copied, where they are contiguous.
+    Arrays are passed through as memory, not copied, where they are contiguous. Raises ProtocolError
+    for a header over MAX_HEADER bytes.
     """
     described = []
     blocks = []  # type: List[Any]
@@ -80,12 +83,16 @@ def encode(frame: Frame) -> List[bytes]:
     if described:
         header["arrays"] = described
     header_bytes = json.dumps(header, separators=(",", ":")).encode()
+    if len(header_bytes) > MAX_HEADER:
+        raise ProtocolError(
+            "a header of {} bytes is over the limit of {}".format(len(header_bytes), MAX_HEADER)
+        )
     crc = zlib.crc32(_PREFIX.pack(MAGIC, VERSION, frame.kind, 0, len(header_bytes), body_length, 0))
     crc = zlib.crc32(header_bytes, crc)
     for block in blocks:
         crc = zlib.crc32(block, crc)
     prefix = _PREFIX.pack(MAGIC, VERSION, frame.kind, 0, len(header_bytes), body_length, crc)
-    return [prefix + header_bytes] + blocks
+    return [prefix + header_bytes, *blocks]
 
 
 def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Frame:
@@ -105,11 +112,7 @@ def find_first_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Tuple[byte
     seen = bytearray()
     try:
         while not seen.endswith(MAGIC):
-            if len(seen) >= SCAN_LIMIT:
-                raise ProtocolError(
-                    "no handshake in the first {} bytes of the stream".format(SCAN_LIMIT)
-                )
-            seen += read_exactly(read, 1)
+            seen += _next_scanned(read, len(seen))
         rest = read_exactly(read, PREFIX_SIZE - len(MAGIC))
     except ProtocolError as error:
         error.seen = bytes(seen)  # type: ignore[attr-defined]
@@ -128,7 +131,13 @@ def read_exactly(read: Read, n: int) -> bytearray:
     return data
 
 
-def _rest_of_frame(prefix: bytes, read: Read, max_body: int) -> Frame:
+def _next_scanned(read: Read, scanned: int) -> bytearray:
+    if scanned >= SCAN_LIMIT:
+        raise ProtocolError("no handshake in the first {} bytes of the stream".format(SCAN_LIMIT))
+    return read_exactly(read, 1)
+
+
+def _rest_of_frame(prefix: Union[bytes, bytearray], read: Read, max_body: int) -> Frame:
     magic, version, kind, _, header_length, body_length, crc = _PREFIX.unpack(prefix)
     if magic != MAGIC:
         raise ProtocolError("the stream lost step: {!r} where a frame had to begin".format(magic))
@@ -150,7 +159,14 @@ def _rest_of_frame(prefix: bytes, read: Read, max_body: int) -> Frame:
     try:
         header = json.loads(bytes(header_bytes).decode())
         return Frame(Kind(kind), header, _split(header.pop("arrays", ()), body))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise ProtocolError("a frame's header makes no sense: {}".format(error)) from error
 
 
@@ -158,17 +174,19 @@ def _split(described: Sequence[Dict[str, Any]], body: bytearray) -> Tuple[np.nda
     arrays = []
     offset = 0
     for entry in described:
-        dtype = np.dtype(str(entry["dtype"]))
-        if dtype.hasobject:
-            raise ValueError("arrays of objects do not travel")
+        if not _PLAIN_DTYPE.fullmatch(entry["dtype"]):
+            raise ValueError("arrays of {!r} do not travel".format(entry["dtype"]))
+        dtype = np.dtype(entry["dtype"])
         shape = tuple(int(n) for n in entry["shape"])
         if any(n < 0 for n in shape):
             raise ValueError("a shape is negative")
         count = 1
         for n in shape:
             count *= n
-        array = np.frombuffer(body, dtype=dtype, count=count, offset=offset) if count else (
-            np.empty(shape, dtype)
+        array = (
+            np.frombuffer(body, dtype=dtype, count=count, offset=offset)
+            if count
+            else (np.empty(shape, dtype))
         )
         arrays.append(array.reshape(shape))
         offset += count * dtype.itemsize

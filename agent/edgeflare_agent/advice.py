@@ -1,0 +1,54 @@
+"""What a device's user is told to run."""
+
+import os
+import platform
+import shlex
+import sys
+import sysconfig
+from typing import Sequence, Tuple
+
+OLD_NUMPY = "numpy<2"
+_OWN_PYTHON = "edgeflare-python"
+
+
+def how_to_install(*packages: str) -> str:
+    """Return the words that tell how to install these packages for this interpreter.
+
+    Where the system's package manager owns the interpreter (PEP 668), pip would refuse: then a
+    virtual environment is made, and the inventory names it.
+    """
+    python = sys.executable or "python3"
+    if not _externally_managed():
+        return "run '{}'".format(_joined(python, "-m", "pip", "install", *packages))
+    folder = os.path.join(os.path.expanduser("~"), _OWN_PYTHON)
+    own = os.path.join(folder, "bin", "python")
+    wanted = packages if OLD_NUMPY in packages else ("numpy", *packages)
+    return 'run \'{} && {}\' and name "{}" as "python" in the device\'s inventory entry'.format(
+        _joined(python, "-m", "venv", folder),
+        _joined(own, "-m", "pip", "install", *dict.fromkeys(wanted)),
+        own,
+    )
+
+
+def tflite_packages(
+    version: Sequence[int] = sys.version_info[:2], machine: str = platform.machine()
+) -> Tuple[str, ...]:
+    """Return what to install for TFLite models: ai-edge-litert where its wheels exist.
+
+    They exist for 64-bit machines and Python 3.9 and newer; elsewhere tflite-runtime (up to Python
+    3.11) serves, with the numpy that it was built for.
+    """
+    if tuple(version) >= (3, 9) and machine in ("x86_64", "AMD64", "aarch64", "arm64"):
+        return ("ai-edge-litert",)
+    return ("tflite-runtime", OLD_NUMPY)
+
+
+def _joined(*words: str) -> str:
+    # Double quotes: the command stands between single ones in a sentence.
+    return " ".join(word if shlex.quote(word) == word else '"{}"'.format(word) for word in words)
+
+
+def _externally_managed() -> bool:
+    if sys.prefix != sys.base_prefix:
+        return False
+    return os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))

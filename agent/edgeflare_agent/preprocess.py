@@ -1,0 +1,101 @@
+"""A raw sample becomes a model's input tensor. Host and device run this same code.
+
+Every step is a numpy operation of its own in float32, rounded as IEEE 754 says, so that all
+architectures get the same bits; a step that changes nothing is skipped.
+"""
+
+from typing import Optional, Sequence, Tuple
+
+import numpy as np
+
+from edgeflare_agent import resize
+from edgeflare_agent.errors import RequestError
+from edgeflare_agent.spec import InputSpec
+
+_EXACT = 2**53
+"""Whole numbers up to here are exact in float64."""
+
+
+def prepare(sample: np.ndarray, spec: InputSpec) -> np.ndarray:
+    """Return the input tensor for one sample, contiguous, of the spec's shape and dtype.
+
+    `sample` is uint8 [H, W, C] with the spec's channels; the steps are those that `InputSpec` lists.
+    Raises RequestError for a sample of another dtype, rank, number of channels, or size where the
+    spec names no `resize`.
+    """
+    pixels = _sized(_checked(sample, spec), spec)
+    if spec.color == "BGR":
+        pixels = pixels[:, :, ::-1]
+    values = _scaled(pixels.astype(np.float32), spec)
+    if spec.layout == "CHW":
+        values = values.transpose(2, 0, 1)
+    values = np.ascontiguousarray(values).reshape(spec.shape)
+    dtype = np.dtype(spec.dtype)
+    if dtype.kind in "iu":
+        return _quantized(values, spec.quantization or (1.0, 0), dtype)
+    return values.astype(dtype, copy=False)
+
+
+def dequantize(raw: np.ndarray, quantization: Optional[Tuple[float, int]]) -> np.ndarray:
+    """Return real values = scale * (stored - zero point), float64, in the shape of `raw`."""
+    real = np.asarray(raw).astype(np.float64)
+    if quantization is None:
+        return real
+    scale, zero_point = quantization
+    return np.asarray(scale * (real - zero_point))
+
+
+def _checked(sample: np.ndarray, spec: InputSpec) -> np.ndarray:
+    if sample.dtype != np.uint8 or sample.ndim != 3:
+        raise RequestError(
+            "a sample is a uint8 image of height x width x channels, not {} {}".format(
+                sample.dtype, _times(sample.shape)
+            )
+        )
+    if sample.shape[2] != spec.channels:
+        raise RequestError(
+            "the sample has {} channel(s), the model takes {}".format(
+                sample.shape[2], spec.channels
+            )
+        )
+    return sample
+
+
+def _sized(sample: np.ndarray, spec: InputSpec) -> np.ndarray:
+    if sample.shape[:2] == spec.size:
+        return sample
+    if spec.resize is None or 0 in sample.shape:
+        raise RequestError(
+            "the sample is {} pixels (height x width), the model takes {}; bring the samples to that "
+            "size, or set the input option `resize` to {}".format(
+                _times(sample.shape[:2]), _times(spec.size), "nearest or bilinear"
+            )
+        )
+    return (resize.nearest if spec.resize == "nearest" else resize.bilinear)(sample, spec.size)
+
+
+def _scaled(values: np.ndarray, spec: InputSpec) -> np.ndarray:
+    """Return (values * scale[0] / scale[1] - mean) / std; `values` is float32 [H, W, C]."""
+    if spec.scale[0] != 1:
+        values = np.multiply(values, np.float32(spec.scale[0]))
+    if spec.scale[1] != 1:
+        values = np.divide(values, np.float32(spec.scale[1]))
+    if any(mean != 0 for mean in spec.mean):
+        values = np.subtract(values, np.asarray(spec.mean, np.float32))
+    if any(std != 1 for std in spec.std):
+        values = np.divide(values, np.asarray(spec.std, np.float32))
+    return values
+
+
+def _quantized(values: np.ndarray, quantization: Tuple[float, int], dtype: np.dtype) -> np.ndarray:
+    scale, zero_point = quantization
+    if scale != 1:
+        values = np.divide(values, np.float32(scale))
+    stored = np.add(np.rint(values).astype(np.float64), zero_point)
+    limits = np.iinfo(dtype)
+    low, high = max(limits.min, -_EXACT), min(limits.max, _EXACT)
+    return np.asarray(np.clip(stored, low, high), dtype=dtype)
+
+
+def _times(shape: Sequence[int]) -> str:
+    return " x ".join(str(n) for n in shape)

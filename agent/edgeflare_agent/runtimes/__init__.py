@@ -1,0 +1,30 @@
+"""Runtimes: each loads a model file and runs it. Imported only when a model asks for one."""
+
+from importlib import import_module
+from typing import Any, Dict, Mapping, Type
+
+from edgeflare_agent.errors import RequestError
+from edgeflare_agent.runtimes.base import Runtime
+
+__all__ = ["RUNTIMES", "Runtime", "load"]
+
+RUNTIMES: Dict[str, str] = {
+    "tflite": "edgeflare_agent.runtimes.tflite:TFLiteRuntime",
+    "onnx": "edgeflare_agent.runtimes.onnx:OnnxRuntime",
+}
+"""Name -> module and class; a new runtime is one line here."""
+
+
+def load(path: str, runtime: str, options: Mapping[str, Any]) -> Runtime:
+    """Load the model file at `path` with the named runtime.
+
+    Raises RequestError for an unknown runtime or option, ModelError for a file that can't be used,
+    RuntimeMissingError and NumpyClashError where the device lacks something.
+    """
+    if runtime not in RUNTIMES:
+        raise RequestError(
+            "no runtime is called {!r}; there are {}".format(runtime, ", ".join(RUNTIMES))
+        )
+    module, _, name = RUNTIMES[runtime].partition(":")
+    made: Type[Runtime] = getattr(import_module(module), name)
+    return made(path, options)

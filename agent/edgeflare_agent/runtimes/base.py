@@ -1,0 +1,156 @@
+"""What every runtime shares: checks and life cycle. A backend writes only its own steps."""
+
+import os
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, Tuple, Type
+
+import numpy as np
+
+from edgeflare_agent.errors import InferenceError, ModelError, RequestError
+from edgeflare_agent.spec import TensorInfo
+
+
+class Option(NamedTuple):
+    """One option of a runtime: its default, what it may be (for messages) and the check of that."""
+
+    default: Any
+    wanted: str
+    accepts: Callable[[Any], bool]
+
+
+def is_thread_count(value: Any) -> bool:
+    """Whether a value is a whole number from 1."""
+    return type(value) is int and value >= 1
+
+
+THREADS = Option(1, "a whole number from 1", is_thread_count)
+
+
+class Runtime:
+    """A loaded model, used by one thread at a time.
+
+    `inputs` and `outputs` describe its tensors; `metadata` is the text that the file carries;
+    `options` is every option with its value.
+    """
+
+    name: ClassVar[str] = ""
+    known_options: ClassVar[Mapping[str, Option]] = {}
+    failures: Tuple[Type[Exception], ...] = ()
+    """What the backend's library raises; each becomes a ModelError or an InferenceError."""
+
+    def __init__(self, path: str, options: Mapping[str, Any]) -> None:
+        self.path = path
+        self.options = self._checked_options(options)
+        self.inputs: List[TensorInfo] = []
+        self.outputs: List[TensorInfo] = []
+        self.metadata: Dict[str, str] = {}
+        self._closed = False
+        if not os.path.isfile(path):
+            raise ModelError("there is no model file at {}".format(path))
+        self._prepare()
+        try:
+            self._load()
+        except self.failures as error:
+            raise ModelError(
+                "{} can't load {}: {}".format(self.name, path, one_line(error))
+            ) from error
+
+    def describe(self) -> Dict[str, Any]:
+        """Return, as JSON, the runtime's name, package, version, threads, and what is in effect."""
+        return {"name": self.name, "threads": self.options["threads"], **self._in_effect()}
+
+    def run(self, tensor: np.ndarray) -> List[np.ndarray]:
+        """Return one raw array an output, in the order of `outputs`, for one input tensor.
+
+        Raises RequestError unless the model has one input and the tensor its shape and dtype;
+        InferenceError where the runtime fails.
+        """
+        if self._closed:
+            raise RequestError("the model {} was closed".format(self.path))
+        check_single_input(self.inputs, self.path)
+        check_fits(self.inputs[0], tensor.shape, tensor.dtype.name)
+        try:
+            return self._infer(np.ascontiguousarray(tensor))
+        except self.failures as error:
+            raise InferenceError(
+                "{} failed to run {}: {}".format(self.name, self.path, one_line(error))
+            ) from error
+
+    def close(self) -> None:
+        """Free the model. Safe to repeat."""
+        if not self._closed:
+            self._closed = True
+            self._free()
+
+    def _prepare(self) -> None:
+        """Import the library and set `failures`; raise what is missing."""
+        raise NotImplementedError
+
+    def _load(self) -> None:
+        """Load the file at `path`, set `inputs`, `outputs` and `metadata`."""
+        raise NotImplementedError
+
+    def _in_effect(self) -> Dict[str, Any]:
+        """Return `package`, `version` and what is in effect, as the library tells it."""
+        raise NotImplementedError
+
+    def _infer(self, tensor: np.ndarray) -> List[np.ndarray]:
+        """Run the model on a tensor that fits, without any state of earlier ones."""
+        raise NotImplementedError
+
+    def _free(self) -> None:
+        """Let go of the library's objects."""
+        raise NotImplementedError
+
+    def _checked_options(self, options: Mapping[str, Any]) -> Dict[str, Any]:
+        for name, value in options.items():
+            if name not in self.known_options:
+                raise RequestError(
+                    "runtime {} has no option {!r}; it has {}".format(
+                        self.name, name, ", ".join(self.known_options)
+                    )
+                )
+            option = self.known_options[name]
+            if not option.accepts(value):
+                raise RequestError(
+                    "option {} of runtime {} must be {}, not {!r}".format(
+                        name, self.name, option.wanted, value
+                    )
+                )
+        defaults = {name: option.default for name, option in self.known_options.items()}
+        return {**defaults, **options}
+
+
+def check_single_input(inputs: List[TensorInfo], what: str) -> None:
+    """Raise ModelError unless there is exactly one input."""
+    if len(inputs) != 1:
+        raise ModelError(
+            "{} has {} inputs ({}); EdgeFlare drives models with one".format(
+                what, len(inputs), ", ".join(info.name for info in inputs)
+            )
+        )
+
+
+def check_fits(info: TensorInfo, shape: Tuple[int, ...], dtype: str) -> None:
+    """Raise RequestError unless a tensor of this shape and dtype fits the model's input."""
+    same_rank = len(shape) == len(info.shape)
+    if not same_rank or any(n not in (None, given) for n, given in zip(info.shape, shape)):
+        raise RequestError(
+            "the model's input {} has shape {}, not {}".format(
+                info.name, shape_text(info.shape), shape_text(shape)
+            )
+        )
+    if dtype != info.dtype:
+        raise RequestError(
+            "the model's input {} is {}, not {}".format(info.name, info.dtype, dtype)
+        )
+
+
+def shape_text(shape: Tuple[Any, ...]) -> str:
+    """Return a shape for people; a question mark stands for an open axis."""
+    return " x ".join("?" if n is None else str(n) for n in shape)
+
+
+def one_line(error: Exception) -> str:
+    """Return the first line of an error's text, or its type where it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

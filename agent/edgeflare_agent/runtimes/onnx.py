@@ -1,0 +1,114 @@
+"""ONNX models through onnxruntime."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, ClassVar, Dict, List, Mapping
+
+import numpy as np
+
+from edgeflare_agent.advice import how_to_install
+from edgeflare_agent.errors import ModelError, RequestError, RuntimeMissingError
+from edgeflare_agent.identity import package_version
+from edgeflare_agent.runtimes.base import THREADS, Option, Runtime
+from edgeflare_agent.spec import TensorInfo
+
+_SEVERITY_ERROR = 3
+_DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
+
+
+def _is_list_of_names(value: Any) -> bool:
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) > 0
+        and all(isinstance(name, str) for name in value)
+    )
+
+
+class OnnxRuntime(Runtime):
+    """Runs ``.onnx`` files, node after node; `threads` is the size of both of its pools.
+
+    `providers`: execution providers, the preferred one first.
+    """
+
+    name = "onnx"
+    known_options: ClassVar[Mapping[str, Option]] = {
+        "threads": THREADS,
+        "providers": Option(
+            ["CPUExecutionProvider"], "a list of execution providers", _is_list_of_names
+        ),
+    }
+
+    def _prepare(self) -> None:
+        if find_spec("onnxruntime") is None:
+            raise RuntimeMissingError(
+                "no runtime for ONNX models is installed: {}".format(how_to_install("onnxruntime"))
+            )
+        self._library = import_module("onnxruntime")
+        self._library.set_default_logger_severity(_SEVERITY_ERROR)
+        self.failures = library_errors()
+
+    def _load(self) -> None:
+        available = self._library.get_available_providers()
+        for provider in self.options["providers"]:
+            if provider not in available:
+                raise RequestError(
+                    "no execution provider is called {!r} here; there are {}".format(
+                        provider, ", ".join(available)
+                    )
+                )
+        settings = self._library.SessionOptions()
+        settings.intra_op_num_threads = self.options["threads"]
+        settings.inter_op_num_threads = self.options["threads"]
+        settings.execution_mode = self._library.ExecutionMode.ORT_SEQUENTIAL
+        settings.log_severity_level = _SEVERITY_ERROR
+        self._session = self._library.InferenceSession(
+            self.path, settings, providers=list(self.options["providers"])
+        )
+        self.inputs = [_described(node) for node in self._session.get_inputs()]
+        self.outputs = [
+            _described(node) for node in self._session.get_outputs() if _is_numeric(node)
+        ]
+        if not self.outputs:
+            raise ModelError("{} has no output that is a tensor of numbers".format(self.path))
+        self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
+
+    def _in_effect(self) -> Dict[str, Any]:
+        package, version = package_version("onnxruntime", "onnxruntime-gpu")
+        return {
+            "package": package,
+            "version": version if version != "unknown" else self._library.__version__,
+            "providers": self._session.get_providers(),
+        }
+
+    def _infer(self, tensor: np.ndarray) -> List[np.ndarray]:
+        names = [output.name for output in self.outputs]
+        return list(self._session.run(names, {self.inputs[0].name: tensor}))
+
+    def _free(self) -> None:
+        del self._session
+
+
+def library_errors() -> Any:
+    """Return every exception class of onnxruntime, and the built-in ones that it raises."""
+    state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    own = [
+        value
+        for value in vars(state).values()
+        if isinstance(value, type) and issubclass(value, Exception)
+    ]
+    return (*own, ValueError, RuntimeError)
+
+
+def _is_numeric(node: Any) -> bool:
+    return str(node.type).startswith("tensor(") and node.type != "tensor(string)"
+
+
+def _described(node: Any) -> TensorInfo:
+    dtype = _DTYPES.get(node.type, node.type)
+    if _is_numeric(node) and dtype == node.type:
+        dtype = node.type[len("tensor(") : -1]
+    return TensorInfo(
+        name=node.name,
+        shape=tuple(n if isinstance(n, int) else None for n in node.shape),
+        dtype=dtype,
+    )

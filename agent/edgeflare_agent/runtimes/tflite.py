@@ -1,0 +1,123 @@
+"""TFLite models through ai-edge-litert, or tflite-runtime where that is what a device has."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, ClassVar, Dict, List, Mapping
+
+import numpy as np
+
+from edgeflare_agent.advice import OLD_NUMPY, how_to_install, tflite_packages
+from edgeflare_agent.errors import ModelError, NumpyClashError, RuntimeMissingError
+from edgeflare_agent.identity import package_version
+from edgeflare_agent.runtimes.base import THREADS, Option, Runtime
+from edgeflare_agent.spec import TensorInfo
+
+_IDENTIFIER = b"TFL3"
+_KERNELS = ("default", "reference")
+
+
+class TFLiteRuntime(Runtime):
+    """Runs ``.tflite`` files.
+
+    `delegate`: whether XNNPACK may take over; `kernels`: "default" (optimised) or "reference", which
+    exclude any delegate. Variable tensors are reset before every inference.
+    """
+
+    name = "tflite"
+    known_options: ClassVar[Mapping[str, Option]] = {
+        "threads": THREADS,
+        "delegate": Option(True, "true or false", lambda value: isinstance(value, bool)),
+        "kernels": Option("default", " or ".join(_KERNELS), lambda value: value in _KERNELS),
+    }
+    failures = (ValueError, RuntimeError)
+
+    def _prepare(self) -> None:
+        if find_spec("ai_edge_litert") is not None:
+            self._package = "ai-edge-litert"
+        elif find_spec("tflite_runtime") is not None:
+            self._package = "tflite-runtime"
+            _refuse_numpy_clash(np.__version__)
+        else:
+            raise RuntimeMissingError(
+                "no runtime for TFLite models is installed: {}".format(
+                    how_to_install(*tflite_packages())
+                )
+            )
+        self._library = import_module(self._package.replace("-", "_") + ".interpreter")
+
+    def _load(self) -> None:
+        with open(self.path, "rb") as file:
+            start = file.read(64)
+        if start[4:8] != _IDENTIFIER:
+            raise ModelError("{} is not a TFLite model: {}".format(self.path, _what_it_is(start)))
+        self._interpreter = self._library.Interpreter(
+            model_path=self.path,
+            num_threads=self.options["threads"],
+            experimental_op_resolver_type=self._resolver(),
+        )
+        self._interpreter.allocate_tensors()
+        self.inputs = [_described(detail) for detail in self._interpreter.get_input_details()]
+        self.outputs = [_described(detail) for detail in self._interpreter.get_output_details()]
+
+    def _in_effect(self) -> Dict[str, Any]:
+        operators = [entry["op_name"] for entry in self._interpreter._get_ops_details()]
+        return {
+            "package": self._package,
+            "version": package_version(self._package)[1],
+            "kernels": self.options["kernels"],
+            "delegate": "XNNPACK" if "DELEGATE" in operators else None,
+        }
+
+    def _infer(self, tensor: np.ndarray) -> List[np.ndarray]:
+        target = self._interpreter.get_input_details()[0]
+        if tuple(target["shape"]) != tensor.shape:
+            self._interpreter.resize_tensor_input(target["index"], tensor.shape)
+            self._interpreter.allocate_tensors()
+        self._interpreter.reset_all_variables()
+        self._interpreter.set_tensor(target["index"], tensor)
+        self._interpreter.invoke()
+        return [
+            self._interpreter.get_tensor(detail["index"])
+            for detail in self._interpreter.get_output_details()
+        ]
+
+    def _free(self) -> None:
+        del self._interpreter
+
+    def _resolver(self) -> Any:
+        kinds = self._library.OpResolverType
+        if self.options["kernels"] == "reference":
+            return kinds.BUILTIN_REF
+        return kinds.AUTO if self.options["delegate"] else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+
+
+def _refuse_numpy_clash(numpy_version: str) -> None:
+    """Raise NumpyClashError where importing tflite_runtime would abort the process."""
+    if int(numpy_version.split(".", maxsplit=1)[0]) >= 2:
+        packages = tflite_packages()
+        raise NumpyClashError(
+            "tflite-runtime was built for numpy 1 and numpy {} is installed: {}".format(
+                numpy_version,
+                how_to_install(*((OLD_NUMPY,) if OLD_NUMPY in packages else packages)),
+            )
+        )
+
+
+def _what_it_is(start: bytes) -> str:
+    if not start:
+        return "the file is empty"
+    if all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in start):
+        return "it is a text file that begins with {!r}".format(start[:24].decode("ascii"))
+    return "its first bytes are {!r}, without the identifier TFL3".format(start[:8])
+
+
+def _described(detail: Dict[str, Any]) -> TensorInfo:
+    shape = detail["shape_signature"] if len(detail["shape_signature"]) else detail["shape"]
+    parameters = detail["quantization_parameters"]
+    scales, zero_points = parameters["scales"], parameters["zero_points"]
+    return TensorInfo(
+        name=str(detail["name"]),
+        shape=tuple(None if n < 0 else int(n) for n in shape),
+        dtype=np.dtype(detail["dtype"]).name,
+        quantization=(float(scales[0]), int(zero_points[0])) if len(scales) == 1 else None,
+    )

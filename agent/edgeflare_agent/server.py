@@ -1,0 +1,133 @@
+"""The agent's request loop: frames on stdin and stdout, people's text on stderr.
+
+The reader thread answers PING, so that heartbeats go on while an inference runs; requests are
+executed one at a time, in order, on the main thread. BYE and the end of the stream end the process at
+once, even while an inference hangs.
+"""
+
+import argparse
+import os
+import platform
+import queue
+import signal
+import sys
+import threading
+from typing import Any, Dict, Sequence
+
+import numpy as np
+
+from edgeflare_agent import exits, identity
+from edgeflare_agent.errors import AgentError, ProtocolError, RequestError
+from edgeflare_agent.link import Link
+from edgeflare_agent.wire import VERSION, EndOfStreamError, Frame, Kind
+from edgeflare_agent.worker import Worker
+
+DEFAULT_MAX_QUEUE = 1024
+_LONGEST_MESSAGE = 2000
+
+
+def serve(wire_in: int, wire_out: int, arguments: Sequence[str]) -> None:
+    """Serve one host on two file descriptors until it leaves; does not return."""
+    sys.stdout = sys.stderr
+    sys.excepthook = exits.leave_on_fault
+    threading.excepthook = lambda hook: exits.leave_on_fault(
+        hook.exc_type, hook.exc_value, hook.exc_traceback
+    )
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's; it ends the stream
+    root = _parse(arguments).root
+    link = Link(wire_in, wire_out)
+    link.send(Kind.HELLO, hello())
+    server = _Server(link, Worker(root))
+    for task in (server.read, link.watch):
+        threading.Thread(target=task, daemon=True).start()
+    server.execute()
+
+
+def hello() -> Dict[str, Any]:
+    """Return the handshake's header: protocol, interpreter, this device and its runtimes."""
+    return {
+        "protocol": VERSION,
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "numpy": np.__version__,
+        "pid": os.getpid(),
+        "device": identity.device(),
+        "runtimes": identity.runtimes(),
+    }
+
+
+class _Server:
+    """Two loops around one queue of requests."""
+
+    def __init__(self, link: Link, worker: Worker) -> None:
+        self._link = link
+        self._worker = worker
+        self._max_queue = DEFAULT_MAX_QUEUE
+        self._requests: "queue.Queue[Frame]" = queue.Queue()
+
+    def read(self) -> None:
+        """Take frames off the wire until the host leaves or the stream breaks."""
+        try:
+            while True:
+                self._accept(self._link.receive())
+        except EndOfStreamError:
+            exits.leave(exits.DONE)
+        except ProtocolError as error:
+            exits.leave(exits.BROKEN_STREAM, str(error))
+
+    def execute(self) -> None:
+        """Answer requests, one at a time, for ever."""
+        while True:
+            self._answer(self._requests.get())
+
+    def _answer(self, frame: Frame) -> None:
+        try:
+            kind, header, arrays = self._worker.answer(frame)
+            self._link.send(kind, {"id": frame.header["id"], **header}, arrays)
+        except AgentError as error:
+            self._refuse(frame, error.code, str(error))
+        except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on
+            self._refuse(frame, "internal", "{}: {}".format(type(error).__name__, error))
+
+    def _accept(self, frame: Frame) -> None:
+        if frame.kind is Kind.PING:
+            self._link.send(Kind.PONG, frame.header)
+        elif frame.kind is Kind.START:
+            self._start(frame.header)
+        elif frame.kind is Kind.BYE:
+            exits.leave(exits.DONE)
+        elif self._requests.qsize() >= self._max_queue:
+            self._refuse(
+                frame,
+                RequestError.code,
+                "{} requests wait already, the limit".format(self._max_queue),
+            )
+        else:
+            self._requests.put(frame)
+
+    def _start(self, header: Dict[str, Any]) -> None:
+        try:
+            heartbeat_s = float(header["heartbeat_s"])
+            max_body = int(header["max_body"])
+            max_queue = int(header.get("max_queue", DEFAULT_MAX_QUEUE))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ProtocolError("START makes no sense: {!r}".format(error)) from error
+        if not (0 < heartbeat_s <= threading.TIMEOUT_MAX) or max_body < 0 or max_queue < 1:
+            raise ProtocolError("START makes no sense: its limits must be positive")
+        self._link.heartbeat_s, self._link.max_body = heartbeat_s, max_body
+        self._max_queue = max_queue
+
+    def _refuse(self, frame: Frame, code: str, message: str) -> None:
+        self._link.send(
+            Kind.ERROR,
+            {"id": frame.header.get("id"), "code": code, "message": message[:_LONGEST_MESSAGE]},
+        )
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    above = os.path.dirname(os.path.dirname(os.path.abspath(sys.argv[0])))
+    parser = argparse.ArgumentParser(prog="edgeflare agent", description=__doc__)
+    parser.add_argument(
+        "--root", default=above, metavar="DIR", help="the folder that holds models/ (%(default)s)"
+    )
+    return parser.parse_args(arguments)

@@ -1,0 +1,142 @@
+"""The requests that the agent knows, executed one at a time."""
+
+import hashlib
+import os
+import re
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import numpy as np
+
+from edgeflare_agent.errors import ModelError, RequestError
+from edgeflare_agent.preprocess import prepare
+from edgeflare_agent.runtimes import Runtime, load
+from edgeflare_agent.runtimes.base import check_fits, check_single_input
+from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.telemetry import clock, rss_bytes
+from edgeflare_agent.wire import Frame, Kind
+
+Reply = Tuple[Kind, Dict[str, Any], Tuple[np.ndarray, ...]]
+
+_MODEL_NAME = re.compile(r"([0-9a-f]{64})\.[a-z0-9]{1,16}")
+_METADATA_ENTRY = 1 << 14
+_METADATA_ALL = 1 << 18
+
+
+class Worker:
+    """Holds at most one loaded model; model files come from `root`/models and nowhere else."""
+
+    def __init__(self, root: str) -> None:
+        self._folder = os.path.join(root, "models")
+        self._runtime: Optional[Runtime] = None
+        self._spec: Optional[InputSpec] = None
+        self._output = 0
+        self._verbs: Dict[Kind, Callable[[Frame], Reply]] = {
+            Kind.LOAD: self._load,
+            Kind.CONFIGURE: self._configure,
+            Kind.INFER: self._infer,
+        }
+
+    def answer(self, frame: Frame) -> Reply:
+        """Return the reply to a request. Raises AgentError where it can't be done."""
+        if frame.kind not in self._verbs:
+            raise RequestError("{} is no request".format(frame.kind.name))
+        if "id" not in frame.header:
+            raise RequestError("a request needs an id")
+        return self._verbs[frame.kind](frame)
+
+    def _load(self, frame: Frame) -> Reply:
+        path = self._verified(str(frame.header.get("model")))
+        options = frame.header.get("options") or {}
+        if not isinstance(options, dict):
+            raise RequestError("options must be an object of names and values")
+        if self._runtime is not None:
+            self._runtime.close()
+        self._runtime, self._spec = None, None
+        runtime = load(path, str(frame.header.get("runtime")), options)
+        try:
+            check_single_input(runtime.inputs, "the model")
+        except ModelError:
+            runtime.close()
+            raise
+        self._runtime = runtime
+        header = {
+            "inputs": [info.to_json() for info in runtime.inputs],
+            "outputs": [info.to_json() for info in runtime.outputs],
+            "runtime": runtime.describe(),
+            "metadata": _short_entries(runtime.metadata),
+        }
+        return Kind.LOADED, header, ()
+
+    def _configure(self, frame: Frame) -> Reply:
+        runtime = self._loaded()
+        spec = InputSpec.from_json(frame.header.get("input") or {})
+        check_fits(runtime.inputs[0], spec.shape, spec.dtype)
+        self._output = _index_of_output(runtime, frame.header.get("output"))
+        self._spec = spec
+        return Kind.CONFIGURED, {}, ()
+
+    def _infer(self, frame: Frame) -> Reply:
+        runtime = self._loaded()
+        if self._spec is None:
+            raise RequestError("no input was configured; send CONFIGURE first")
+        seconds, raw = [], []
+        for sample in frame.arrays:
+            begin = clock()
+            raw.append(runtime.run(prepare(sample, self._spec))[self._output])
+            seconds.append(clock() - begin)
+        return Kind.RESULT, {"seconds": seconds, "rss_bytes": rss_bytes()}, tuple(raw)
+
+    def _loaded(self) -> Runtime:
+        if self._runtime is None:
+            raise RequestError("no model is loaded; send LOAD first")
+        return self._runtime
+
+    def _verified(self, name: str) -> str:
+        """Return the path of a model file whose content is what its name says."""
+        match = _MODEL_NAME.fullmatch(name)
+        if match is None:
+            raise RequestError(
+                "{!r} is no model name: 64 hexadecimal digits and an extension".format(name[:100])
+            )
+        path = os.path.join(self._folder, name)
+        if not os.path.isfile(path):
+            raise ModelError("there is no model file at {}".format(path))
+        if file_sha256(path) != match.group(1):
+            raise ModelError(
+                "{} was changed or damaged on the device: its content is not what its name says; "
+                "delete it and start again".format(path)
+            )
+        return path
+
+
+def file_sha256(path: str) -> str:
+    """Return the hex digest of a file's content."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:
+    names = [info.name for info in runtime.outputs]
+    if name is None and len(names) == 1:
+        return 0
+    if name not in names:
+        raise RequestError(
+            "{}; the model's outputs are {}".format(
+                "name the output to return" if name is None else "no output {!r}".format(name),
+                ", ".join(names),
+            )
+        )
+    return names.index(name)
+
+
+def _short_entries(metadata: Dict[str, str]) -> Dict[str, str]:
+    """Return the entries that fit in a header; whole networks hide in some files' metadata."""
+    kept, size = {}, 0
+    for key, value in metadata.items():
+        size += len(key) + len(value)
+        if len(key) + len(value) <= _METADATA_ENTRY and size <= _METADATA_ALL:
+            kept[key] = value
+    return kept

@@ -1,0 +1,66 @@
+"""Devices: which there are, how they are reached, and the agent session on each.
+
+What needs paramiko is imported when it is first used, so that a local device never waits for it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from edgeflare.devices.check import CheckLine
+from edgeflare.devices.device import LOCAL, Device, DeviceOptions, device_from_url
+from edgeflare.devices.fingerprint import fingerprint, fingerprint_digest
+from edgeflare.devices.inventory import load_inventory, resolve_device
+from edgeflare.devices.opening import (
+    check_device,
+    connect,
+    open_device,
+    prune_device,
+    runtime_for,
+)
+from edgeflare.devices.prune import PruneReport
+from edgeflare.devices.session import DeviceSession, LoadedModel, Reply
+from edgeflare.devices.transport import Completed, Stream, Transport
+
+if TYPE_CHECKING:
+    from edgeflare.devices.host_keys import HostKey, fetch_host_key
+    from edgeflare.devices.host_keys import trust as trust_host_key
+
+__all__ = [
+    "LOCAL",
+    "CheckLine",
+    "Completed",
+    "Device",
+    "DeviceOptions",
+    "DeviceSession",
+    "HostKey",
+    "LoadedModel",
+    "PruneReport",
+    "Reply",
+    "Stream",
+    "Transport",
+    "check_device",
+    "connect",
+    "device_from_url",
+    "fetch_host_key",
+    "fingerprint",
+    "fingerprint_digest",
+    "load_inventory",
+    "open_device",
+    "prune_device",
+    "resolve_device",
+    "runtime_for",
+    "trust_host_key",
+]
+
+_OF_HOST_KEYS = {
+    "HostKey": "HostKey",
+    "fetch_host_key": "fetch_host_key",
+    "trust_host_key": "trust",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_HOST_KEYS:
+        raise AttributeError(f"module 'edgeflare.devices' has no attribute {name!r}")
+    from edgeflare.devices import host_keys
+
+    return getattr(host_keys, _OF_HOST_KEYS[name])

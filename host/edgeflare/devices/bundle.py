@@ -1,0 +1,66 @@
+"""The agent as one file: a zipapp that any device's Python starts."""
+
+import errno
+import hashlib
+import io
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+
+import edgeflare_agent
+
+from edgeflare.errors import DeviceError, DiskFullError
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_REGULAR_FILE = 0o100644 << 16
+
+
+def agent_bundle(folder: Path) -> Path:
+    """Return the path of the agent's zipapp in `folder`, built unless it is there already.
+
+    Its name is its content's SHA-256, ``<64 hex>.pyz``; the same sources give the same bytes on every
+    machine. Raises DiskFullError or DeviceError where it can't be written.
+    """
+    content = _bundle_bytes()
+    path = folder / f"{hashlib.sha256(content).hexdigest()}.pyz"
+    try:
+        if not path.is_file() or path.read_bytes() != content:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write_whole(path, content)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError(f"no space left for the agent's bundle in {folder}") from error
+        raise DeviceError(
+            f"the agent's bundle can't be written to {folder}: {error.strerror}"
+        ) from error
+    return path
+
+
+def _bundle_bytes() -> bytes:
+    package = Path(edgeflare_agent.__file__).parent
+    sources = {
+        f"{package.name}/{path.relative_to(package).as_posix()}": path.read_bytes()
+        for path in package.rglob("*.py")
+    }
+    sources["__main__.py"] = sources[f"{package.name}/__main__.py"]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as bundle:
+        for name in sorted(sources):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.create_system = 3
+            entry.external_attr = _REGULAR_FILE
+            bundle.writestr(entry, sources[name])
+    return buffer.getvalue()
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write under a temporary name and rename, so that nobody ever sees half a file."""
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise

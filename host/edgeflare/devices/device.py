@@ -1,0 +1,165 @@
+"""What is known of a device before it is reached: one entry of the inventory."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, unquote
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from typing_extensions import TypedDict
+
+from edgeflare.errors import InventoryError
+
+_URL = re.compile(
+    r"ssh://(?:(?P<user>[^@/]*)@)?(?:\[(?P<ip6>[^\]/]*)\]|(?P<host>[^:/@\[\]]*))(?::(?P<port>[^/]*))?/?"
+)
+_ONLY_SSH = ("host", "port", "user", "key", "known_hosts", "ssh_config")
+
+
+def _expand_home(value: object) -> object:
+    return Path(value).expanduser() if isinstance(value, str) and value else value
+
+
+_LocalPath = Annotated[Path, BeforeValidator(_expand_home)]
+
+
+class DeviceOptions(TypedDict, total=False):
+    """Options of the runtime on a device; what is absent is left to the runtime.
+
+    `threads`: of one inference. `delegate` (TFLite): the default (XNNPACK) delegate on or off.
+    `kernels` (TFLite): optimised or reference ones. `providers` (ONNX): execution providers, in order.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    threads: Annotated[int, Field(ge=1, le=1024)]
+    delegate: bool
+    kernels: Literal["default", "reference"]
+    providers: list[str]
+
+
+class Device(BaseModel):
+    """One device: how it is reached and what runs there. Describes; connects to nothing.
+
+    A field left None is taken from ~/.ssh/config, then from SSH's own defaults.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1)
+    """What to call it in messages: its name in the inventory, or the ``ssh://`` text."""
+    transport: Literal["ssh", "local"] = "ssh"
+    host: str | None = Field(default=None, min_length=1)
+    """Name, address or alias in ~/.ssh/config; IPv6 without brackets."""
+    port: int | None = Field(default=None, ge=1, le=65535)
+    user: str | None = Field(default=None, min_length=1)
+    key: _LocalPath | None = None
+    """Private key file on the host; the only key that is tried where it is given."""
+    python: str = Field(default="python3", min_length=1)
+    """Command prefix for the device's shell, such as ``proot-distro login debian -- python3``."""
+    runtime: Literal["tflite", "onnx"] | None = None
+    """None: by the model file's extension."""
+    options: DeviceOptions = Field(default_factory=DeviceOptions)
+    cache: str = Field(default="~/.cache/edgeflare", min_length=1)
+    """Folder on the device that holds agent and models."""
+    cache_limit_mb: int = Field(default=2048, ge=1)
+    """Size limit of that folder in MB."""
+    known_hosts: _LocalPath | None = None
+    """None: the user's ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts."""
+    ssh_config: _LocalPath | None = None
+    """None: ~/.ssh/config."""
+    connect_timeout_s: float = Field(default=15, gt=0, le=3600, allow_inf_nan=False)
+    """Seconds until a connection must stand; where it is not given, the SSH config's ConnectTimeout."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _local_python(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("transport") == "local" and "python" not in data:
+            return {**data, "python": shlex.quote(sys.executable)}
+        return data
+
+    @model_validator(mode="after")
+    def _fits_transport(self) -> "Device":
+        if self.transport == "ssh" and self.host is None:
+            raise ValueError("`host` is missing; give the device's name or address")
+        if self.transport == "local":
+            given = [field for field in _ONLY_SSH if getattr(self, field) is not None]
+            if given:
+                raise ValueError(f"`{given[0]}` has no meaning where transport is 'local'")
+        return self
+
+    @field_validator("host", "user", "python", "cache")
+    @classmethod
+    def _one_line(cls, value: str | None) -> str | None:
+        if value is not None and (not value.isprintable() or value != value.strip()):
+            raise ValueError("must be one line of printable text without spaces around it")
+        return value
+
+    @field_validator("host", "user")
+    @classmethod
+    def _no_option(cls, value: str | None) -> str | None:
+        if value is not None and (value.startswith("-") or any(c.isspace() for c in value)):
+            raise ValueError("must hold no spaces and not begin with a dash")
+        return value
+
+
+LOCAL = Device(name="local", transport="local")
+"""The machine that the host runs on, through a process of its own."""
+
+
+def device_from_url(text: str) -> Device:
+    """Return the device that ``ssh://[user@]host[:port]`` names.
+
+    IPv6 addresses stand in brackets; ``%40`` and the like are decoded. `host` may be an alias of
+    ~/.ssh/config. Raises InventoryError.
+    """
+    match = _URL.fullmatch(text)
+    if match is None or match["user"] == "":
+        raise InventoryError(
+            f"{text!r} is not an SSH address; write ssh://[user@]host[:port], "
+            "an IPv6 address in brackets"
+        )
+    if match["user"] is not None and ":" in match["user"]:
+        raise InventoryError(
+            "an SSH address holds no password; write ssh://user@host and use a key, "
+            "or type the password when asked"
+        )
+    port = match["port"]
+    if port is not None and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+        raise InventoryError(f"{text!r} has the port {port!r}; a port is a number from 1 to 65535")
+    try:
+        return Device(
+            name=text.rstrip("/"),
+            host=unquote(match["ip6"] or match["host"]),
+            port=None if port is None else int(port),
+            user=None if match["user"] is None else unquote(match["user"]),
+        )
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise InventoryError(
+            f"{text!r} is not an SSH address: {problem['loc'][0]}: {plain(problem['msg'])}"
+        ) from error
+
+
+def device_url(host: str, port: int | None = None, user: str | None = None) -> str:
+    """Return the ``ssh://`` text that `device_from_url` reads back."""
+    place = f"[{quote(host, safe=':')}]" if ":" in host else quote(host, safe="")
+    return f"ssh://{'' if user is None else quote(user, safe='') + '@'}{place}" + (
+        "" if port is None else f":{port}"
+    )
+
+
+def plain(message: str) -> str:
+    """Return pydantic's message without its prefix, in lower case at the start."""
+    text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return text[:1].lower() + text[1:]

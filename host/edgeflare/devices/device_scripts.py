@@ -1,0 +1,243 @@
+"""The two scripts that run on a device: they are sent to its Python's stdin with their parameters.
+
+Both print one JSON object between two markers, so that what a login shell prints around it does no
+harm. Any Python since 2.7 parses both.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from edgeflare.devices.transport import Completed, Transport
+from edgeflare.errors import DeviceProtocolError, DevicePythonError
+
+_BEGIN, _END = "<<<edgeflare<<<", ">>>edgeflare>>>"
+_SHOWN_LINES = 3
+
+
+def run_script(
+    transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
+) -> dict[str, Any]:
+    """Run a script on the device and return the JSON object that it prints.
+
+    `python` is the device's Python command, for messages. Raises DevicePythonError where there is
+    none, DeviceProtocolError where something else answers, and what the transport raises.
+    """
+    head = f"import json\nPARAMETERS = json.loads({json.dumps(parameters)!r})\n"
+    tail = f"\nprint({_BEGIN!r} + json.dumps(main(**PARAMETERS)) + {_END!r})\n"
+    done = transport.run(["-"], (head + script + tail).encode("ascii"), timeout=timeout)
+    found = re.search(f"{_BEGIN}(.*?){_END}", done.stdout.decode(errors="replace"), flags=re.DOTALL)
+    try:
+        answer = json.loads(found[1]) if found else None
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise _not_ours(transport.name, python, done)
+    return answer
+
+
+def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | DeviceProtocolError:
+    if done.status in (126, 127):
+        return DevicePythonError(
+            f"there is no Python command {python!r} on {name}: install Python 3.8 or newer there, or "
+            "give its command as `python` in the device's inventory entry"
+        )
+    printed = done.stdout.decode(errors="replace").split("\n") + done.stderr.split("\n")
+    lines = [line.strip() for line in printed if line.strip()][:_SHOWN_LINES]
+    return DeviceProtocolError(
+        f"the command {python!r} on {name} did not behave as Python does (exit status {done.status}); "
+        + (f"it printed: {' | '.join(lines)}" if lines else "it printed nothing")
+        + "; check `python` in the device's inventory entry and what the login shell does there"
+    )
+
+
+PROBE = r"""
+def main(cache, packages):
+    import os
+    import platform
+    import sys
+    home = os.path.expanduser("~")
+    root = os.path.join(home, os.path.expanduser(cache))
+    answer = {
+        "version": list(sys.version_info[:3]),
+        "executable": sys.executable,
+        "home": home,
+        "root": root,
+        "arch": platform.machine(),
+        "libc": " ".join(platform.libc_ver()).strip(),
+        "managed": is_managed(),
+    }
+    answer["numpy"], answer["numpy_problem"] = numpy_version()
+    answer["runtimes"] = runtimes(packages)
+    answer.update(prepare(root))
+    return answer
+
+
+def is_managed():
+    import os
+    import sys
+    import sysconfig
+    if sys.prefix != getattr(sys, "base_prefix", sys.prefix):
+        return False
+    return os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
+
+
+def numpy_version():
+    try:
+        import numpy
+        return numpy.__version__, None
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        return None, "%s: %s" % (type(error).__name__, lines[0])
+
+
+def runtimes(packages):
+    try:
+        from importlib import metadata, util
+    except ImportError:
+        return {}
+    found = {}
+    for module, names in packages:
+        if util.find_spec(module) is None:
+            continue
+        name, version = names[0], "unknown"
+        for candidate in names:
+            try:
+                name, version = candidate, metadata.version(candidate)
+                break
+            except metadata.PackageNotFoundError:
+                pass
+        found[name] = version
+    return found
+
+
+def prepare(root):
+    import os
+    files = {"agents": {}, "models": {}}
+    problem = None
+    try:
+        if not os.path.isdir(root):
+            os.makedirs(root, 0o700)
+        for folder in files:
+            path = os.path.join(root, folder)
+            if not os.path.isdir(path):
+                try:
+                    os.mkdir(path, 0o700)
+                except OSError:
+                    if not os.path.isdir(path):
+                        raise
+            os.chmod(path, 0o700)
+            if not os.access(path, os.W_OK):
+                raise OSError(30, "not writable", path)
+            for name in os.listdir(path):
+                try:
+                    files[folder][name] = os.path.getsize(os.path.join(path, name))
+                except OSError:
+                    pass
+    except OSError as error:
+        problem = "%s: %s" % (error.filename or root, error.strerror)
+    return {"files": files, "cache_problem": problem, "free_bytes": free_bytes(root)}
+
+
+def free_bytes(path):
+    import os
+    while not os.path.isdir(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    try:
+        import shutil
+        return shutil.disk_usage(path).free
+    except AttributeError:
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
+    except OSError:
+        return None
+"""
+"""Looks at the device and makes the cache's folders; ``cache``: path, ``packages``: see the agent."""
+
+TEND = r"""
+import hashlib, os, time
+
+TEMPORARY = ".part"
+
+
+def main(root, wanted, discard, limit, recent_s, stale_s):
+    bad = [one["name"] for one in wanted if not settle(root, one)]
+    for path in discard:
+        remove(path)
+    removed = remove_stale(root, time.time() - stale_s)
+    if limit is not None:
+        keep = set(os.path.join(root, one["folder"], one["name"]) for one in wanted)
+        removed += trim(root, keep, limit, time.time() - recent_s)
+    return {"bad": bad, "files": len(removed), "bytes": sum(removed)}
+
+
+def settle(root, one):
+    path = os.path.join(root, one["folder"], one["name"])
+    try:
+        if one["temporary"] is not None:
+            if sha256(one["temporary"]) != one["sha256"]:
+                remove(one["temporary"])
+                return False
+            os.chmod(one["temporary"], 0o600)
+            os.replace(one["temporary"], path)
+        elif one["verify"] and sha256(path) != one["sha256"]:
+            return False
+        os.utime(path, None)
+        return os.path.getsize(path) == one["size"]
+    except OSError:
+        return False
+
+
+def sha256(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def entries(root):
+    found = []
+    for folder in ("agents", "models"):
+        for name in os.listdir(os.path.join(root, folder)):
+            path = os.path.join(root, folder, name)
+            try:
+                about = os.stat(path)
+            except OSError:
+                continue
+            found.append((about.st_mtime, about.st_size, path))
+    return sorted(found)
+
+
+def remove_stale(root, before):
+    return [
+        size
+        for used, size, path in entries(root)
+        if path.endswith(TEMPORARY) and used < before and remove(path)
+    ]
+
+
+def trim(root, keep, limit, before):
+    files = [entry for entry in entries(root) if not entry[2].endswith(TEMPORARY)]
+    total = sum(size for _, size, _ in files)
+    removed = []
+    for used, size, path in files:
+        if total > limit and used < before and path not in keep and remove(path):
+            total -= size
+            removed.append(size)
+    return removed
+
+
+def remove(path):
+    try:
+        os.remove(path)
+        return True
+    except OSError:
+        return False
+"""
+"""Tends the cache: settles uploads, verifies and touches files, removes what is old.
+
+``wanted``: ``{folder, name, sha256, size, temporary: path or null, verify}``; ``discard``: paths;
+``limit``: bytes or null; files used in the last ``recent_s`` seconds stay, as do all wanted ones.
+"""

@@ -1,0 +1,133 @@
+"""The device inventory: a TOML file with one table a device, ``[devices.pi4]``."""
+
+import difflib
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from edgeflare.devices.device import LOCAL, Device, DeviceOptions, device_from_url, plain
+from edgeflare.errors import InventoryError
+
+__all__ = ["Device", "DeviceOptions", "load_inventory", "resolve_device"]
+
+_tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+
+def load_inventory(path: Path | None = None) -> dict[str, Device]:
+    """Return the devices by name from this file, in its order.
+
+    Without a path: ``devices.toml`` in the current folder, else ``edgeflare/devices.toml`` in the
+    user's configuration folder ($XDG_CONFIG_HOME, else ~/.config), else no device.
+    Raises InventoryError, naming file, line and key.
+    """
+    if path is None:
+        path = next((candidate for candidate in _usual_places() if candidate.is_file()), None)
+        if path is None:
+            return {}
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = _tomllib.loads(text)
+    except FileNotFoundError as error:
+        raise InventoryError(f"there is no device inventory at {path}") from error
+    except OSError as error:
+        raise InventoryError(f"can't read the inventory {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InventoryError(f"the inventory {path} is not UTF-8 text") from error
+    except _tomllib.TOMLDecodeError as error:
+        raise InventoryError(f"the inventory {path} is not valid TOML: {error}") from error
+    for key in data:
+        if key != "devices":
+            raise InventoryError(
+                f"{_place(path, text, None, key)}: unknown key `{key}`; "
+                "each device is a table such as [devices.pi4]"
+            )
+    tables = data.get("devices", {})
+    if not isinstance(tables, dict):
+        raise InventoryError(f"{path}: `devices` must hold tables such as [devices.pi4]")
+    return {name: _read_device(path, text, name, table) for name, table in tables.items()}
+
+
+def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
+    """Return the device that the user named.
+
+    ``local``, a name of the inventory (which wins), or ``ssh://[user@]host[:port]``.
+    Raises InventoryError with the nearest name.
+    """
+    if text in inventory:
+        return inventory[text]
+    if text == "local":
+        return LOCAL
+    if text.startswith("ssh://"):
+        return device_from_url(text)
+    known = ["local", *inventory]
+    raise InventoryError(
+        f"no device is called {text!r}{_nearest(text, known)}; known are {', '.join(known)}, "
+        "and any SSH host as ssh://[user@]host[:port]"
+    )
+
+
+def _usual_places() -> tuple[Path, Path]:
+    configured = os.environ.get("XDG_CONFIG_HOME", "")
+    folder = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
+    return Path("devices.toml"), folder / "edgeflare" / "devices.toml"
+
+
+def _read_device(path: Path, text: str, name: str, table: object) -> Device:
+    where = _place(path, text, name, None)
+    if not isinstance(table, dict):
+        raise InventoryError(f"{where}: `{name}` must be a table, [devices.{name}]")
+    if "name" in table:
+        raise InventoryError(
+            f"{_place(path, text, name, 'name')}: a device's name stands in its header, "
+            f"[devices.{name}]; remove `name`"
+        )
+    try:
+        return Device.model_validate({"name": name, **table})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise InventoryError(_sentence(path, text, name, problem)) from error
+
+
+def _sentence(path: Path, text: str, name: str, problem: Any) -> str:
+    keys = [str(part) for part in problem["loc"]]
+    where = _place(path, text, name, keys[-1] if keys else None)
+    if problem["type"] == "extra_forbidden":
+        nested = len(keys) > 1
+        fields = DeviceOptions.__annotations__ if nested else Device.model_fields
+        allowed = [field for field in fields if field != "name"]
+        return (
+            f"{where}: device {name!r} has an unknown key `{'.'.join(keys)}`"
+            f"{_nearest(keys[-1], allowed)}; allowed are {', '.join(allowed)}"
+        )
+    return (
+        f"{where}: device {name!r}: {'.'.join(keys)}{': ' if keys else ''}{plain(problem['msg'])}"
+    )
+
+
+def _nearest(text: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(text, list(names), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _place(path: Path, text: str, table: str | None, key: str | None) -> str:
+    """Return ``file, line n`` where the key, or else its table, is found by eye; else the file."""
+    found = None
+    inside = table is None
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[([^\]]*)\]", line)
+        if header:
+            names = [part.strip().strip("\"'") for part in header[1].split(".")]
+            inside = table is not None and names[:2] == ["devices", table]
+            if inside or (table is None and names[0] == key):
+                found = found or number
+        elif inside and key is not None:
+            before, equals, _ = line.partition("=")
+            if equals and before.strip().strip("\"'").split(".")[-1] == key:
+                return f"{path}, line {number}"
+    return str(path) if found is None else f"{path}, line {found}"

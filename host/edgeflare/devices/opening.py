@@ -1,0 +1,100 @@
+"""A device from its description: connected, looked at, provisioned, its model loaded."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from edgeflare.devices.check import CheckLine, check
+from edgeflare.devices.device import Device
+from edgeflare.devices.local import LocalTransport
+from edgeflare.devices.probe import probe, require
+from edgeflare.devices.provision import provision
+from edgeflare.devices.prune import PruneReport, prune
+from edgeflare.devices.session import DeviceSession
+from edgeflare.devices.transport import Transport
+from edgeflare.errors import (
+    AgentDiedError,
+    DeviceProtocolError,
+    ModelError,
+    UsageError,
+)
+
+Prompt = Callable[[str], str | None]
+"""Asks the user for a passphrase or password; None where nobody answers."""
+
+_BY_EXTENSION = {".tflite": "tflite", ".lite": "tflite", ".onnx": "onnx"}
+
+
+def connect(device: Device, ask: Prompt | None = None) -> Transport:
+    """Return an open transport to a device. Raises DeviceError and its kinds, InventoryError."""
+    if device.transport == "local":
+        return LocalTransport(device.name, device.python)
+    from edgeflare.devices.ssh import SshTransport
+
+    return SshTransport.connect(device, ask=ask)
+
+
+def runtime_for(model: Path) -> str:
+    """Return the runtime, tflite or onnx, for a model file's extension. Raises UsageError."""
+    try:
+        return _BY_EXTENSION[model.suffix.lower()]
+    except KeyError:
+        raise UsageError(
+            f"can't tell the runtime of {model} by its extension; known are "
+            f"{', '.join(_BY_EXTENSION)}: rename the file, or name the runtime (tflite or onnx)"
+        ) from None
+
+
+def open_device(
+    device: Device,
+    model: Path,
+    *,
+    runtime: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    ask: Prompt | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> DeviceSession:
+    """Return a session with the model loaded on the device; the session owns its connection.
+
+    The runtime is the one given, else the device's, else by the model's extension; `options` win
+    over the device's. `progress` is told of uploads. Raises UsageError, ModelError, DeviceError and
+    its kinds.
+    """
+    chosen = runtime or device.runtime or runtime_for(model)
+    if chosen not in _BY_EXTENSION.values():
+        raise UsageError(f"no runtime is called {chosen!r}; there are tflite and onnx")
+    if not model.is_file():
+        raise ModelError(f"there is no model file {model}")
+    transport = connect(device, ask)
+    try:
+        seen = probe(transport, device)
+        require(seen, chosen)
+        wanted = {**device.options, **(options or {})}
+        there = provision(transport, seen, device, model, progress=progress)
+        try:
+            return DeviceSession.open(transport, there, chosen, wanted, owns_transport=True)
+        except (AgentDiedError, DeviceProtocolError, ModelError):
+            # A cached file may be damaged: worth a second try only if one was.
+            there = provision(transport, seen, device, model, verify=True, progress=progress)
+            if not there.uploaded:
+                raise
+        return DeviceSession.open(transport, there, chosen, wanted, owns_transport=True)
+    except BaseException:
+        transport.close()
+        raise
+
+
+def check_device(device: Device, *, ask: Prompt | None = None) -> list[CheckLine]:
+    """Try a device step by step; see `check`."""
+    return check(device, lambda: connect(device, ask))
+
+
+def prune_device(
+    device: Device, *, everything: bool = False, ask: Prompt | None = None
+) -> PruneReport:
+    """Remove cached agents and models from a device; see `prune`."""
+    transport = connect(device, ask)
+    try:
+        return prune(transport, probe(transport, device), everything)
+    finally:
+        transport.close()

@@ -1,0 +1,190 @@
+"""What a device has and lacks, seen before anything is put there."""
+
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from edgeflare.devices.device import Device
+from edgeflare.devices.device_scripts import PROBE, run_script
+from edgeflare.devices.transport import Transport
+from edgeflare.errors import (
+    DeviceError,
+    DeviceProtocolError,
+    DevicePythonError,
+    DeviceRuntimeError,
+)
+from edgeflare_agent.advice import OLD_NUMPY, tflite_packages
+from edgeflare_agent.identity import RUNTIME_PACKAGES
+
+OLDEST_PYTHON = (3, 8)
+_PROBE_S = 60.0
+_TFLITE, _OLD_TFLITE, _ONNX = "ai-edge-litert", "tflite-runtime", "onnxruntime"
+_SERVED_BY = {"tflite": (_TFLITE, _OLD_TFLITE), "onnx": (_ONNX, "onnxruntime-gpu")}
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What the device said. Paths are the device's own, sizes in bytes.
+
+    `name` and `command` are the device's name and Python command. `numpy` is its version, or None and
+    `numpy_problem` the text of the error. `runtimes` is {package: version}; `files` is {"agents":
+    {name: size}, "models": ...} below the cache folder `root`; `cache_problem` says why that can't be
+    used, `free_bytes` what is left there. `managed`: pip refuses to install for this Python (PEP 668).
+    """
+
+    name: str
+    command: str
+    version: tuple[int, int, int]
+    executable: str
+    home: str
+    root: str
+    arch: str
+    libc: str
+    managed: bool
+    numpy: str | None
+    numpy_problem: str | None
+    runtimes: dict[str, str]
+    files: dict[str, dict[str, int]]
+    cache_problem: str | None
+    free_bytes: int | None
+
+    @property
+    def python(self) -> str:
+        """The Python version as text, such as ``3.11.2``."""
+        return ".".join(map(str, self.version))
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Something that a device lacks: the error's class, what is wrong and what to do about it."""
+
+    kind: type[DeviceError]
+    what: str
+    fix: str
+
+    def error(self) -> DeviceError:
+        """Return the error to raise."""
+        return self.kind(f"{self.what}: {self.fix}")
+
+
+def probe(transport: Transport, device: Device) -> Probe:
+    """Look at a device and make its cache folders (mode 0700) where it lacks them.
+
+    Raises DevicePythonError where there is no Python at all, DeviceProtocolError where something else
+    answers, and what the transport raises. What else is amiss stands in the answer; see `require`.
+    """
+    parameters = {"cache": device.cache, "packages": RUNTIME_PACKAGES}
+    answer = run_script(transport, device.python, PROBE, parameters, _PROBE_S)
+    version: Any = answer.pop("version", ())
+    try:
+        return Probe(
+            name=device.name,
+            command=device.python,
+            version=(int(version[0]), int(version[1]), int(version[2])),
+            **answer,
+        )
+    except (TypeError, ValueError, IndexError) as error:
+        raise DeviceProtocolError(
+            f"the Python on {device.name} gave an answer that makes no sense: {error}"
+        ) from error
+
+
+def require(seen: Probe, runtime: str | None = None) -> None:
+    """Raise for the first thing that a device lacks to run models with a runtime, tflite or onnx.
+
+    Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or DeviceError,
+    each with what to do, such as the pip command for that device's Python.
+    """
+    lacks = (
+        python_lack(seen),
+        numpy_lack(seen, runtime),
+        runtime_lack(seen, runtime) if runtime else None,
+        cache_lack(seen),
+    )
+    for lack in lacks:
+        if lack is not None:
+            raise lack.error()
+
+
+def python_lack(seen: Probe) -> Lack | None:
+    """Return what is wrong with the device's Python."""
+    if seen.version >= OLDEST_PYTHON:
+        return None
+    return Lack(
+        DevicePythonError,
+        f"Python on {seen.name} is {seen.python} ({seen.executable}) and EdgeFlare's agent needs 3.8 "
+        "or newer",
+        "install a newer one there and name it as `python` in the device's inventory entry",
+    )
+
+
+def numpy_lack(seen: Probe, runtime: str | None = None) -> Lack | None:
+    """Return what is wrong with numpy; the advice installs the runtime with it where one is named."""
+    if seen.numpy is not None:
+        return None
+    problem = seen.numpy_problem or ""
+    what = f"numpy is missing for {seen.executable} on {seen.name}"
+    if not problem.startswith(("ImportError: No module", "ModuleNotFoundError")):
+        what = f"numpy on {seen.name} is broken ({problem})"
+    packages = () if runtime is None else _packages(seen, runtime)
+    wanted = packages if OLD_NUMPY in packages else ("numpy", *packages)
+    return Lack(DeviceRuntimeError, what, how_to_install(seen, *wanted))
+
+
+def runtime_lack(seen: Probe, runtime: str) -> Lack | None:
+    """Return what is missing to run models with this runtime, tflite or onnx."""
+    if not any(package in seen.runtimes for package in _SERVED_BY[runtime]):
+        return Lack(
+            DeviceRuntimeError,
+            f"no runtime for {runtime} models is installed for {seen.executable} on {seen.name}",
+            how_to_install(seen, *_packages(seen, runtime)),
+        )
+    if runtime == "tflite" and _TFLITE not in seen.runtimes and _major(seen.numpy) >= 2:
+        packages = _packages(seen, runtime)
+        return Lack(
+            DeviceRuntimeError,
+            f"{_OLD_TFLITE} {seen.runtimes[_OLD_TFLITE]} on {seen.name} was built for numpy 1 and "
+            f"numpy {seen.numpy} is installed",
+            how_to_install(seen, *((OLD_NUMPY,) if OLD_NUMPY in packages else packages)),
+        )
+    return None
+
+
+def cache_lack(seen: Probe) -> Lack | None:
+    """Return why the cache folder can't be used."""
+    if seen.cache_problem is None:
+        return None
+    return Lack(
+        DeviceError,
+        f"the cache folder {seen.root} on {seen.name} can't be used ({seen.cache_problem})",
+        "give a folder of the login user's as `cache` in the device's inventory entry",
+    )
+
+
+def how_to_install(seen: Probe, *packages: str) -> str:
+    """Return the words that tell how to install packages for the device's Python.
+
+    Where pip would refuse, a virtual environment is made, and the inventory names it.
+    """
+    if not seen.managed:
+        return f"run '{seen.command} -m pip install {_joined(packages)}' there"
+    folder = f"{seen.home}/edgeflare-python"
+    own = " ".join([*shlex.split(seen.command)[:-1], f"{folder}/bin/python"])
+    wanted = packages if OLD_NUMPY in packages else dict.fromkeys(("numpy", *packages))
+    return (
+        f"run '{seen.command} -m venv {folder} && {own} -m pip install {_joined(tuple(wanted))}' "
+        f'there and give "{own}" as `python` in the device\'s inventory entry'
+    )
+
+
+def _packages(seen: Probe, runtime: str) -> tuple[str, ...]:
+    return (_ONNX,) if runtime == "onnx" else tflite_packages(seen.version[:2], seen.arch)
+
+
+def _joined(packages: tuple[str, ...]) -> str:
+    return " ".join(f'"{name}"' if "<" in name else name for name in packages)
+
+
+def _major(version: str | None) -> int:
+    head = (version or "0").split(".", maxsplit=1)[0]
+    return int(head) if head.isdigit() else 0

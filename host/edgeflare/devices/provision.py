@@ -1,0 +1,208 @@
+"""Agent and model onto the device: content-addressed files, put there once."""
+
+import hashlib
+import re
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from edgeflare.devices.bundle import agent_bundle
+from edgeflare.devices.device import Device
+from edgeflare.devices.device_scripts import TEND, run_script
+from edgeflare.devices.probe import Probe
+from edgeflare.devices.transport import Transport
+from edgeflare.errors import DeviceDiskFullError, DeviceError, ModelError
+
+RECENT_S = 3600
+"""A file that was used so many seconds ago, or later, may be in use and stays."""
+TEMPORARY = ".part"
+_SPARE_BYTES = 256 << 10
+_TEND_S = 60.0
+_SLOWEST_HASH = 2e6
+"""Bytes a second that even a slow board reads and hashes."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Provisioned:
+    """What is on the device now; paths are the device's own.
+
+    `model_name` is ``<sha256>.<extension>`` below ``root``/models; `uploaded` are the names of the files
+    that were not there before, or not whole.
+    """
+
+    agent_path: str
+    root: str
+    model_name: str
+    model_sha256: str
+    uploaded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _File:
+    local: Path
+    folder: str
+    sha256: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        suffix = self.local.suffix.lower()
+        return self.sha256 + (suffix if re.fullmatch(r"\.[a-z0-9]{1,16}", suffix) else ".bin")
+
+
+def provision(
+    transport: Transport,
+    seen: Probe,
+    device: Device,
+    model: Path,
+    *,
+    verify: bool = False,
+    progress: Tell | None = None,
+) -> Provisioned:
+    """Bring agent and model to the device unless files of their names and sizes are there.
+
+    `verify`: look at the content of those, too, and upload anew what is damaged. Uploads go to a
+    temporary name, are checked there and renamed, so that several hosts may do this at once. After
+    an upload the least recently used files go until the cache keeps `device.cache_limit_mb`.
+    Raises ModelError, DeviceDiskFullError, DeviceError and what the transport raises.
+    """
+    with TemporaryDirectory() as folder:
+        files = [_described(agent_bundle(Path(folder)), "agents"), _described(model, "models")]
+        uploaded = _bring(transport, seen, device, files, verify, progress)
+    return Provisioned(
+        f"{seen.root}/agents/{files[0].name}", seen.root, files[1].name, files[1].sha256, uploaded
+    )
+
+
+def provision_agent(transport: Transport, seen: Probe, device: Device) -> str:
+    """Bring the agent alone to the device; return its path there."""
+    with TemporaryDirectory() as folder:
+        agent = _described(agent_bundle(Path(folder)), "agents")
+        _bring(transport, seen, device, [agent], True, None)
+    return f"{seen.root}/agents/{agent.name}"
+
+
+def _described(path: Path, folder: str) -> _File:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        return _File(path, folder, digest.hexdigest(), path.stat().st_size)
+    except OSError as error:
+        raise ModelError(f"can't read the model {path}: {error.strerror}") from error
+
+
+def _bring(
+    transport: Transport,
+    seen: Probe,
+    device: Device,
+    files: Sequence[_File],
+    verify: bool,
+    progress: Tell | None,
+) -> tuple[str, ...]:
+    missing = [file for file in files if seen.files[file.folder].get(file.name) != file.size]
+    uploads: Counter[str] = Counter()
+    while True:
+        _check_space(seen, missing)
+        temporaries = {}
+        for file in missing:
+            if progress is not None:
+                progress(f"uploading {file.local.name} to {seen.name} ({file.size / 1e6:.1f} MB)")
+            temporaries[file.name] = _put(transport, seen, file)
+        uploads.update(temporaries)
+        bad = _settle(transport, seen, device, files, temporaries, verify)
+        missing = [file for file in files if file.name in bad]
+        if not missing:
+            return tuple(uploads)
+        for file in missing:
+            if uploads[file.name] > 1:
+                raise DeviceError(
+                    f"{file.local.name} arrived damaged on {seen.name} twice: its disk, its memory or "
+                    "the link changes bytes; try another folder as `cache`, then another card"
+                )
+
+
+def _settle(
+    transport: Transport,
+    seen: Probe,
+    device: Device,
+    files: Sequence[_File],
+    temporaries: dict[str, str],
+    verify: bool,
+) -> list[str]:
+    """Have the device check and rename what was uploaded; return the names that are not right."""
+    wanted = [
+        {
+            "folder": file.folder,
+            "name": file.name,
+            "sha256": file.sha256,
+            "size": file.size,
+            "temporary": temporaries.get(file.name),
+            "verify": verify,
+        }
+        for file in files
+    ]
+    limit = device.cache_limit_mb * 1_000_000 if temporaries else None
+    timeout = _TEND_S + sum(file.size for file in files) / _SLOWEST_HASH
+    answer = tend(transport, seen, wanted=wanted, limit=limit, timeout=timeout)
+    return list(answer["bad"])
+
+
+def tend(
+    transport: Transport,
+    seen: Probe,
+    *,
+    wanted: Sequence[dict[str, Any]] = (),
+    discard: Sequence[str] = (),
+    limit: int | None = None,
+    recent_s: float = RECENT_S,
+    timeout: float = _TEND_S,
+) -> dict[str, Any]:
+    """Run the script that tends the cache; return {"bad": names, "files": removed, "bytes": removed}."""
+    parameters = {
+        "root": seen.root,
+        "wanted": list(wanted),
+        "discard": list(discard),
+        "limit": limit,
+        "recent_s": recent_s,
+        "stale_s": RECENT_S,
+    }
+    return run_script(transport, seen.command, TEND, parameters, timeout)
+
+
+def _check_space(seen: Probe, missing: Sequence[_File]) -> None:
+    needed = sum(file.size for file in missing) + _SPARE_BYTES
+    if missing and seen.free_bytes is not None and needed > seen.free_bytes:
+        raise DeviceDiskFullError(
+            f"{seen.root} on {seen.name} has {seen.free_bytes} bytes free and {needed} are needed: "
+            + make_space(seen)
+        )
+
+
+def _put(transport: Transport, seen: Probe, file: _File) -> str:
+    """Upload to a unique temporary name beside the file's place and return that path."""
+    path = f"{seen.root}/{file.folder}/{file.sha256}-{uuid.uuid4().hex}{TEMPORARY}"
+    try:
+        transport.put(file.local, path)
+    except DeviceDiskFullError as error:
+        tend(transport, seen, discard=[path])
+        raise DeviceDiskFullError(
+            f"no space was left in {seen.root} on {seen.name} for {file.local.name} ({file.size} "
+            f"bytes): {make_space(seen)}"
+        ) from error
+    return path
+
+
+def make_space(seen: Probe) -> str:
+    """Return the words that tell how to make space."""
+    return (
+        f"free some there, run `edgeflare devices prune {seen.name}`, or give a folder on another "
+        "disk as `cache` in the device's inventory entry"
+    )

@@ -1,0 +1,37 @@
+"""A stream read ahead, which remembers when something came and what came first."""
+
+import time
+
+from edgeflare.devices.transport import Stream
+from edgeflare_agent.wire import SCAN_LIMIT
+
+_AT_LEAST = 64 << 10
+
+
+class ReadAhead:
+    """Reads in large pieces and gives out small ones; for one thread.
+
+    `heard_at` is the monotonic time at which something came last, `first` the first bytes of all (at
+    most a shell's banner and the handshake).
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._ahead = b""
+        self.first = bytearray()
+        self.heard_at = time.monotonic()
+
+    def read(self, n: int) -> bytes:
+        """Return at least one and at most n bytes; ``b""`` at the end."""
+        if not self._ahead:
+            self._ahead = self._stream.read(max(n, _AT_LEAST))
+            self.heard_at = time.monotonic()
+            if len(self.first) < SCAN_LIMIT:
+                self.first += self._ahead[:SCAN_LIMIT]
+        chunk, self._ahead = self._ahead[:n], self._ahead[n:]
+        return chunk
+
+    def first_lines(self, count: int) -> list[str]:
+        """Return the first lines that aren't blank, as text."""
+        lines = self.first.decode(errors="replace").splitlines()
+        return [line.strip() for line in lines if line.strip()][:count]

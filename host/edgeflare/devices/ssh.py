@@ -1,0 +1,107 @@
+"""The SSH transport: one connection to a device, on it streams, commands and files."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from edgeflare.devices.deadline import Deadline
+from edgeflare.devices.device import Device
+from edgeflare.devices.known_hosts import check_host_key
+from edgeflare.devices.ssh_auth import Ask, authenticate
+from edgeflare.devices.ssh_config import Endpoint, resolve_endpoint
+from edgeflare.devices.ssh_dial import Connection
+from edgeflare.devices.ssh_put import SFTP_ERRORS, link_lost, put_by_python, put_by_sftp
+from edgeflare.devices.ssh_run import run_program
+from edgeflare.devices.ssh_stream import SshStream, start_program
+from edgeflare.devices.transport import Completed
+from edgeflare.errors import DevicePythonError
+
+__all__ = ["Ask", "SshTransport"]
+
+_START_S = 60.0
+
+
+class SshTransport:
+    """A connection to one device; see `Transport`. Made by `connect`."""
+
+    def __init__(self, device: Device, connection: Connection) -> None:
+        self.name = device.name
+        self._python = device.python
+        self._connection = connection
+        self._endpoint: Endpoint = connection.endpoint
+        # Where Python is behind a wrapper (a container, proot), SFTP sees other files than it does.
+        self._sftp = len(shlex.split(device.python)) == 1
+
+    @classmethod
+    def connect(cls, device: Device, *, ask: Ask | None = None) -> "SshTransport":
+        """Connect, check the host key and log in.
+
+        `ask(prompt)` asks the user for a passphrase or password and returns None where nobody answers;
+        None: there is no terminal. Raises UnreachableError, DeviceTimeoutError, HostKeyError,
+        AuthenticationError; InventoryError where the SSH config makes no sense.
+        """
+        connection = Connection(resolve_endpoint(device))
+        try:
+            connection.dial(check_host_key, ask)
+            authenticate(connection.transport, connection.endpoint, ask)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(device, connection)
+
+    def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
+        """Run the device's Python command with these arguments and wait for it."""
+        return self._run(arguments, (stdin,), timeout)
+
+    def open(self, arguments: Sequence[str]) -> SshStream:
+        """Start the device's Python command with these arguments; no pty, stderr kept apart.
+
+        A Python command that doesn't exist shows as exit status 127, and in `stderr_tail`.
+        """
+        channel = start_program(
+            self._connection.transport, self._endpoint, self._command(arguments), _START_S
+        )
+        return SshStream(channel, self._endpoint)
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file's bytes to this path, whose folder exists.
+
+        By SFTP; where that fails, through the device's Python, which also says what is wrong.
+        Raises DeviceDiskFullError, UnreachableError, DeviceTimeoutError, DeviceError.
+        """
+        transport = self._connection.transport
+        if self._sftp:
+            try:
+                put_by_sftp(transport, local, remote, self._endpoint.connect_timeout)
+            except SFTP_ERRORS as error:
+                lost = link_lost(error, transport, self._endpoint)
+                if lost is not None:
+                    raise lost from error
+            else:
+                return
+        put_by_python(self._run, self._endpoint, local, remote)
+
+    def close(self) -> None:
+        """End the connection and those it goes through. Safe to repeat."""
+        self._connection.close()
+
+    def _run(self, arguments: Sequence[str], stdin: Iterable[bytes], timeout: float) -> Completed:
+        done = run_program(
+            self._connection.transport,
+            self._endpoint,
+            self._command(arguments),
+            stdin,
+            Deadline(timeout),
+        )
+        if done.status in (126, 127):
+            problem = "can't be run" if done.status == 126 else "is not there"
+            said = done.stderr.strip().splitlines()[-1:]
+            raise DevicePythonError(
+                f"the Python command {self._python!r} {problem} on {self.name}"
+                f"{f' ({said[0]})' if said else ''}; install Python 3.8 or later there, or give "
+                "its command as `python` in the inventory"
+            )
+        return done
+
+    def _command(self, arguments: Sequence[str]) -> str:
+        return " ".join([self._python, *map(shlex.quote, arguments)])

@@ -1,0 +1,175 @@
+"""A program on the device as a byte stream: one SSH session channel without a terminal."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import paramiko
+from paramiko.common import cMSG_CHANNEL_REQUEST
+
+from edgeflare.devices.deadline import Deadline
+from edgeflare.devices.ssh_config import Endpoint
+from edgeflare.devices.ssh_errors import explained
+from edgeflare.errors import UnreachableError
+
+WINDOW = 8 << 20
+"""Bytes that may be under way to us unread; paramiko's 2 MiB is 14 audio samples of 150 kB."""
+PACKET = 32 << 10
+TAIL_LINES = 20
+_TAIL_BYTES = 64 << 10
+_JOIN_BELOW = 32 << 10
+_GRACE_S = 2.0
+_FAREWELL_S = 5.0
+
+
+def start_program(
+    transport: paramiko.Transport, endpoint: Endpoint, command: str, timeout: float
+) -> paramiko.Channel:
+    """Start a command line of the device's login shell; stdin, stdout and stderr apart.
+
+    Raises UnreachableError, DeviceTimeoutError, DeviceError.
+    """
+    with explained(endpoint):
+        channel = transport.open_session(WINDOW, PACKET, timeout=timeout)
+        with closed_after(channel, timeout):
+            channel.exec_command(command)
+    return channel
+
+
+@contextmanager
+def closed_after(channel: paramiko.Channel, seconds: float) -> Iterator[None]:
+    """Bound calls of paramiko that wait without a deadline: TimeoutError after so many seconds."""
+    deadline = Deadline(seconds)
+    timer = threading.Timer(seconds, channel.close)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (paramiko.SSHException, EOFError) as error:
+        if deadline.expired:
+            raise TimeoutError from error
+        raise
+    finally:
+        timer.cancel()
+
+
+def send_some(channel: paramiko.Channel, view: memoryview) -> int:
+    """Send the beginning of a block, at most one packet; return its length, 0 where nobody reads."""
+    return channel.send(bytes(view[:PACKET]))
+
+
+class StderrCollector(threading.Thread):
+    """Reads a channel's stderr to its end, so that the program never waits for a reader."""
+
+    def __init__(self, channel: paramiko.Channel, keep: int) -> None:
+        super().__init__(name="edgeflare-stderr", daemon=True)
+        self._channel = channel
+        self._keep = keep
+        self._kept = bytearray()
+        self._lock = threading.Lock()
+        self.start()
+
+    def run(self) -> None:
+        """Read until the channel closes."""
+        while True:
+            try:
+                chunk = self._channel.recv_stderr(PACKET)
+            except TimeoutError:  # the channel's timeout is for another thread, which reads stdout
+                continue
+            if not chunk:
+                return
+            with self._lock:
+                self._kept += chunk
+                del self._kept[: -self._keep]
+
+    def text(self) -> str:
+        """Return the last bytes read so far, as text."""
+        with self._lock:
+            return self._kept.decode(errors="replace")
+
+
+class SshStream:
+    """A running program's stdin and stdout; see `Stream`."""
+
+    def __init__(self, channel: paramiko.Channel, endpoint: Endpoint) -> None:
+        self._channel = channel
+        self._endpoint = endpoint
+        self._stderr = StderrCollector(channel, _TAIL_BYTES)
+        self._closing = threading.Lock()
+        self._closed = False
+
+    def read(self, n: int) -> bytes:
+        """Return at least one and at most n bytes; ``b""`` at the end or when the link is lost."""
+        return self._channel.recv(n)
+
+    def write(self, blocks: Sequence[bytes | memoryview]) -> None:
+        """Write all blocks; raises UnreachableError where program or link are gone."""
+        views = [memoryview(block).cast("B") for block in blocks if len(block)]
+        if sum(map(len, views)) <= _JOIN_BELOW:
+            views = [memoryview(b"".join(views))]
+        for view in views:
+            rest = view
+            while rest:
+                rest = rest[self._send(rest) :]
+
+    def _send(self, view: memoryview) -> int:
+        try:
+            sent = send_some(self._channel, view)
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise UnreachableError(self._gone()) from error
+        if sent == 0:
+            raise UnreachableError(self._gone())
+        return sent
+
+    def _gone(self) -> str:
+        return f"the program on {self._endpoint.address} takes no more input: it ended or the link is lost"
+
+    def stderr_tail(self) -> str:
+        """Return the last lines, at most 20, that the program wrote to stderr."""
+        return "\n".join(self._stderr.text().splitlines()[-TAIL_LINES:])
+
+    def exit_status(self, timeout: float) -> int | None:
+        """Wait at most `timeout` seconds for the end; None if the program runs on.
+
+        -1 where the server tells no status: ended by a signal, or the link was lost.
+        """
+        if not self._channel.status_event.wait(timeout):
+            return None
+        self._stderr.join(timeout)
+        return self._channel.exit_status
+
+    def close(self) -> None:
+        """End the program: its stdin ends; after a grace time it is killed where the server does that.
+
+        OpenSSH refuses to kill for root logins; there a program that ignores the end of its stdin
+        and a closed stdout runs on. Safe to repeat, and from another thread than the reader's.
+        """
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            farewell = threading.Thread(target=self._say_farewell, daemon=True)
+            farewell.start()
+            farewell.join(_GRACE_S + _FAREWELL_S)
+            if farewell.is_alive():
+                self._channel.get_transport().close()
+
+    def _say_farewell(self) -> None:
+        try:
+            self._channel.shutdown_write()
+            if not self._channel.status_event.wait(_GRACE_S):
+                kill(self._channel)
+            self._channel.close()
+        except (paramiko.SSHException, EOFError, OSError):
+            self._channel.get_transport().close()
+
+
+def kill(channel: paramiko.Channel) -> None:
+    """Ask the server to kill the channel's program (RFC 4254, 6.9); paramiko has no call for it."""
+    message = paramiko.Message()
+    message.add_byte(cMSG_CHANNEL_REQUEST)
+    message.add_int(channel.remote_chanid)
+    message.add_string("signal")
+    message.add_boolean(False)
+    message.add_string("KILL")
+    channel.get_transport()._send_user_message(message)  # type: ignore[attr-defined]
