@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from ssh_servers import asyncssh_server, openssh_server, ssh_server  # noqa: F401
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -1,0 +1,175 @@
+"""Bad input gets one clear sentence and the right exit code."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import onnx
+import pytest
+from command import ROOT, Ran, edgeflare
+from onnx import TensorProto, helper
+
+DEMO = ROOT / "host" / "edgeflare" / "assets" / "demo"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    images = np.load(DEMO / "seeds.npz")["images"]
+    (tmp_path / "digits").mkdir()
+    for index, image in enumerate(images[:4]):
+        cv2.imwrite(str(tmp_path / "digits" / f"{index}.png"), image)
+    return tmp_path
+
+
+def run(home: Path, **changes: object) -> Ran:
+    flags = {
+        "original": DEMO / "original.onnx",
+        "deployed": DEMO / "deployed.tflite",
+        "seeds": home / "digits",
+        **changes,
+    }
+    listed: list[object] = []
+    for name, value in flags.items():
+        listed += [f"--{name.replace('_', '-')}", value]
+    return edgeflare("run", *listed, home=home)
+
+
+def classifier(path: Path, classes: int, shape: tuple[int, ...] = (1, 28, 28, 1)) -> Path:
+    """Write an ONNX model with so many classes."""
+    size = int(np.prod(shape))
+    weights = np.random.default_rng(0).normal(size=(size, classes)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Flatten", ["x"], ["flat"]),
+            helper.make_node("MatMul", ["flat", "w"], ["y"]),
+        ],
+        "classifier",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, classes))],
+        [helper.make_tensor("w", TensorProto.FLOAT, weights.shape, weights.tobytes(), raw=True)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, path)
+    return path
+
+
+def empty_folder(home: Path) -> Ran:
+    (home / "nothing").mkdir()
+    return run(home, seeds=home / "nothing")
+
+
+def text_named_tflite(home: Path) -> Ran:
+    (home / "notes.tflite").write_text("not a model, only words " * 100)
+    return run(home, deployed=home / "notes.tflite")
+
+
+def text_named_onnx(home: Path) -> Ran:
+    (home / "notes.onnx").write_text("not a model, only words " * 100)
+    return run(home, original=home / "notes.onnx")
+
+
+def wrong_size(home: Path) -> Ran:
+    cv2.imwrite(str(home / "digits" / "big.png"), np.zeros((40, 30), np.uint8))
+    return run(home)
+
+
+def another_shape(home: Path) -> Ran:
+    model = classifier(home / "wide.onnx", 10, (1, 32, 32, 1))
+    return run(home, deployed=model)
+
+
+CASES: dict[str, tuple[Callable[[Path], Ran], int, str]] = {
+    "missing model": (lambda home: run(home, original=home / "none.onnx"), 2, "none.onnx"),
+    "missing seeds": (lambda home: run(home, seeds=home / "none"), 2, "none"),
+    "text named .tflite": (text_named_tflite, 2, "notes.tflite"),
+    "text named .onnx": (text_named_onnx, 2, "notes.onnx"),
+    "class counts differ": (
+        lambda home: run(home, deployed=classifier(home / "seven.onnx", 7)),
+        2,
+        "10 classes and the deployed model 7",
+    ),
+    "input sizes differ": (another_shape, 2, "--deployed-input resize=bilinear"),
+    "wrong image size": (wrong_size, 2, "--resize"),
+    "empty folder": (empty_folder, 2, "nothing"),
+    "unknown device": (lambda home: run(home, device="pi9"), 2, "pi9"),
+    "unknown strategy": (lambda home: run(home, strategy="magic"), 2, "dflare"),
+    "unknown operator": (lambda home: run(home, operator="sharpen"), 2, "sharpen"),
+    "unknown runtime option": (lambda home: run(home, runtime_option="gpu=7"), 2, "gpu"),
+    "malformed flag": (lambda home: run(home, input="scale"), 2, "KEY=VALUE"),
+    "unknown input key": (lambda home: run(home, input="zoom=2"), 2, "zoom"),
+    "folder in the way": (lambda home: run(home, out=home / "digits"), 2, "digits"),
+    "no flags at all": (lambda home: edgeflare("run", home=home), 2, "--original"),
+    "not a campaign": (lambda home: edgeflare("show", home / "digits", home=home), 2, "digits"),
+    "nobody listens": (lambda home: run(home, device="ssh://me@127.0.0.1:9"), 3, "127.0.0.1"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_gets_one_sentence(home: Path, case: str) -> None:
+    attempt, code, words = CASES[case]
+    ran = attempt(home)
+    assert ran.code == code, ran.err
+    assert words in ran.sentence
+    assert "Traceback" not in ran.err
+    assert not ran.out
+
+
+def test_a_corrupt_image_among_good_ones_is_named_skipped_and_counted(home: Path) -> None:
+    (home / "digits" / "torn.png").write_bytes((home / "digits" / "0.png").read_bytes()[:60])
+    ran = run(home, out=home / "done", max_queries=5)
+    assert ran.code == 0, ran.err
+    assert "torn.png" in ran.err
+    assert edgeflare("show", "done", "--json", home=home).json["skipped"] == 1
+
+
+@pytest.mark.parametrize(
+    "wrong", ["scale=1", "scale=1/65025", "mean=127.5", "scale=-1/255"], ids=str
+)
+def test_wrong_scaling_of_one_model_is_stopped_at_the_start(home: Path, wrong: str) -> None:
+    ran = run(home, seeds=DEMO / "seeds.npz", original_input=wrong, out=home / "new")
+    assert ran.code == 2, ran.out + ran.err
+    assert "looks wrong" in ran.sentence
+    assert "--allow-disagreement" in ran.sentence
+    assert not (home / "new").exists()
+
+
+def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
+    ran = edgeflare(
+        "run",
+        "--original",
+        DEMO / "original.onnx",
+        "--deployed",
+        DEMO / "deployed.tflite",
+        "--seeds",
+        DEMO / "seeds.npz",
+        "--original-input",
+        "scale=1",
+        "--max-queries",
+        1,
+        "--allow-disagreement",
+        home=home,
+    )
+    assert ran.code == 0, ran.err
+    assert "looks" not in ran.sentence
+    assert "--allow-disagreement" in ran.err
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_keeps_what_was_found(small_disk: Path, home: Path) -> None:
+    ran = run(home, seeds=DEMO / "seeds.npz", out=small_disk / "campaign")
+    assert ran.code == 3, ran.err
+    assert "space" in ran.sentence
+    assert "Traceback" not in ran.err

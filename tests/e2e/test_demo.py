@@ -1,0 +1,76 @@
+"""What a user with no device at all does first."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from command import edgeflare
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def campaign(home: Path) -> Path:
+    ran = edgeflare("demo", "--out", "first", home=home)
+    assert ran.code == 0, ran.err
+    assert "success rate" in ran.out.lower()
+    assert "search:" in ran.err
+    assert str(Path("first")) in ran.err
+    return home / "first"
+
+
+def test_nearly_all_of_twenty_seeds_have_a_trigger(home: Path, campaign: Path) -> None:
+    summary = edgeflare("show", campaign, "--json", home=home).json
+    assert summary["seeds"] == 20
+    assert summary["by_status"]["found"] + summary["by_status"].get("seed-deviates", 0) >= 18
+    assert summary["unfinished"] == 0
+
+
+def test_the_folder_has_what_is_needed_to_see_a_trigger_again(campaign: Path) -> None:
+    assert (campaign / "campaign.sqlite").is_file()
+    with sqlite3.connect(campaign / "campaign.sqlite") as database:
+        (check,) = database.execute("pragma integrity_check").fetchone()
+        rows = database.execute("select count(*) from outcomes").fetchone()
+    database.close()
+    assert check == "ok"
+    assert rows == (20,)
+
+
+def test_export_writes_exact_pictures_and_a_line_for_each(home: Path, campaign: Path) -> None:
+    ran = edgeflare("export", campaign, "pictures", home=home)
+    assert ran.code == 0, ran.err
+    lines = (home / "pictures" / "triggers.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) >= 18
+    for row in rows:
+        trigger = cv2.imread(str(home / "pictures" / row["files"]["trigger"]), cv2.IMREAD_UNCHANGED)
+        seed = cv2.imread(str(home / "pictures" / row["files"]["seed"]), cv2.IMREAD_UNCHANGED)
+        assert trigger.dtype == np.uint8
+        assert trigger.shape[:2] == seed.shape[:2] == (28, 28)
+        assert row["original_label"] != row["deployed_label"]
+        assert int(np.argmax(row["original_scores"])) == row["original_label"]
+        assert int(np.argmax(row["deployed_scores"])) == row["deployed_label"]
+
+
+def test_the_same_seed_gives_the_same_triggers(home: Path, campaign: Path) -> None:
+    ran = edgeflare("demo", "--out", "again", "--json", home=home)
+    assert ran.code == 0, ran.err
+    assert triggers(home / "again") == triggers(campaign)
+    other = edgeflare("demo", "--out", "other", "--seed", "1", "--seeds", "5", home=home)
+    assert other.code == 0
+    assert not set(triggers(home / "other")) & set(triggers(campaign))
+
+
+def triggers(folder: Path) -> list[str]:
+    with sqlite3.connect(folder / "campaign.sqlite") as database:
+        rows = database.execute(
+            "select seed_id, status, sample_digest from outcomes order by seed_id"
+        ).fetchall()
+    database.close()
+    return [str(row) for row in rows]

@@ -1,0 +1,98 @@
+"""The same campaign on this machine and through an SSH server gives the same triggers, bit for bit."""
+
+import json
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+from command import ROOT, edgeflare
+from ssh_servers import SshServer
+
+DEMO = ROOT / "host" / "edgeflare" / "assets" / "demo"
+
+
+@pytest.fixture
+def home(tmp_path: Path, ssh_server: SshServer) -> Path:
+    (tmp_path / "devices.toml").write_text(
+        "[devices.board]\n"
+        f"host = {json.dumps(ssh_server.host)}\n"
+        f"port = {ssh_server.port}\n"
+        f"user = {json.dumps(ssh_server.user)}\n"
+        f"key = {json.dumps(str(ssh_server.key))}\n"
+        f"python = {json.dumps(sys.executable)}\n"
+        f"cache = {json.dumps(str(tmp_path / 'cache'))}\n"
+    )
+    return tmp_path
+
+
+def run(home: Path, device: str, name: str, concurrency: int) -> list[tuple[object, ...]]:
+    ran = edgeflare(
+        "run",
+        "--original",
+        DEMO / "original.onnx",
+        "--deployed",
+        DEMO / "deployed.tflite",
+        "--seeds",
+        DEMO / "seeds.npz",
+        "--limit",
+        12,
+        "--device",
+        device,
+        "--concurrency",
+        concurrency,
+        "--out",
+        name,
+        home=home,
+    )
+    assert ran.code == 0, ran.err
+    with sqlite3.connect(home / name / "campaign.sqlite") as database:
+        rows = database.execute(
+            "select seed_id, status, sample_digest, original, deployed, search_queries, mutations "
+            "from outcomes order by seed_id"
+        ).fetchall()
+    database.close()
+    assert len(rows) == 12
+    return rows
+
+
+def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(home: Path) -> None:
+    unknown = edgeflare("devices", "check", "board", home=home)
+    assert unknown.code == 3
+    assert "edgeflare devices trust" in unknown.out + unknown.err
+
+    shown = edgeflare("devices", "trust", "board", home=home)
+    assert shown.code == 3
+    fingerprint = next(word for word in shown.err.split() if word.startswith("SHA256:"))
+    trusted = edgeflare("devices", "trust", "board", "--fingerprint", fingerprint, home=home)
+    assert trusted.code == 0, trusted.err
+    checked = edgeflare("devices", "check", "board", "--json", home=home)
+    assert checked.code == 0, checked.out + checked.err
+    assert all(line["ok"] for line in checked.json)
+
+    local = run(home, "local", "local", 1)
+    assert run(home, "board", "board-1", 1) == local
+    assert run(home, "board", "board-32", 32) == local
+    assert any(row[1] == "found" for row in local)
+
+    pruned = edgeflare("devices", "prune", "board", "--all", home=home)
+    assert pruned.code == 0, pruned.err
+    assert not [path for path in (home / "cache").rglob("*") if path.is_file()]
+
+
+def test_an_unknown_host_key_stops_a_run_before_anything_is_made(home: Path) -> None:
+    ran = edgeflare(
+        "run",
+        "--original",
+        DEMO / "original.onnx",
+        "--deployed",
+        DEMO / "deployed.tflite",
+        "--seeds",
+        DEMO / "seeds.npz",
+        "--device",
+        "board",
+        home=home,
+    )
+    assert ran.code == 3
+    assert "devices trust" in ran.sentence
+    assert not (home / "campaigns").exists()

@@ -1,0 +1,99 @@
+"""Real model pairs: found, stopped where the preprocessing is wrong, ties never counted."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from command import Ran, edgeflare
+
+pytestmark = pytest.mark.shared_data
+
+CIFAR_MEAN = "mean=125.307,122.95,113.865"
+CIFAR_STD = "std=62.9932,62.0887,66.7048"
+PAIRS = {
+    "lenet1": ("mnist_test_0_499.npz", ["scale=1/255"]),
+    "lenet5": ("mnist_test_0_499.npz", ["scale=1/255"]),
+    "resnet20": ("cifar10_test_500_jpeg.npz", [CIFAR_MEAN, CIFAR_STD]),
+}
+
+
+def run(home: Path, data: Path, name: str, *more: object) -> Ran:
+    archive, inputs = PAIRS[name]
+    models = data / "models" / "diffchaser"
+    flags = [word for entry in inputs for word in ("--input", entry)]
+    return edgeflare(
+        "run",
+        "--original",
+        models / f"{name}.onnx",
+        "--deployed",
+        models / f"{name}.quant.tflite",
+        "--seeds",
+        data / "images" / archive,
+        *flags,
+        "--out",
+        "campaign",
+        "--json",
+        *more,
+        home=home,
+    )
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_most_seeds_of_a_published_pair_lead_to_a_trigger(
+    tmp_path: Path, shared_data: Path, name: str
+) -> None:
+    ran = run(tmp_path, shared_data, name, "--limit", 12)
+    assert ran.code == 0, ran.err
+    assert ran.json["found"] >= 0.75 * ran.json["searched"]
+    assert ran.json["queries_found"]["mean"] >= 1
+
+
+@pytest.mark.parametrize("side", ["--original-input", "--deployed-input"])
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("resnet20", ["color=BGR"]),
+        ("resnet20", ["mean=0", "std=1"]),
+        ("resnet20", ["mean=0", "std=255"]),
+        ("lenet1", ["scale=1"]),
+        ("lenet5", ["scale=1"]),
+    ],
+    ids=["swapped colours", "missing mean and std", "other scaling", "lenet1 raw", "lenet5 raw"],
+)
+def test_wrong_preprocessing_of_one_model_is_stopped_at_the_start(
+    tmp_path: Path, shared_data: Path, side: str, name: str, wrong: list[str]
+) -> None:
+    flags = [word for entry in wrong for word in (side, entry)]
+    ran = run(tmp_path, shared_data, name, "--limit", 50, *flags)
+    assert ran.code == 2, ran.out
+    assert "preprocessing or the model pair looks wrong" in ran.sentence
+    assert not (tmp_path / "campaign").exists()
+
+
+def test_top_1_ties_of_an_int8_model_are_no_deviations(tmp_path: Path, shared_data: Path) -> None:
+    models = shared_data / "models" / "mlperf-tiny"
+    ran = edgeflare(
+        "run",
+        "--original",
+        models / "cifar10_resnet8_float.tflite",
+        "--deployed",
+        models / "cifar10_resnet8_int8.tflite",
+        "--seeds",
+        shared_data / "images" / "cifar10_test_500_jpeg.npz",
+        "--max-queries",
+        1,
+        "--out",
+        "campaign",
+        "--json",
+        home=tmp_path,
+    )
+    assert ran.code == 0, ran.err
+    assert 8 <= ran.json["ties"] <= 16
+    with sqlite3.connect(tmp_path / "campaign" / "campaign.sqlite") as database:
+        rows = database.execute(
+            "select status from outcomes join seeds on seeds.id = outcomes.seed_id "
+            "where decision = 'tie'"
+        ).fetchall()
+    database.close()
+    assert len(rows) == ran.json["ties"]
+    assert ("seed-deviates",) not in rows

@@ -1,0 +1,50 @@
+"""Runs the command line as a user does: in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def sentence(self) -> str:
+        """The last line on stderr."""
+        return self.err.strip().splitlines()[-1] if self.err.strip() else ""
+
+
+def environment(home: Path) -> dict[str, str]:
+    """An environment whose home is a folder of the test's own."""
+    paths = [str(ROOT / folder) for folder in ("host", "agent", "mutators")]
+    return {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("SSH_", "XDG_"))},
+        "HOME": str(home),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "COLUMNS": "200",
+    }
+
+
+def edgeflare(*arguments: object, home: Path, stdin: str = "", timeout: float = 300) -> Ran:
+    """Run ``edgeflare ARGUMENTS`` in `home` and return exit code, stdout and stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", "edgeflare.cli", *map(str, arguments)],
+        cwd=home,
+        env=environment(home),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,193 @@
+"""The probe against real interpreters: this one, old ones, one without numpy, one behind a banner."""
+
+import json
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgeflare.devices import Device
+from edgeflare.devices.device_scripts import run_script
+from edgeflare.devices.local import LocalTransport
+from edgeflare.devices.probe import Probe, how_to_install, probe, require
+from edgeflare.errors import (
+    DeviceError,
+    DeviceProtocolError,
+    DevicePythonError,
+    DeviceRuntimeError,
+)
+
+
+def look(python: str, cache: Path) -> Probe:
+    device = Device(name="bench", transport="local", python=python, cache=str(cache))
+    return probe(LocalTransport("bench", python), device)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Probe:
+    return look(shlex.quote(sys.executable), tmp_path_factory.mktemp("home") / "cache")
+
+
+def test_this_interpreter_is_described(seen: Probe) -> None:
+    assert seen.version == sys.version_info[:3]
+    assert seen.executable == sys.executable
+    assert seen.numpy == np.__version__
+    assert seen.runtimes["onnxruntime"] == version("onnxruntime")
+    assert seen.free_bytes
+    assert seen.files == {"agents": {}, "models": {}}
+    assert seen.cache_problem is None
+    require(seen, "onnx")
+    require(seen, "tflite")
+
+
+def test_cache_folders_are_made_for_the_user_alone(seen: Probe) -> None:
+    for folder in (seen.root, f"{seen.root}/agents", f"{seen.root}/models"):
+        assert stat.S_IMODE(Path(folder).stat().st_mode) == 0o700
+
+
+def test_cache_below_home_is_expanded_on_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    device = Device(name="bench", transport="local", cache="~/caché 'x'/edgeflare")
+    seen = probe(LocalTransport("bench"), device)
+    assert seen.root == f"{tmp_path}/caché 'x'/edgeflare"
+    assert Path(seen.root, "models").is_dir()
+
+
+def test_cached_files_are_listed_with_sizes(device: Device) -> None:
+    transport = LocalTransport("bench")
+    Path(probe(transport, device).root, "models", "m.onnx").write_bytes(b"12345")
+    assert probe(transport, device).files["models"] == {"m.onnx": 5}
+
+
+def test_cache_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    seen = look(shlex.quote(sys.executable), blocked / "cache")
+    with pytest.raises(DeviceError, match=r"cache folder .*file/cache on bench.*Not a directory"):
+        require(seen)
+
+
+def test_old_python_says_so_in_one_sentence(old_python: str, tmp_path: Path) -> None:
+    seen = look(old_python, tmp_path / "cache")
+    with pytest.raises(DevicePythonError, match=r"Python on bench is \d\.\d+\.\d+ .* needs 3\.8"):
+        require(seen, "tflite")
+
+
+def test_python_without_numpy_gets_the_command_for_itself(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True
+    )
+    python = str(tmp_path / "bare" / "bin" / "python")
+    seen = look(python, tmp_path / "cache")
+    with pytest.raises(DeviceRuntimeError) as caught:
+        require(seen, "onnx")
+    assert f"'{python} -m pip install numpy onnxruntime'" in str(caught.value)
+    with pytest.raises(DeviceRuntimeError, match=r"no runtime for onnx models .* pip install"):
+        require(replace(seen, numpy="1.26.4"), "onnx")
+
+
+def test_numpy_that_breaks_on_import_is_quoted(tmp_path: Path) -> None:
+    folder = tmp_path / "numpy"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("raise SystemError('wrong CPU\\nmore')")
+    seen = look(f"env PYTHONPATH={tmp_path} {sys.executable}", tmp_path / "cache")
+    with pytest.raises(
+        DeviceRuntimeError, match=r"numpy on bench is broken \(SystemError: wrong CPU\)"
+    ):
+        require(seen)
+
+
+def test_banner_around_the_answer_does_no_harm(with_banner: str, tmp_path: Path) -> None:
+    assert look(with_banner, tmp_path / "cache").version == sys.version_info[:3]
+
+
+def test_something_else_than_python_is_quoted(tmp_path: Path) -> None:
+    script = tmp_path / "menu.sh"
+    script.write_text("echo; echo 'Pick one:'; echo ' 1) reboot'; echo '2) halt'; echo 3; exit 4\n")
+    with pytest.raises(DeviceProtocolError) as caught:
+        look(f"{shutil.which('sh')} {script}", tmp_path / "cache")
+    assert "printed: Pick one: | 1) reboot | 2) halt;" in str(caught.value)
+    assert "exit status 4" in str(caught.value)
+
+
+def test_wrapper_without_python_behind_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DevicePythonError, match="no Python command 'env no-such-python' on bench"):
+        look("env no-such-python", tmp_path / "cache")
+
+
+def test_parameters_reach_every_python_unchanged(old_python: str) -> None:
+    text = "a 'quoted' \"path\" \\n ünïcode \U0001f600 '''"
+    script = "def main(text):\n    return {'back': text}\n"
+    back = run_script(LocalTransport("bench", old_python), old_python, script, {"text": text}, 60)
+    assert back == {"back": text}
+
+
+@pytest.mark.parametrize(
+    ("change", "runtime", "command"),
+    [
+        ({"runtimes": {}}, "tflite", "python3 -m pip install ai-edge-litert"),
+        ({"runtimes": {}}, "onnx", "python3 -m pip install onnxruntime"),
+        (
+            {"runtimes": {}, "version": (3, 8, 10)},
+            "tflite",
+            'python3 -m pip install tflite-runtime "numpy<2"',
+        ),
+        (
+            {"runtimes": {}, "arch": "armv7l"},
+            "tflite",
+            'python3 -m pip install tflite-runtime "numpy<2"',
+        ),
+        (
+            {"runtimes": {"tflite-runtime": "2.14.0"}, "numpy": "2.1.0"},
+            "tflite",
+            "python3 -m pip install ai-edge-litert",
+        ),
+        (
+            {"runtimes": {"tflite-runtime": "2.14.0"}, "numpy": "2.1.0", "arch": "armv7l"},
+            "tflite",
+            'python3 -m pip install "numpy<2"',
+        ),
+        (
+            {"runtimes": {}, "managed": True},
+            "onnx",
+            "python3 -m venv /home/pi/edgeflare-python && "  # noqa: ISC004
+            "/home/pi/edgeflare-python/bin/python -m pip install numpy onnxruntime",
+        ),
+    ],
+)
+def test_lacking_runtime_gets_the_command_that_mends_it(
+    seen: Probe, change: dict[str, object], runtime: str, command: str
+) -> None:
+    pi = replace(seen, command="python3", home="/home/pi", arch="aarch64", version=(3, 11, 2))
+    with pytest.raises(DeviceRuntimeError) as caught:
+        require(replace(pi, **change), runtime)  # type: ignore[arg-type]
+    assert f"'{command}' there" in str(caught.value)
+
+
+def test_old_tflite_runtime_serves_with_old_numpy(seen: Probe) -> None:
+    require(replace(seen, runtimes={"tflite-runtime": "2.14.0"}, numpy="1.26.4"), "tflite")
+
+
+def test_managed_python_behind_a_wrapper_keeps_the_wrapper(seen: Probe) -> None:
+    wrapped = replace(
+        seen, command="proot-distro login debian -- python3", home="/root", managed=True
+    )
+    advice = how_to_install(wrapped, "onnxruntime")
+    assert 'give "proot-distro login debian -- /root/edgeflare-python/bin/python" as' in advice
+
+
+def test_answer_that_makes_no_sense_is_a_protocol_error(tmp_path: Path) -> None:
+    answer = json.dumps({"version": [3, 9]})
+    script = tmp_path / "liar.py"
+    script.write_text(f"print('<<<edgeflare<<<' + {answer!r} + '>>>edgeflare>>>')")
+    with pytest.raises(DeviceProtocolError, match="makes no sense"):
+        look(f"{sys.executable} {script}", tmp_path / "cache")

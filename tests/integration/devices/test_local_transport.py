@@ -1,0 +1,156 @@
+"""The local transport against real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from edgeflare.devices.local import LocalTransport
+from edgeflare.errors import (
+    DeviceError,
+    DevicePythonError,
+    DeviceTimeoutError,
+    UnreachableError,
+)
+
+
+@pytest.fixture
+def transport() -> LocalTransport:
+    return LocalTransport("here")
+
+
+def test_run_returns_status_stdout_and_stderr_apart(transport: LocalTransport) -> None:
+    script = (
+        "import sys; sys.stdout.write(sys.stdin.read()[::-1]); sys.stderr.write('e'); sys.exit(7)"
+    )
+    assert transport.run(["-c", script], b"abc", timeout=60) == (7, b"cba", "e")
+
+
+def test_run_that_outlasts_its_deadline_is_ended(transport: LocalTransport) -> None:
+    with pytest.raises(DeviceTimeoutError, match=r"did not end within 0 s on here"):
+        transport.run(["-c", "import time; time.sleep(600)"], timeout=0.3)
+
+
+def test_python_prefix_is_split_like_a_shell_does(tmp_path: Path) -> None:
+    wrapper = tmp_path / "a wrapper.sh"
+    wrapper.write_text(f'exec {sys.executable} "$@"\n')
+    transport = LocalTransport("here", f"sh '{wrapper}' -X utf8")
+    done = transport.run(["-c", "import sys; print(sys.flags.utf8_mode)"], timeout=60)
+    assert done.stdout.strip() == b"1"
+
+
+def test_python_that_is_not_there_is_named() -> None:
+    transport = LocalTransport("here", "/nowhere/python3.8 -E")
+    with pytest.raises(
+        DevicePythonError, match=r"/nowhere/python3\.8 -E.*`python` in the inventory"
+    ):
+        transport.open([])
+
+
+def test_large_data_passes_both_ways_at_once(transport: LocalTransport) -> None:
+    stream = transport.open(
+        ["-c", "import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"]
+    )
+    sent = os.urandom(3_000_000)
+    writer = threading.Thread(target=stream.write, args=([sent[:10], sent[10:], b""],))
+    writer.start()
+    got = b""
+    while len(got) < len(sent):
+        got += stream.read(1 << 20)
+    writer.join()
+    stream.close()
+    assert got == sent
+    assert stream.exit_status(0) == 0
+
+
+def test_last_twenty_lines_of_stderr_are_kept(transport: LocalTransport) -> None:
+    script = (
+        "import sys; sys.stderr.write(''.join('line %d\\n' % n for n in range(50)) + 'the end')"
+    )
+    stream = transport.open(["-c", script])
+    assert stream.exit_status(60) == 0
+    lines = stream.stderr_tail().splitlines()
+    stream.close()
+    assert lines == [f"line {n}" for n in range(31, 50)] + ["the end"]
+
+
+def test_reading_and_writing_after_the_end(transport: LocalTransport) -> None:
+    stream = transport.open(["-c", "pass"])
+    assert stream.read(10) == b""
+    assert stream.exit_status(60) == 0
+    with pytest.raises(UnreachableError):
+        stream.write([b"x" * 10])
+    stream.close()
+    stream.close()
+    assert stream.read(10) == b""
+    with pytest.raises(UnreachableError):
+        stream.write([b"x"])
+
+
+def test_close_ends_a_program_that_ignores_its_stdin_and_sigterm(
+    transport: LocalTransport,
+) -> None:
+    script = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        "sys.stdout.write('x'); sys.stdout.flush(); time.sleep(600)"
+    )
+    stream = transport.open(["-c", script])
+    assert stream.read(1) == b"x"
+    stream.close()
+    assert stream.exit_status(0) == -signal.SIGKILL
+
+
+def test_close_frees_a_writer_whose_program_does_not_read(transport: LocalTransport) -> None:
+    stream = transport.open(["-c", "import time; time.sleep(600)"])
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            stream.write([bytes(10_000_000)])
+        except UnreachableError as error:
+            failures.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    stream.close()
+    writer.join(60)
+    assert len(failures) == 1
+
+
+def test_ctrl_c_in_the_terminal_does_not_reach_the_program() -> None:
+    script = """
+import os, signal, sys
+from edgeflare.devices.local import LocalTransport
+stream = LocalTransport("here").open(["-c", "import sys; sys.stdout.write(sys.stdin.read())"])
+try:
+    os.killpg(0, signal.SIGINT)
+    signal.pause()
+except KeyboardInterrupt:
+    stream.write([b"still here"])
+    stream._in.close()
+    print(stream.read(100).decode())
+    stream.close()
+"""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == "still here", done.stderr
+
+
+def test_put_copies_and_says_what_is_wrong(transport: LocalTransport, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"bytes")
+    transport.put(source, f"{tmp_path}/target")
+    assert (tmp_path / "target").read_bytes() == b"bytes"
+    with pytest.raises(DeviceError, match="No such file or directory"):
+        transport.put(source, f"{tmp_path}/no/folder")
