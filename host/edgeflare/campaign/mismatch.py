@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from edgeflare.campaign.statistics import wilson
 from edgeflare.models import InputSpec
-from edgeflare.types import Sample, Scores, Seed
+from edgeflare.types import Decision, Sample, Scores, Seed
 
 SEEDS_TRIED = 32
 _SHARE_CLOSER = 0.6
@@ -73,7 +73,7 @@ def better_explanation(
     tried = [seed for seed in seeds[:SEEDS_TRIED] if _finite(seed)]
     if not tried:
         return None
-    stated = _distances(tried, [seed.outputs.original for seed in tried])
+    stated = _distances(tried, [np.asarray(seed.outputs.original, np.float64) for seed in tried])
     found = []
     for change, spec in alternatives(*specs).items():
         other = _distances(tried, [scores(seed.sample, spec) for seed in tried])
@@ -88,16 +88,9 @@ def better_explanation(
 
 
 def _finite(seed: Seed) -> bool:
-    original, deployed = seed.outputs.original, seed.outputs.deployed
-    if original is None or deployed is None:
-        return False
-    return bool(np.isfinite(original).all() and np.isfinite(deployed).all())
+    return seed.outputs.decision is not Decision.NONFINITE
 
 
-def _distances(seeds: Sequence[Seed], originals: Sequence[Scores | None]) -> NDArray[np.float64]:
-    return np.array(
-        [
-            np.inf if original is None else np.abs(original - seed.outputs.deployed).sum() / 2
-            for seed, original in zip(seeds, originals, strict=True)
-        ]
-    )
+def _distances(seeds: Sequence[Seed], originals: Sequence[Scores]) -> NDArray[np.float64]:
+    deployed = np.array([seed.outputs.deployed for seed in seeds], np.float64)
+    return np.asarray(np.abs(np.array(originals) - deployed).sum(axis=1) / 2)

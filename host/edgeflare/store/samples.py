@@ -25,9 +25,7 @@ class SampleFiles:
     def put(self, sample: Sample) -> str:
         """Write an array of any shape and plain dtype; on disk when this returns its digest."""
         buffer = io.BytesIO()
-        np.lib.format.write_array(
-            buffer, np.ascontiguousarray(sample), version=(1, 0), allow_pickle=False
-        )
+        np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
         data = buffer.getvalue()
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
@@ -54,7 +52,7 @@ class SampleFiles:
                 f"The sample file {path} is damaged: its content is not what its name says; "
                 "restore it from a copy."
             )
-        array: Sample = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+        array: Sample = np.load(io.BytesIO(data), allow_pickle=False)
         return array
 
 
