@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from edgeflare import toml
 from edgeflare.errors import UsageError
@@ -58,6 +58,14 @@ class SearchConfig(_Section):
     timeout_s: float = Field(default=180.0, ge=0)
     confirmations: int = Field(default=2, ge=1)
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _some_limit(self) -> "SearchConfig":
+        if not self.max_queries and not self.timeout_s:
+            raise ValueError(
+                "max_queries and timeout_s are both 0: a search that finds nothing would never end"
+            )
+        return self
 
 
 class CampaignConfig(_Section):

@@ -63,6 +63,7 @@ def run_campaign(
             runtime=config.deployed.runtime,
             options=config.deployed.options,
             ask=ask,
+            progress=lambda text: progress(Stage("device", text)),
         )
         try:
             return _Run(config, original, session, progress).run(loaded, strategy)
@@ -179,7 +180,7 @@ class _Run:
         tally = _Tally(store, device, self._progress)
         self._progress(Stage("search", f"{config.search.strategy} on {config.device}", len(seeds)))
         try:
-            scheduler.run(seeds, tally)
+            scheduler.run(seeds, tally, tally.waiting)
         except (EdgeFlareError, KeyboardInterrupt):
             self._progress(
                 Notice(
@@ -224,7 +225,11 @@ class _Tally:
         self._found += result.status is Status.FOUND
         self._searched += result.status is not Status.SEED_DEVIATES
         self._queries += result.counters.search
-        self._progress(Step(self.done, self._found, self._searched, self._queries))
+        self.waiting(0)
+
+    def waiting(self, in_flight: int) -> None:
+        """Tell how far the campaign is; `in_flight`: search queries of chains that have not ended."""
+        self._progress(Step(self.done, self._found, self._searched, self._queries + in_flight))
 
 
 def _fresh_folder(stem: str) -> Path:

@@ -26,13 +26,16 @@ def ask_both(
 ) -> Raws:
     """Return the original's and the deployed model's raw outputs, one a seed, in order."""
     pending = [session.submit([seed.sample]) for seed in seeds]
-    with ThreadPoolExecutor(workers, thread_name_prefix="edgeflare-seed") as pool:
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="edgeflare-seed")
+    try:
         own = [pool.submit(original.raw, seed.sample) for seed in seeds]
         deployed = []
         for future in pending:
             deployed.append(future.result().outputs[0])
             progress(Step(len(deployed)))
         return [future.result() for future in own], deployed
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def answered(

@@ -71,9 +71,11 @@ class Bars(AbstractContextManager["Bars"]):
         elif isinstance(event, Notice):
             self._bars.console.print(f"[yellow]note:[/] {escape(event.text)}")
         elif self._task is not None:
-            found = f"found {event.found} / {event.searched}" if event.searched else ""
-            if event.queries:
-                found += f", {event.queries} queries"
+            found = (
+                f"found {event.found} / {event.searched}, {event.queries} queries"
+                if event.queries
+                else ""
+            )
             self._bars.update(self._task, completed=event.done, found=found)
 
     def _finish(self) -> None:

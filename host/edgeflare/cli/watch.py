@@ -45,10 +45,10 @@ class _Lines:
         total = self._stage.total
         line = f"{step.done}" if total is None else f"{step.done} of {total}"
         elapsed = max(now - self._began, 1e-9)
-        if step.searched:
+        if step.queries:
             line += (
                 f", found {step.found} of {step.searched} searched, {step.queries} search queries, "
-                f"{step.done / elapsed:.1f} seeds/s"
+                f"{step.queries / elapsed:.0f} queries/s"
             )
         if total and 0 < step.done < total:
             line += f", about {elapsed / step.done * (total - step.done):.0f} s left"

@@ -12,6 +12,8 @@ from edgeflare.oracles import Oracle
 from edgeflare.scheduler.chain import Chain, ChainResult, Life, Rules
 from edgeflare.types import Answer, Ask, Decision, Outputs, Sample, Scores, Seed
 
+_WAIT_S = 0.5
+
 
 class Reply(NamedTuple):
     """The deployed model's answers to one request and the device's own time for each, in seconds."""
@@ -62,39 +64,48 @@ class Scheduler:
         self._workers = workers
         self._ended: queue.SimpleQueue[ChainResult | BaseException] = queue.SimpleQueue()
         self._stopping = threading.Event()
+        self._in_flight: dict[str, Chain] = {}
 
-    def run(self, seeds: Iterable[Seed], on_result: Callable[[ChainResult], None]) -> None:
+    def run(
+        self,
+        seeds: Iterable[Seed],
+        on_result: Callable[[ChainResult], None],
+        on_wait: Callable[[int], None] = lambda _queries: None,
+    ) -> None:
         """Search from every seed; `on_result` is called in this thread, once a chain, as each ends.
 
-        An error (of a device, a model or a strategy) or Ctrl-C stops the run: the chains that have
+        `on_wait` is called meanwhile, about twice a second while no chain ends, with the number of
+        search queries of the chains in flight. An error (of a device, a model or a strategy) or Ctrl-C stops the run: the chains that have
         ended are still handed to `on_result`, then the error is raised.
         """
         waiting = iter(seeds)
         with ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step") as pool:
-            running = 0
             try:
                 for seed in waiting:
                     self._start(seed, pool)
-                    running += 1
-                    if running < self._concurrency:
-                        continue
-                    self._hand_over(self._ended.get(), on_result)
-                    running -= 1
-                while running:
-                    self._hand_over(self._ended.get(), on_result)
-                    running -= 1
+                    if len(self._in_flight) == self._concurrency:
+                        self._hand_over(self._next_ended(on_wait), on_result)
+                while self._in_flight:
+                    self._hand_over(self._next_ended(on_wait), on_result)
             except BaseException:
                 self._stopping.set()
                 pool.shutdown(wait=True, cancel_futures=True)
                 self._hand_over_the_rest(on_result)
                 raise
 
-    @staticmethod
+    def _next_ended(self, on_wait: Callable[[int], None]) -> ChainResult | BaseException:
+        while True:
+            try:
+                return self._ended.get(timeout=_WAIT_S)
+            except queue.Empty:
+                on_wait(sum(chain.counters.search for chain in self._in_flight.values()))
+
     def _hand_over(
-        ended: ChainResult | BaseException, on_result: Callable[[ChainResult], None]
+        self, ended: ChainResult | BaseException, on_result: Callable[[ChainResult], None]
     ) -> None:
         if isinstance(ended, BaseException):
             raise ended
+        del self._in_flight[ended.seed.id]
         on_result(ended)
 
     def _hand_over_the_rest(self, on_result: Callable[[ChainResult], None]) -> None:
@@ -108,6 +119,7 @@ class Scheduler:
 
     def _start(self, seed: Seed, pool: ThreadPoolExecutor) -> None:
         chain = Chain(seed, self._rules)
+        self._in_flight[seed.id] = chain
         life = chain.live()
         pool.submit(self._advance, pool, chain, life, life.__next__)
 

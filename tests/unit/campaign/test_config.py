@@ -55,6 +55,7 @@ def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None
         (MINIMAL + "limit = 0", "seeds.limit"),
         (MINIMAL + "[original.input]\nscale = 'x'", "original.input.scale"),
         (MINIMAL + "[search]\nconfirmations = 0", "search.confirmations"),
+        (MINIMAL + "[search]\nmax_queries = 0\ntimeout_s = 0", "never end"),
     ],
 )
 def test_bad_files_are_explained(tmp_path: Path, text: str, words: str) -> None:

@@ -35,7 +35,7 @@ def test_map_holds_every_code_of_the_agent_and_no_other() -> None:
     ],
 )
 def test_reported_error_has_device_and_message(code: str, kind: type[EdgeFlareError]) -> None:
-    error = reported("pi4", {"id": 3, "code": code, "message": "it broke"})
+    error = reported("pi4", code, "it broke")
     assert type(error) is kind
     assert str(error) == "pi4: it broke"
 

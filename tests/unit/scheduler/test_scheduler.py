@@ -289,6 +289,24 @@ def test_a_dying_device_loses_no_finished_chain() -> None:
     assert len({result.seed.id for result in kept}) == len(kept) < 40
 
 
+def test_a_long_search_is_seen_to_move() -> None:
+    class Slow(Device):
+        def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+            return self.pool.submit(self._late, samples)
+
+        def _late(self, samples: Sequence[Sample]) -> Reply:
+            threading.Event().wait(0.3)
+            return Reply(self.model.scores(samples), [0.3])
+
+    seeds = make_seeds(2, Linear(), Linear())
+    rules = Rules(build_strategy("dflare", {}), Budget(5, None), 2, 7, Shelf())
+    seen: list[int] = []
+    scheduler = Scheduler(Linear(), Slow(Linear()), LabelOracle(), rules, concurrency=2, workers=1)
+    scheduler.run(seeds, lambda result: None, seen.append)
+    assert seen == sorted(seen)
+    assert 0 < max(seen) <= 10
+
+
 def test_a_strategys_own_error_is_raised() -> None:
     def faulty(seed: Seed, rng: np.random.Generator) -> Search:
         yield Ask((seed.sample,))
