@@ -2,7 +2,6 @@
 
 import signal
 from collections.abc import Sequence
-from typing import Any
 
 from edgeflare.errors import (
     AgentDiedError,
@@ -54,10 +53,9 @@ _FIRST_SHELL_SIGNAL = 128
 _LAST_SIGNAL = 64
 
 
-def reported(name: str, header: dict[str, Any]) -> EdgeFlareError:
-    """Return the host's error for the header of an ERROR frame."""
-    kind = MAPPED.get(str(header.get("code")), DeviceError)
-    return kind(f"{name}: {header.get('message', 'an error without a message')}")
+def reported(name: str, code: str, message: str) -> EdgeFlareError:
+    """Return the host's error for the code and message of an ERROR frame."""
+    return MAPPED.get(code, DeviceError)(f"{name}: {message}")
 
 
 def died(

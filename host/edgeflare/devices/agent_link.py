@@ -55,13 +55,17 @@ class Limits(NamedTuple):
 
 
 class AgentLink:
-    """A running agent. `hello` is its handshake's header; `name` the device's, for messages."""
+    """A running agent. `hello` is its handshake's header; `name` the device's, for messages.
+
+    `users_words` replaces words in the agent's messages: paths on the device by the user's own.
+    """
 
     hello: dict[str, Any]
 
     def __init__(self, stream: Stream, name: str, limits: Limits) -> None:
         self.name = name
         self.limits = limits
+        self.users_words: dict[str, str] = {}
         self._stream = stream
         self._changed = threading.Condition()
         self._table = RequestTable(limits.window)
@@ -218,13 +222,13 @@ class AgentLink:
             pinged.set_result(time.monotonic() - sent)
             return
         if frame.kind is Kind.ERROR and frame.header.get("id") is None:
-            self._fail(reported(self.name, frame.header))
+            self._fail(self._reported(frame))
             return
         with self._changed:
             request = self._table.take(frame.header["id"])
             self._changed.notify_all()
         if frame.kind is Kind.ERROR:
-            request.future.set_exception(reported(self.name, frame.header))
+            request.future.set_exception(self._reported(frame))
             return
         try:
             result = request.result_of(frame)
@@ -234,6 +238,12 @@ class AgentLink:
             self._fail(wrong)
         else:
             request.future.set_result(result)
+
+    def _reported(self, frame: Frame) -> EdgeFlareError:
+        message = str(frame.header.get("message", "an error without a message"))
+        for word, users in self.users_words.items():
+            message = message.replace(word, users)
+        return reported(self.name, str(frame.header.get("code")), message)
 
     def _writer(self) -> None:
         try:
@@ -302,7 +312,7 @@ class AgentLink:
                 self._changed.notify_all()
 
     def _hanging(self, request: Request) -> DeviceTimeoutError:
-        allowed = f"within {request.allowance_s:.0f} s"
+        allowed = f"within {request.allowance_s:g} s"
         if request.kind is Kind.HELLO:
             return DeviceTimeoutError(
                 f"the agent on {self.name} did not start {allowed}{self._shown()}"

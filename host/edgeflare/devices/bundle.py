@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import edgeflare_agent
-
 from edgeflare.errors import DeviceError, DiskFullError
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)

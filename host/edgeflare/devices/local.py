@@ -39,7 +39,10 @@ class LocalTransport:
 
     def __init__(self, name: str, python: str | None = None) -> None:
         self.name = name
-        self._python = [sys.executable] if python is None else shlex.split(python)
+        words = [sys.executable] if python is None else shlex.split(python)
+        self._python = [
+            str(Path.home() / word[2:]) if word.startswith("~/") else word for word in words
+        ]
 
     def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
         """Run the Python command with these arguments and wait for it."""
@@ -50,7 +53,7 @@ class LocalTransport:
                 _send(process, "SIGKILL")
                 process.communicate()
                 raise DeviceTimeoutError(
-                    f"{shlex.join(self._python)} did not end within {timeout:.0f} s on {self.name}"
+                    f"{shlex.join(self._python)} did not end within {timeout:g} s on {self.name}"
                 ) from error
         return Completed(process.returncode, out, err.decode(errors="replace"))
 

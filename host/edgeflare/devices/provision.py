@@ -32,7 +32,8 @@ Tell = Callable[[str], None]
 class Provisioned:
     """What is on the device now; paths are the device's own.
 
-    `model_name` is ``<sha256>.<extension>`` below ``root``/models; `uploaded` are the names of the files
+    `model_name` is ``<sha256>.<extension>`` below ``root``/models, `source` the model's path on the
+    host; `uploaded` are the names of the files
     that were not there before, or not whole.
     """
 
@@ -40,7 +41,13 @@ class Provisioned:
     root: str
     model_name: str
     model_sha256: str
+    source: Path
     uploaded: tuple[str, ...] = ()
+
+    @property
+    def model_path(self) -> str:
+        """The model's path on the device."""
+        return f"{self.root}/models/{self.model_name}"
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,11 @@ class _File:
     folder: str
     sha256: str
     size: int
+
+    @property
+    def label(self) -> str:
+        """What to call it in messages."""
+        return "the agent" if self.folder == "agents" else self.local.name
 
     @property
     def name(self) -> str:
@@ -75,9 +87,9 @@ def provision(
     with TemporaryDirectory() as folder:
         files = [_described(agent_bundle(Path(folder)), "agents"), _described(model, "models")]
         uploaded = _bring(transport, seen, device, files, verify, progress)
-    return Provisioned(
-        f"{seen.root}/agents/{files[0].name}", seen.root, files[1].name, files[1].sha256, uploaded
-    )
+    agent, loaded = files
+    agent_path = f"{seen.root}/agents/{agent.name}"
+    return Provisioned(agent_path, seen.root, loaded.name, loaded.sha256, model, uploaded)
 
 
 def provision_agent(transport: Transport, seen: Probe, device: Device) -> str:
@@ -114,9 +126,9 @@ def _bring(
         temporaries = {}
         for file in missing:
             if progress is not None:
-                progress(f"uploading {file.local.name} to {seen.name} ({file.size / 1e6:.1f} MB)")
+                progress(f"uploading {file.label} to {seen.name} ({file.size / 1e6:.1f} MB)")
             temporaries[file.name] = _put(transport, seen, file)
-        uploads.update(temporaries)
+        uploads.update(temporaries.keys())
         bad = _settle(transport, seen, device, files, temporaries, verify)
         missing = [file for file in files if file.name in bad]
         if not missing:
@@ -124,7 +136,7 @@ def _bring(
         for file in missing:
             if uploads[file.name] > 1:
                 raise DeviceError(
-                    f"{file.local.name} arrived damaged on {seen.name} twice: its disk, its memory or "
+                    f"{file.label} arrived damaged on {seen.name} twice: its disk, its memory or "
                     "the link changes bytes; try another folder as `cache`, then another card"
                 )
 
@@ -194,7 +206,7 @@ def _put(transport: Transport, seen: Probe, file: _File) -> str:
     except DeviceDiskFullError as error:
         tend(transport, seen, discard=[path])
         raise DeviceDiskFullError(
-            f"no space was left in {seen.root} on {seen.name} for {file.local.name} ({file.size} "
+            f"no space was left in {seen.root} on {seen.name} for {file.label} ({file.size} "
             f"bytes): {make_space(seen)}"
         ) from error
     return path

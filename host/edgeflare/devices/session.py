@@ -81,6 +81,7 @@ class DeviceSession:
         """
         limits = Limits(window, heartbeat_s, timeout_s)
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
+        link.users_words[provisioned.model_path] = str(provisioned.source)
         header = {"model": provisioned.model_name, "runtime": runtime, "options": dict(options)}
         try:
             model = link.request(Kind.LOAD, header, read=_read_model).result()

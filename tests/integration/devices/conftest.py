@@ -56,7 +56,7 @@ def next_request():
 """What scripted agents share: they speak the wire, load anything, and leave the rest to the test."""
 
 FakeAgent = Callable[[str], LocalTransport]
-NOTHING_THERE = Provisioned("agent.pyz", "nowhere", f"{'0' * 64}.onnx", "0" * 64)
+NOTHING_THERE = Provisioned("agent.pyz", "nowhere", f"{'0' * 64}.onnx", "0" * 64, Path("m.onnx"))
 """What a scripted agent is told to load; it looks at none of it."""
 
 

@@ -64,7 +64,7 @@ def test_files_are_named_by_their_content(device: Device, model: Path) -> None:
     digest = hashlib.sha256(model.read_bytes()).hexdigest()
     assert there.model_name == f"{digest}.tflite"
     assert there.model_sha256 == digest
-    assert Path(there.root, "models", there.model_name).read_bytes() == model.read_bytes()
+    assert Path(there.model_path).read_bytes() == model.read_bytes()
     agent = Path(there.agent_path)
     assert agent.name == f"{hashlib.sha256(agent.read_bytes()).hexdigest()}.pyz"
     assert len(cached(device)) == 2
@@ -75,7 +75,7 @@ def test_second_time_uploads_nothing_and_marks_the_files_as_used(
 ) -> None:
     transport = CountingTransport()
     first = bring(transport, device, model)
-    file = Path(first.root, "models", first.model_name)
+    file = Path(first.model_path)
     age(file)
     second = bring(transport, device, model)
     assert len(transport.put_sizes) == 2
@@ -85,7 +85,7 @@ def test_second_time_uploads_nothing_and_marks_the_files_as_used(
 
 def test_file_of_another_size_is_replaced(device: Device, model: Path) -> None:
     there = bring(LocalTransport("bench"), device, model)
-    file = Path(there.root, "models", there.model_name)
+    file = Path(there.model_path)
     file.write_bytes(b"cut off")
     assert bring(LocalTransport("bench"), device, model).uploaded == (there.model_name,)
     assert file.read_bytes() == model.read_bytes()
@@ -104,7 +104,7 @@ def test_damage_on_the_way_is_mended_by_one_more_upload(device: Device, model: P
     transport = CountingTransport(damaged=1)
     there = bring(transport, device, model)
     assert len(transport.put_sizes) == 3
-    assert Path(there.root, "models", there.model_name).read_bytes() == model.read_bytes()
+    assert Path(there.model_path).read_bytes() == model.read_bytes()
     assert len(cached(device)) == 2
 
 
@@ -174,7 +174,7 @@ def test_uploads_that_were_given_up_go_after_an_hour(device: Device, model: Path
 
 def test_prune_removes_what_was_not_used_lately(device: Device, model: Path) -> None:
     there = bring(LocalTransport("bench"), device, model)
-    age(Path(there.root, "models", there.model_name))
+    age(Path(there.model_path))
     report = prune_device(device)
     assert (report.files, report.bytes) == (1, 300_000)
     assert list(cached(device)) == [Path(there.agent_path).name]
