@@ -3,9 +3,9 @@
 Section 3, algorithms 1 and 2, as the paper's text has them.
 
 Differences from the text: the search is stopped by the scheduler's budgets, not by a clock of its
-own. Where the text is silent: an input's fitness is computed once, when it is first seen, so that
-H(x_max) keeps its O = 1 although its state has been observed by then; the seed counts as observed
-first. (Computing it anew at every comparison was tried: no clear difference.)
+own. Where the text leaves a choice: H(x_max) in algorithm 1 is taken when it is compared, and the
+state of x_max, the seed's too, has been observed by then: its O is 0. (With O kept at 1, seeds on
+which both models are sure never leave the seed: 36 instead of 39 of 40 on the demo's models.)
 Differences from the authors' code: an input replaces x_max only if its fitness is not lower (the code
 takes any change of D above delta, up or down); operators are drawn by algorithm 2 (in the code the
 look-up of the last operator fails); pixel values are clipped, never wrapped; the six operators of
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare.search.fitness import Fitness
 from edgeflare.search.selection import OperatorSelection
-from edgeflare.types import Answer, Ask, Decision, Outcome, Search, Seed, Strategy
+from edgeflare.types import Answer, Ask, Decision, Outcome, Scores, Search, Seed, Strategy
 from edgeflare_mutators import Mutation, Operator, SampleSpec
 
 
@@ -52,7 +52,9 @@ def _search(
     selection = OperatorSelection(tuple(operators), options.epsilon)
     best = seed.sample
     best_steps: tuple[Mutation, ...] = ()
-    best_fitness = _fitness(fitness, Answer((seed.outputs,)))
+    seed_scores = _scores(Answer((seed.outputs,)))
+    fitness.of_new(*seed_scores)
+    best_fitness = fitness.of_observed(*seed_scores)
     name = selection.first(rng)
     while True:
         params = operators[name].draw(rng, spec)
@@ -61,15 +63,15 @@ def _search(
         answer = yield Ask((sample,), of="both")
         if answer.outputs[0].decision is Decision.DEVIATION:
             return Outcome(sample, tuple(step.to_json() for step in steps))
-        value = _fitness(fitness, answer)
-        if value >= best_fitness:
-            best, best_steps, best_fitness = sample, steps, value
+        scores = _scores(answer)
+        if fitness.of_new(*scores) >= best_fitness:
+            best, best_steps, best_fitness = sample, steps, fitness.of_observed(*scores)
             selection.reward(name)
         name = selection.next(name, rng)
 
 
-def _fitness(fitness: Fitness, answer: Answer) -> float:
+def _scores(answer: Answer) -> tuple[Scores, Scores]:
     outputs = answer.outputs[0]
     assert outputs.original is not None  # noqa: S101 - both models were asked
     assert outputs.deployed is not None  # noqa: S101
-    return fitness(outputs.original, outputs.deployed)
+    return outputs.original, outputs.deployed

@@ -44,7 +44,11 @@ class Fitness:
         self._delta = delta
         self._states = ObservedStates(threshold)
 
-    def __call__(self, original: Scores, deployed: Scores) -> float:
-        """Return the fitness of a non-triggering input and remember its state."""
-        distance = abs(float(original.max()) - float(deployed.max()))
-        return distance / self._delta + float(self._states.observe(original, deployed))
+    def of_new(self, original: Scores, deployed: Scores) -> float:
+        """Return H of an input just generated; its state has been observed from now on."""
+        novelty = float(self._states.observe(original, deployed))
+        return self.of_observed(original, deployed) + novelty
+
+    def of_observed(self, original: Scores, deployed: Scores) -> float:
+        """Return H of an input whose state has been observed: O is 0."""
+        return abs(float(original.max()) - float(deployed.max())) / self._delta

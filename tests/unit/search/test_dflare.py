@@ -64,6 +64,16 @@ def test_a_mutant_with_lower_fitness_is_dropped() -> None:
     assert len(outcome.mutations) == 2
 
 
+def test_a_sure_seed_is_left_as_the_text_says() -> None:
+    """Equal fitness is accepted, though the seed's state was new when it was observed first."""
+    search = start()
+    next(search)
+    for _ in range(5):
+        search.send(Answer((outputs(0.9, 0.9),)))
+    outcome = finish(search, Answer((outputs(0.9, 0.4, Decision.DEVIATION),)))
+    assert len(outcome.mutations) == 6
+
+
 def test_a_tie_is_not_taken_for_a_deviation() -> None:
     search = start()
     next(search)

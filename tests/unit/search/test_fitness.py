@@ -7,20 +7,21 @@ from edgeflare.search.fitness import Fitness, ObservedStates
 def test_fitness_is_distance_over_delta_plus_novelty() -> None:
     fitness = Fitness(delta=1e-3, threshold=0.5)
     original, deployed = np.array([0.9, 0.1]), np.array([0.8, 0.2])
-    assert fitness(original, deployed) == pytest.approx(0.1 / 1e-3 + 1)
-    assert fitness(original, deployed) == pytest.approx(0.1 / 1e-3)  # observed by now
+    assert fitness.of_new(original, deployed) == pytest.approx(0.1 / 1e-3 + 1)
+    assert fitness.of_new(original, deployed) == pytest.approx(0.1 / 1e-3)  # observed by now
+    assert fitness.of_observed(original, deployed) == pytest.approx(0.1 / 1e-3)
 
 
 def test_distance_decides_unless_within_delta() -> None:
     fitness = Fitness(delta=1e-3, threshold=0.5)
-    fitness(np.array([0.9, 0.1]), np.array([0.8, 0.2]))
-    nearly = fitness(
-        np.array([0.1, 0.9]), np.array([0.1995, 0.8005])
-    )  # new state, D smaller by .0005
-    same_state = fitness(np.array([0.9, 0.1]), np.array([0.8, 0.2]))
-    far = fitness(np.array([0.9, 0.1]), np.array([0.79, 0.21]))  # observed, D larger by .01
-    assert nearly > same_state
-    assert far > nearly
+    fitness.of_new(np.array([0.9, 0.1]), np.array([0.8, 0.2]))
+    best = fitness.of_observed(np.array([0.9, 0.1]), np.array([0.8, 0.2]))
+    new = fitness.of_new(np.array([0.1, 0.9]), np.array([0.1995, 0.8005]))  # D smaller by 0.0005
+    same_state = fitness.of_new(np.array([0.9, 0.1]), np.array([0.8005, 0.1995]))
+    far = fitness.of_new(np.array([0.9, 0.1]), np.array([0.79, 0.21]))  # D larger by 0.01
+    assert new > best
+    assert same_state < best
+    assert far > new
 
 
 def test_a_state_is_new_beyond_the_squared_distance() -> None:

