@@ -5,6 +5,7 @@ EdgeFlareError                     2
 │   ├── SeedError                  2   the seeds can't be used
 │   ├── InventoryError             2   the device inventory can't be used
 │   └── ModelError                 2   a model file can't be used
+├── StrategyError                  2   a search strategy or a mutation operator failed
 ├── PreflightError                 2   the model pair or its preprocessing looks wrong
 ├── StoreError                     2   the campaign folder can't be used
 │   └── DiskFullError              3   no space left on the host
@@ -41,6 +42,10 @@ class InventoryError(UsageError):
 
 class ModelError(UsageError):
     """A model file can't be used."""
+
+
+class StrategyError(EdgeFlareError):
+    """A search strategy or a mutation operator failed; it may be the user's own."""
 
 
 class PreflightError(EdgeFlareError):

@@ -12,7 +12,10 @@ Sample: TypeAlias = NDArray[Any]
 """A raw sample before any preprocessing: an image, uint8 [height, width, channels], channels 1 or 3."""
 
 Scores: TypeAlias = NDArray[np.float64]
-"""A model's answer for one sample: probabilities, float64 [classes], summing to 1."""
+"""A model's answer for one sample: probabilities, float64 [classes].
+
+They sum to 1 up to the rounding of the model's own output; NaN and infinity are kept.
+"""
 
 
 class Decision(str, Enum):
@@ -56,6 +59,7 @@ class Status(str, Enum):
     NONFINITE = "nonfinite"  # NaN or infinity in an output: a finding of its own kind
     EXHAUSTED = "exhausted"  # the query budget ran out
     TIMEOUT = "timeout"  # the time budget ran out
+    GAVE_UP = "gave-up"  # the strategy ended without a finding, within its budgets
 
 
 @dataclass(frozen=True)

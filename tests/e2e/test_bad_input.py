@@ -136,6 +136,21 @@ def test_wrong_scaling_of_one_model_is_stopped_at_the_start(home: Path, wrong: s
     assert not (home / "new").exists()
 
 
+def test_a_folder_of_the_users_outlives_a_run_that_stops(home: Path) -> None:
+    (home / "mine").mkdir()
+    ran = run(home, seeds=DEMO / "seeds.npz", original_input="scale=1", out=home / "mine")
+    assert ran.code == 2
+    assert not list((home / "mine").iterdir())
+
+
+def test_a_label_that_is_no_class_is_named(home: Path) -> None:
+    images = np.load(DEMO / "seeds.npz")["images"][:3]
+    np.savez(home / "seeds.npz", images=images, labels=np.array([1, 2, 10]))
+    ran = run(home, seeds=home / "seeds.npz")
+    assert ran.code == 2
+    assert "seeds.npz:2 has the label 10" in ran.sentence
+
+
 def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
     ran = edgeflare(
         "run",

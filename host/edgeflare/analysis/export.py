@@ -52,21 +52,27 @@ def export_campaign(
         _make_ready(folder, store)
         _write_json(folder / "campaign.json", _describe(store))
         outcomes = {one.seed_id: one for one in store.outcomes() if one.status in EXPORTED}
-        rows = []
+        models = store.models
+        lines = []
+        files = 2
         for seed in store.seeds():
             if seed.id in outcomes:
-                rows.append(_export_one(store, folder, seed, outcomes[seed.id]))
+                row = _export_one(store, models, folder, seed, outcomes[seed.id])
+                lines.append(json.dumps(row, allow_nan=False) + "\n")
+                files += len(row["files"])
                 if progress is not None:
-                    progress(len(rows), len(outcomes))
-        lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
-        _write(folder / "triggers.jsonl", lines.encode())
+                    progress(len(lines), len(outcomes))
+        _write(folder / "triggers.jsonl", "".join(lines).encode())
         statuses = Counter(one.status.value for one in outcomes.values())
-        files = 2 + sum(len(row["files"]) for row in rows)
-    return ExportReport(str(folder), len(rows), dict(statuses), files)
+    return ExportReport(str(folder), len(lines), dict(statuses), files)
 
 
 def _export_one(
-    store: Store, folder: Path, seed: SeedRecord, outcome: OutcomeRecord
+    store: Store,
+    models: dict[str, Any],
+    folder: Path,
+    seed: SeedRecord,
+    outcome: OutcomeRecord,
 ) -> dict[str, Any]:
     from edgeflare.analysis.pictures import difference, panel, png
 
@@ -82,7 +88,7 @@ def _export_one(
     ):
         files[kind] = f"images/{file_stem(seed)}-{kind}.png"
         _write(folder / files[kind], png(picture))
-    return finding_row(store.models, seed, outcome, files, change.amplification)
+    return finding_row(models, seed, outcome, files, change.amplification)
 
 
 def _describe(store: Store) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Summary:
     """What a campaign found so far.
 
     `finished` seeds have an outcome, `unfinished` ones not yet; `by_status` counts the outcomes by
-    each `Status`. `searched` are the finished ones but for those that deviated themselves;
+    each `Status`. `searched` are the finished ones but for those that were a finding themselves;
     `success_rate` is found / searched, None while nothing was searched. `queries_*` are search
     queries and `seconds_*` search time without queueing: over the seeds with a triggering input, and
     over all that were searched; None for no seed at all. `total_queries` has the four counters over
@@ -88,7 +88,7 @@ def _summary(store: Store) -> Summary:
     outcomes = [_figures_only(outcome) for outcome in store.outcomes()]
     seeds = decisions.total()
     statuses = Counter(outcome.status for outcome in outcomes)
-    searched = [one for one in outcomes if one.status is not Status.SEED_DEVIATES]
+    searched = [one for one in outcomes if one.searched]
     found = [one for one in outcomes if one.status is Status.FOUND]
     return Summary(
         campaign=store.id,

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from edgeflare import toml
 from edgeflare.errors import UsageError
-from edgeflare.models import InputOptions
+from edgeflare.models import InputOptions, Pixels
+
+AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 
 
 class _Section(BaseModel):
@@ -22,7 +24,7 @@ class ModelConfig(_Section):
     detected on the seeds); `output_name` chooses one of several outputs.
     """
 
-    path: Path
+    path: AbsolutePath
     runtime: Literal["tflite", "onnx"] | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     input: InputOptions = InputOptions()
@@ -37,10 +39,10 @@ class SeedsConfig(_Section):
     folders to class numbers; `limit` takes the first seeds only.
     """
 
-    path: Path
-    size: tuple[int, int] | None = None
+    path: AbsolutePath
+    size: tuple[Pixels, Pixels] | None = None
     resize: Literal["nearest", "bilinear", "area", "bicubic", "crop"] | None = None
-    labels: Path | None = None
+    labels: AbsolutePath | None = None
     limit: int | None = Field(default=None, ge=1)
 
 

@@ -1,6 +1,6 @@
 """The two models of a campaign, brought to one understanding of inputs and outputs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -16,12 +16,15 @@ from edgeflare.models import (
     OutputReader,
     TensorInfo,
     detect_kind,
+    largest_sum_error,
     output_classes,
     resolve_input,
 )
 from edgeflare.models.input_options import options_in_file, scaling_of_range
 from edgeflare.scheduler import Reply
 from edgeflare.types import Sample
+
+_SUM_TOLERANCE = 0.02
 
 
 class Side(NamedTuple):
@@ -48,7 +51,13 @@ class DeployedModel:
                 answered.set_exception(error)
                 return
             raw = pending.result()
-            scores = [self._reader.scores(output) for output in raw.outputs]
+            try:
+                scores = [self._reader.scores(output) for output in raw.outputs]
+            except (ValueError, ArithmeticError) as fault:
+                answered.set_exception(
+                    ModelError(f"an output of the deployed model can't be read: {fault}")
+                )
+                return
             answered.set_result(Reply(scores, raw.seconds))
 
         self._session.submit(samples).add_done_callback(read)
@@ -90,29 +99,42 @@ def readers(
     config: CampaignConfig,
     sides: tuple[Side, Side],
     raws: tuple[Sequence[NDArray[Any]], Sequence[NDArray[Any]]],
-) -> tuple[OutputReader, OutputReader]:
-    """Return how each model's raw outputs become scores, as stated or told from outputs on the seeds."""
-    return tuple(  # type: ignore[return-value]
-        OutputReader(
-            side.output,
-            detect_kind(side.output, outputs) if model.output == "auto" else model.output,
-        )
-        for side, outputs, model in zip(
-            sides, raws, (config.original, config.deployed), strict=True
-        )
-    )
+) -> tuple[tuple[OutputReader, OutputReader], list[str]]:
+    """Return how each model's raw outputs become scores, as stated or told from those on the seeds.
+
+    The second value has what the user should know of what was told.
+    """
+    read = []
+    doubts = []
+    for whose, side, outputs, model in zip(
+        ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
+    ):
+        kind = detect_kind(side.output, outputs) if model.output == "auto" else model.output
+        read.append(OutputReader(side.output, kind))
+        off = largest_sum_error(side.output, outputs)
+        if model.output == "auto" and kind == "probabilities" and off > _SUM_TOLERANCE:
+            doubts.append(
+                f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "
+                f"their sum is up to {off:.2g} off 1; state `--output logits` if they are none"
+            )
+    return (read[0], read[1]), doubts
 
 
-def _told(metadata: Any, tensor: TensorInfo, config: ModelConfig) -> InputOptions:
+def _told(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig) -> InputOptions:
+    """Return what a model's own file tells: its metadata, and its quantisation for the scaling."""
     in_file = options_in_file(metadata, str(config.path))
-    return in_file if in_file.tells_scaling else scaling_of_range(tensor)
+    return in_file if in_file.tells_scaling else _scaled_as(in_file, scaling_of_range(tensor))
 
 
 def _prefer(own: InputOptions, other: InputOptions) -> InputOptions:
-    """Return the model's own description, or the other's pixel scaling (never its layout or size)."""
-    if own.tells_scaling or not other.tells_scaling:
-        return own
-    return InputOptions(scale=other.scale, mean=other.mean, std=other.std)
+    """Return the model's own description, with the other's pixel scaling where it has none."""
+    return own if own.tells_scaling else _scaled_as(own, other)
+
+
+def _scaled_as(options: InputOptions, scaling: InputOptions) -> InputOptions:
+    return options.model_copy(
+        update={"scale": scaling.scale, "mean": scaling.mean, "std": scaling.std}
+    )
 
 
 def _choose(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:

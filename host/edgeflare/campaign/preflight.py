@@ -1,10 +1,13 @@
 """Before a search begins: do the two models belong together, on the seeds as they are?"""
 
 from collections.abc import Sequence
+from statistics import median
 
+from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.mismatch import Explanation
 from edgeflare.campaign.statistics import wilson
-from edgeflare.errors import PreflightError
+from edgeflare.errors import PreflightError, SeedError
+from edgeflare.seeds import RawSeed
 from edgeflare.types import Decision, Scores, Seed
 
 MINIMUM_SEEDS = 20
@@ -43,6 +46,32 @@ def check_pair(
         "order and layout of both inputs (`--original-input`, `--deployed-input`), or go on with "
         "--allow-disagreement."
     )
+
+
+def check_labels(seeds: Sequence[RawSeed], classes: int) -> None:
+    """Raise SeedError, naming a seed, where a label is no class number of the models."""
+    for seed in seeds:
+        if seed.label is not None and not 0 <= seed.label < classes:
+            raise SeedError(
+                f"seed {seed.id} has the label {seed.label}, but the models have {classes} classes, "
+                f"0 to {classes - 1}: correct the labels, or leave them out"
+            )
+
+
+def slowness(seconds: Sequence[float], search: SearchConfig) -> list[str]:
+    """Return a notice where the time budget will end searches before the query budget does."""
+    typical = median(seconds)
+    if not search.timeout_s or not search.max_queries:
+        return []
+    affordable = int(search.timeout_s / typical) if typical else search.max_queries
+    if affordable >= search.max_queries:
+        return []
+    sentence = (
+        f"one inference takes {typical:.2g} s on the device, so the time budget of "
+        f"{search.timeout_s:g} s ends a search after about {affordable} queries; such an end depends "
+        f"on speed. For repeatable results state --max-queries {affordable} or a longer --timeout."
+    )
+    return [sentence]
 
 
 def _disagreement(seeds: Sequence[Seed]) -> str:

@@ -1,7 +1,6 @@
 """The run itself: seeds, both models, seed queries, preflight, search; every result on disk at once."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +8,8 @@ from pathlib import Path
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.identity import environment, model_identity
 from edgeflare.campaign.mismatch import better_explanation
-from edgeflare.campaign.pair import DeployedModel, readers, resolve_pair
-from edgeflare.campaign.preflight import check_pair
+from edgeflare.campaign.pair import DeployedModel, Side, readers, resolve_pair
+from edgeflare.campaign.preflight import check_labels, check_pair, slowness
 from edgeflare.campaign.progress import Notice, Progress, Stage, Step, silent
 from edgeflare.campaign.records import outcome_record
 from edgeflare.campaign.seed_queries import answered, ask_both
@@ -21,9 +20,9 @@ from edgeflare.devices import (
     resolve_device,
     runtime_for,
 )
-from edgeflare.errors import EdgeFlareError, PreflightError, UsageError
-from edgeflare.models import OriginalModel, OutputReader
-from edgeflare.models.input_options import input_size
+from edgeflare.errors import UsageError
+from edgeflare.models import OriginalModel, OutputReader, output_classes
+from edgeflare.models.input_options import input_size, options_in_file
 from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import Budget, ChainResult, Rules, Scheduler
 from edgeflare.search import build_strategy
@@ -74,7 +73,10 @@ def run_campaign(
 
 
 def _load_seeds(config: CampaignConfig, original: OriginalModel, progress: Progress) -> LoadedSeeds:
-    size, channels = input_size(original.input, config.original.input, "the original model")
+    told = options_in_file(original.metadata, str(original.path))
+    if config.seeds.size and not (config.original.input.size or told.size):
+        told = told.model_copy(update={"size": config.seeds.size})
+    size, channels = input_size(original.input, config.original.input, told, "the original model")
     progress(Stage("seeds", f"reading {config.seeds.path}"))
     mapping = load_label_mapping(config.seeds.labels) if config.seeds.labels else None
     return load_seeds(
@@ -106,52 +108,59 @@ class _Run:
     def run(self, loaded: LoadedSeeds, strategy: Strategy) -> Path:
         """Make the campaign's folder and fill it."""
         sides = resolve_pair(self._config, self._original, self._session)
+        check_labels(loaded.seeds, output_classes(sides[0].output, "the original model"))
         folder = self._config.out or _fresh_folder(self._config.deployed.path.stem)
         described = self._config.model_copy(update={"out": folder}).model_dump(mode="json")
         with Store.create(folder, described, environment=environment()) as store:
-            store.add_seeds((seed.id, seed.sample, seed.label) for seed in loaded.seeds)
-            self._tell_of_seeds(loaded, store)
-            oracle = LabelOracle()
-            self._progress(Stage("seed queries", "both models on every seed", len(loaded.seeds)))
-            raws = ask_both(
-                loaded.seeds,
-                self._original,
-                self._session,
-                workers=self._workers,
-                progress=self._progress,
-            )
-            read = readers(self._config, sides, raws)
-            self._original.read_with(read[0])
-            seeds = answered(loaded.seeds, raws, read, oracle)
-            explanation = better_explanation(
-                seeds,
-                (sides[0].spec, sides[1].spec),
-                lambda sample, spec: self._original.scores([sample], spec)[0],
-            )
             try:
-                notices = check_pair(seeds, explanation, allow=self._config.allow_disagreement)
-            except PreflightError:
-                store.close()
-                shutil.rmtree(folder)  # made a moment ago by this run; holds no result
+                self._fill(loaded, sides, strategy, store)
+            except BaseException:
+                if not store.finished_seed_ids():
+                    store.discard()
                 raise
-            for notice in notices:
-                self._notice(notice, store)
-            for seed in seeds:
-                store.set_seed_outputs(seed.id, seed.outputs)
-            store.set_models(
-                *(
-                    model_identity(model.path, side, reader, in_effect)
-                    for model, side, reader, in_effect in zip(
-                        (self._config.original, self._config.deployed),
-                        sides,
-                        read,
-                        (self._original.in_effect, self._session.model.runtime),
-                        strict=True,
-                    )
+        return folder
+
+    def _fill(
+        self, loaded: LoadedSeeds, sides: tuple[Side, Side], strategy: Strategy, store: Store
+    ) -> None:
+        store.add_seeds((seed.id, seed.sample, seed.label) for seed in loaded.seeds)
+        self._tell_of_seeds(loaded, store)
+        oracle = LabelOracle()
+        self._progress(Stage("seed queries", "both models on every seed", len(loaded.seeds)))
+        answers = ask_both(
+            loaded.seeds,
+            self._original,
+            self._session,
+            workers=self._workers,
+            progress=self._progress,
+        )
+        read, doubts = readers(self._config, sides, (answers.original, answers.deployed))
+        self._original.read_with(read[0])
+        seeds = answered(loaded.seeds, answers, read, oracle)
+        explanation = better_explanation(
+            seeds,
+            (sides[0].spec, sides[1].spec),
+            lambda sample, spec: self._original.scores([sample], spec)[0],
+        )
+        notices = check_pair(seeds, explanation, allow=self._config.allow_disagreement)
+        slow = slowness(answers.seconds, self._config.search)
+        for notice in (*doubts, *notices, *slow):
+            self._notice(notice, store)
+        for seed in seeds:
+            store.set_seed_outputs(seed.id, seed.outputs)
+        store.set_models(
+            *(
+                model_identity(model.path, side, reader, in_effect)
+                for model, side, reader, in_effect in zip(
+                    (self._config.original, self._config.deployed),
+                    sides,
+                    read,
+                    (self._original.in_effect, self._session.model.runtime),
+                    strict=True,
                 )
             )
-            self._search(seeds, strategy, read, oracle, store)
-        return folder
+        )
+        self._search(seeds, strategy, read, oracle, store)
 
     def _search(
         self,
@@ -177,16 +186,14 @@ class _Run:
             concurrency=config.concurrency,
             workers=self._workers,
         )
-        tally = _Tally(store, device, self._progress)
+        tally = _Tally(store, device, self._progress, scheduler)
         self._progress(Stage("search", f"{config.search.strategy} on {config.device}", len(seeds)))
         try:
-            scheduler.run(seeds, tally, tally.waiting)
-        except (EdgeFlareError, KeyboardInterrupt):
-            self._progress(
-                Notice(
-                    f"{tally.done} of {len(seeds)} seeds are finished and kept in {store.folder}"
-                )
-            )
+            scheduler.run(seeds, tally, tally.tell)
+        except BaseException:
+            if tally.done:
+                kept = f"{tally.done} of {len(seeds)} seeds are finished and kept in {store.folder}"
+                self._progress(Notice(kept))
             raise
 
     def _tell_of_seeds(self, loaded: LoadedSeeds, store: Store) -> None:
@@ -212,24 +219,27 @@ class _Run:
 class _Tally:
     """Writes each result to the store, then counts it."""
 
-    def __init__(self, store: Store, device: str, progress: Progress) -> None:
+    def __init__(self, store: Store, device: str, progress: Progress, scheduler: Scheduler) -> None:
         self._store = store
         self._device = device
         self._progress = progress
+        self._scheduler = scheduler
         self._found = self._searched = self._queries = 0
         self.done = 0
 
     def __call__(self, result: ChainResult) -> None:
-        self._store.add_outcome(outcome_record(result, self._device))
+        record = outcome_record(result, self._device)
+        self._store.add_outcome(record)
         self.done += 1
-        self._found += result.status is Status.FOUND
-        self._searched += result.status is not Status.SEED_DEVIATES
-        self._queries += result.counters.search
-        self.waiting(0)
+        self._found += record.status is Status.FOUND
+        self._searched += record.searched
+        self._queries += record.search_queries
+        self.tell()
 
-    def waiting(self, in_flight: int) -> None:
-        """Tell how far the campaign is; `in_flight`: search queries of chains that have not ended."""
-        self._progress(Step(self.done, self._found, self._searched, self._queries + in_flight))
+    def tell(self) -> None:
+        """Say how far the campaign is; queries of searches in flight count, too."""
+        queries = self._queries + self._scheduler.queries_in_flight
+        self._progress(Step(self.done, self._found, self._searched, queries))
 
 
 def _fresh_folder(stem: str) -> Path:

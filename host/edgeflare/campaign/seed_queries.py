@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -13,7 +13,13 @@ from edgeflare.oracles import Oracle
 from edgeflare.seeds import RawSeed
 from edgeflare.types import Outputs, Seed
 
-Raws = tuple[Sequence[NDArray[Any]], Sequence[NDArray[Any]]]
+
+class SeedAnswers(NamedTuple):
+    """Raw outputs, one a seed, and the device's own seconds for each."""
+
+    original: Sequence[NDArray[Any]]
+    deployed: Sequence[NDArray[Any]]
+    seconds: Sequence[float]
 
 
 def ask_both(
@@ -23,30 +29,32 @@ def ask_both(
     *,
     workers: int,
     progress: Progress,
-) -> Raws:
-    """Return the original's and the deployed model's raw outputs, one a seed, in order."""
+) -> SeedAnswers:
+    """Return both models' answers on the seeds, in order; each seed is inferred alone."""
     pending = [session.submit([seed.sample]) for seed in seeds]
     pool = ThreadPoolExecutor(workers, thread_name_prefix="edgeflare-seed")
     try:
         own = [pool.submit(original.raw, seed.sample) for seed in seeds]
-        deployed = []
-        for future in pending:
-            deployed.append(future.result().outputs[0])
-            progress(Step(len(deployed)))
-        return [future.result() for future in own], deployed
+        answers: list[tuple[NDArray[Any], NDArray[Any], float]] = []
+        for mine, theirs in zip(own, pending, strict=True):
+            first, reply = mine.result(), theirs.result()
+            answers.append((first, reply.outputs[0], reply.seconds[0]))
+            progress(Step(len(answers)))
     finally:
         pool.shutdown(cancel_futures=True)
+    first_ones, second_ones, seconds = zip(*answers, strict=True)
+    return SeedAnswers(first_ones, second_ones, seconds)
 
 
 def answered(
     seeds: Sequence[RawSeed],
-    raws: Raws,
+    answers: SeedAnswers,
     read: tuple[OutputReader, OutputReader],
     oracle: Oracle,
 ) -> list[Seed]:
     """Return the seeds with both models' scores and the oracle's decision on each."""
     made = []
-    for seed, first, second in zip(seeds, *raws, strict=True):
+    for seed, first, second in zip(seeds, answers.original, answers.deployed, strict=True):
         original, deployed = read[0].scores(first), read[1].scores(second)
         outputs = Outputs(original, deployed, oracle.decide(original, deployed))
         made.append(Seed(seed.id, seed.sample, outputs, seed.label))

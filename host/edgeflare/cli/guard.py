@@ -8,6 +8,7 @@ from typing import ParamSpec
 import typer
 
 P = ParamSpec("P")
+_OWN_FAULT = 70
 
 
 class _Debug:
@@ -25,7 +26,7 @@ def say(text: str) -> None:
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Wrap a command: an `EdgeFlareError` becomes its sentence and exit code, Ctrl-C exit code 130."""
+    """Wrap a command: an `EdgeFlareError` becomes its sentence and exit code, Ctrl-C 130, a fault 70."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -43,5 +44,17 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
                 raise
             say("edgeflare: interrupted")
             raise typer.Exit(130) from interrupt
+        except (typer.Exit, typer.Abort):
+            raise
+        except BrokenPipeError as closed:
+            raise typer.Exit(0) from closed
+        except Exception as fault:
+            if _Debug.on:
+                raise
+            say(
+                f"edgeflare: a fault of EdgeFlare's own, {type(fault).__name__}: {fault}; what was "
+                "found so far is kept. Please report it with what `edgeflare --debug ...` prints."
+            )
+            raise typer.Exit(_OWN_FAULT) from fault
 
     return run

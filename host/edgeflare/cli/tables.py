@@ -35,11 +35,13 @@ def _key_figures(summary: Summary) -> Table:
     for name in ("original", "deployed"):
         model = summary.models.get(name)
         if model:
-            table.add_row(f"{name} model", f"{model['name']} ({_runtime(model['runtime'])})")
+            table.add_row(
+                f"{name} model", f"{escape(model['name'])} ({_runtime(model['runtime'])})"
+            )
     for device in summary.devices:
         print_of = device["fingerprint"]
         board = print_of.get("board") or print_of.get("cpu") or ""
-        table.add_row("device", f"{device['name']} {escape(str(board))}".strip())
+        table.add_row("device", escape(f"{device['name']} {board}".strip()))
     rate = "-" if summary.success_rate is None else f"{100 * summary.success_rate:.1f} %"
     table.add_row(
         "success rate", f"[bold]{rate}[/] ({summary.found} of {summary.searched} searched)"
@@ -86,6 +88,7 @@ _STATUS_WORDS = {
     "nonfinite": "NaN or infinity in an output",
     "exhausted": "nothing within the query budget",
     "timeout": "nothing within the time budget",
+    "gave-up": "given up by the strategy",
 }
 
 

@@ -1,8 +1,14 @@
 """The original model on the host, and what both models' files and the user say of inputs and outputs."""
 
-from edgeflare.models.input_options import InputOptions, resolve_input
+from edgeflare.models.input_options import InputOptions, Pixels, resolve_input
 from edgeflare.models.original import OriginalModel
-from edgeflare.models.outputs import OutputKind, OutputReader, detect_kind, output_classes
+from edgeflare.models.outputs import (
+    OutputKind,
+    OutputReader,
+    detect_kind,
+    largest_sum_error,
+    output_classes,
+)
 from edgeflare_agent.spec import InputSpec, TensorInfo
 
 __all__ = [
@@ -11,8 +17,10 @@ __all__ = [
     "OriginalModel",
     "OutputKind",
     "OutputReader",
+    "Pixels",
     "TensorInfo",
     "detect_kind",
+    "largest_sum_error",
     "output_classes",
     "resolve_input",
 ]

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare_agent.errors import RequestError
@@ -14,6 +14,10 @@ from edgeflare_agent.spec import InputSpec, TensorInfo
 
 METADATA_KEY = "edgeflare.input"
 _RANGES = {(0, 255): (1, 1), (0, 1): (1, 255)}  # real range of an integer input -> pixel scale
+
+
+Pixels: TypeAlias = Annotated[int, Field(ge=1, le=16384)]
+"""One side of an image."""
 
 
 class InputOptions(BaseModel):
@@ -32,7 +36,7 @@ class InputOptions(BaseModel):
     scale: str | float | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
-    size: tuple[int, int] | None = None
+    size: tuple[Pixels, Pixels] | None = None
     resize: Literal["nearest", "bilinear"] | None = None
 
     @field_validator("mean", "std", mode="before")
@@ -65,7 +69,7 @@ def parse_scale(value: str | float) -> tuple[float, float]:
                 return 0.0, 1.0
             return float(Fraction(numerator.strip())), float(Fraction(denominator.strip()))
         return float(Fraction(value.strip())), 1.0
-    except (ValueError, ZeroDivisionError) as error:
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
         raise ValueError(
             f"scale {value!r} is neither a number nor a fraction like 1/255"
         ) from error
@@ -118,8 +122,13 @@ def resolve_input(
             "`--input scale=1/255`, `--input scale=1` for raw pixels, or "
             "`--input mean=127 --input std=128`"
         )
+    if len(tensor.shape) > 1 and tensor.shape[0] not in (None, 1):
+        raise ModelError(
+            f"{whose} takes {tensor.shape[0]} inputs at a time ({_shown(tensor)}); EdgeFlare asks about "
+            "one: export it with a batch size of 1, or with the batch axis open"
+        )
     layout = stated.layout or guessed.layout or _layout(tensor, whose)
-    size, channels = _size(tensor, layout, stated.size or guessed.size, whose)
+    size, channels = input_size(tensor, stated, guessed, whose)
     spec = InputSpec(
         shape=_filled(tensor, layout, size),
         dtype=tensor.dtype,
@@ -140,9 +149,12 @@ def resolve_input(
     return spec
 
 
-def input_size(tensor: TensorInfo, stated: InputOptions, whose: str) -> tuple[tuple[int, int], int]:
+def input_size(
+    tensor: TensorInfo, stated: InputOptions, guessed: InputOptions, whose: str
+) -> tuple[tuple[int, int], int]:
     """Return ((height, width), channels) of a model's input. Raises UsageError where nothing tells."""
-    return _size(tensor, stated.layout or _layout(tensor, whose), stated.size, whose)
+    layout = stated.layout or guessed.layout or _layout(tensor, whose)
+    return _size(tensor, layout, stated.size or guessed.size, whose)
 
 
 def _layout(tensor: TensorInfo, whose: str) -> str:
@@ -165,6 +177,11 @@ def _size(
     if len(inner) >= 3:
         height, width, channels = inner[-3:] if layout == "HWC" else (*inner[-2:], inner[-3])
         axes = (height or (stated or (None, None))[0], width or (stated or (None, None))[1])
+        if stated and axes != stated:
+            raise UsageError(
+                f"size={stated[0]},{stated[1]} is stated for {whose}, but its input "
+                f"{tensor.name!r} has shape {_shown(tensor)}"
+            )
         if axes[0] and axes[1] and channels in (1, 3):
             return (axes[0], axes[1]), channels
     elif len(inner) == 2 and inner[0] and inner[1]:

@@ -12,8 +12,7 @@ from edgeflare_agent.spec import TensorInfo
 
 OutputKind: TypeAlias = Literal["probabilities", "logits"]
 
-_SOFTMAX_STEP = 1.0 / 256
-_SUM_TOLERANCE = 0.02
+_SLACK = 1e-6
 
 
 class OutputReader(NamedTuple):
@@ -51,25 +50,29 @@ def softmax(logits: Scores) -> Scores:
 
 
 def detect_kind(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> OutputKind:
-    """Tell probabilities from logits by the quantisation of the output, else by outputs seen.
+    """Tell probabilities from logits by the outputs seen: probabilities all lie in [0, 1].
 
-    A step of 1/256 over [0, 1] is what TFLite gives a softmax. Otherwise probabilities are outputs
-    that all lie in [0, 1] and sum to 1 (within 0.02); outputs with NaN or infinity say nothing.
+    Their sum is not asked for: rounded to 8 bits, a thousand probabilities may sum to 0.7. Outputs
+    with NaN or infinity say nothing.
     """
-    if tensor.quantization is not None:
-        scale, zero_point = tensor.quantization
-        lowest = int(np.iinfo(np.dtype(tensor.dtype)).min)
-        if scale == _SOFTMAX_STEP and zero_point == lowest:
-            return "probabilities"
-    vectors = [dequantise(raw, tensor) for raw in raws]
-    finite = [vector for vector in vectors if np.isfinite(vector).all()]
-    looks_like = all(
-        vector.min() >= -1e-6
-        and vector.max() <= 1 + 1e-6
-        and abs(float(vector.sum()) - 1) <= _SUM_TOLERANCE
-        for vector in finite
-    )
-    return "probabilities" if finite and looks_like else "logits"
+    finite = [vector for vector in _real(tensor, raws) if np.isfinite(vector).all()]
+    within = all(vector.min() >= -_SLACK and vector.max() <= 1 + _SLACK for vector in finite)
+    return "probabilities" if finite and within else "logits"
+
+
+def largest_sum_error(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> float:
+    """Return how far the sum of an output is from 1, beyond what its own rounding explains; 0 if none is."""
+    step = tensor.quantization[0] if tensor.quantization else 0.0
+    errors = [
+        abs(float(vector.sum()) - 1) - vector.size * step / 2
+        for vector in _real(tensor, raws)
+        if np.isfinite(vector).all()
+    ]
+    return max(0.0, *errors) if errors else 0.0
+
+
+def _real(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> list[Scores]:
+    return [dequantise(raw, tensor) for raw in raws]
 
 
 def output_classes(tensor: TensorInfo, whose: str) -> int:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from edgeflare.errors import EdgeFlareError, StrategyError
 from edgeflare.scheduler.budget import Budget, Counters
-from edgeflare.types import Answer, Ask, Decision, Outputs, Sample, Seed, Status, Strategy
+from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Seed, Status, Strategy
 
 
 class Vault(Protocol):
@@ -29,7 +30,8 @@ class ChainResult:
 
     `sample` is the triggering (or unstable, or non-finite) input, None where there is none; `outputs`
     are both models' answers on it when it was confirmed, and `confirmed` says how often it was.
-    `mutations` lead from the seed to it.
+    `mutations` lead from the seed to a triggering input; they are empty for a non-finite one, which
+    ends a search before its strategy is asked.
     """
 
     seed: Seed
@@ -82,11 +84,17 @@ class Chain:
                 ask = step()
             except StopIteration as stop:
                 self.searching = False
-                if stop.value.sample is None:
-                    return self._result(Status.EXHAUSTED)
-                return (
-                    yield from self._confirm(Status.FOUND, stop.value.sample, stop.value.mutations)
-                )
+                outcome: Outcome = stop.value
+                if outcome.sample is None:
+                    return self._result(Status.GAVE_UP)
+                return (yield from self._confirm(Status.FOUND, outcome.sample, outcome.mutations))
+            except EdgeFlareError:
+                raise
+            except Exception as error:
+                raise StrategyError(
+                    f"the search from seed {self.seed.id} failed in its strategy or in a mutation "
+                    f"operator: {type(error).__name__}: {error}"
+                ) from error
             if not self._afford(ask):
                 search.close()
                 return self._result(Status.EXHAUSTED)

@@ -70,35 +70,47 @@ class Scheduler:
         self,
         seeds: Iterable[Seed],
         on_result: Callable[[ChainResult], None],
-        on_wait: Callable[[int], None] = lambda _queries: None,
+        on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """Search from every seed; `on_result` is called in this thread, once a chain, as each ends.
+        """Search from every seed; `on_result` is called once a chain, one call at a time, as each ends.
 
-        `on_wait` is called meanwhile, about twice a second while no chain ends, with the number of
-        search queries of the chains in flight. An error (of a device, a model or a strategy) or Ctrl-C stops the run: the chains that have
+        It is called in a thread of its own, where Ctrl-C cannot cut it short. `on_wait` is called
+        about twice a second while no chain ends. An error (of a device, a model or a strategy) or Ctrl-C stops the run: the chains that have
         ended are still handed to `on_result`, then the error is raised.
         """
         waiting = iter(seeds)
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step") as pool:
+        with (
+            ThreadPoolExecutor(1, thread_name_prefix="edgeflare-result") as keeper,
+            ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step") as pool,
+        ):
+
+            def keep(ended: ChainResult) -> None:
+                keeper.submit(on_result, ended).result()
+
             try:
                 for seed in waiting:
                     self._start(seed, pool)
                     if len(self._in_flight) == self._concurrency:
-                        self._hand_over(self._next_ended(on_wait), on_result)
+                        self._hand_over(self._next_ended(on_wait), keep)
                 while self._in_flight:
-                    self._hand_over(self._next_ended(on_wait), on_result)
+                    self._hand_over(self._next_ended(on_wait), keep)
             except BaseException:
                 self._stopping.set()
                 pool.shutdown(wait=True, cancel_futures=True)
-                self._hand_over_the_rest(on_result)
+                self._hand_over_the_rest(keep)
                 raise
 
-    def _next_ended(self, on_wait: Callable[[int], None]) -> ChainResult | BaseException:
+    @property
+    def queries_in_flight(self) -> int:
+        """Search queries so far of the chains that have not ended."""
+        return sum(chain.counters.search for chain in tuple(self._in_flight.values()))
+
+    def _next_ended(self, on_wait: Callable[[], None]) -> ChainResult | BaseException:
         while True:
             try:
                 return self._ended.get(timeout=_WAIT_S)
             except queue.Empty:
-                on_wait(sum(chain.counters.search for chain in self._in_flight.values()))
+                on_wait()
 
     def _hand_over(
         self, ended: ChainResult | BaseException, on_result: Callable[[ChainResult], None]
@@ -126,25 +138,22 @@ class Scheduler:
     def _advance(
         self, pool: ThreadPoolExecutor, chain: Chain, life: Life, step: Callable[[], Ask]
     ) -> None:
-        """Take a chain's steps until one has to wait for the device."""
+        """Take one step of a chain; the next one is queued behind those of the other chains."""
+        if self._stopping.is_set():
+            return
+        began = time.thread_time()
         try:
-            while not self._stopping.is_set():
-                began = time.thread_time()
-                try:
-                    ask = step()
-                except StopIteration as stop:
-                    self._ended.put(stop.value)
-                    return
-                pending = None if ask.of == "original" else self._deployed.submit(ask.samples)
-                asked = self._original.scores(ask.samples) if ask.of != "deployed" else None
-                if chain.searching:
-                    chain.counters.seconds += time.thread_time() - began
-                if pending is not None:
-                    pending.add_done_callback(
-                        partial(self._answered, pool, chain, life, ask, asked)
-                    )
-                    return
-                step = partial(life.send, self._answer(ask, asked, None))
+            ask = step()
+            pending = None if ask.of == "original" else self._deployed.submit(ask.samples)
+            asked = self._original.scores(ask.samples) if ask.of != "deployed" else None
+            if chain.searching:
+                chain.counters.seconds += time.thread_time() - began
+            if pending is None:
+                self._resume(pool, chain, life, partial(self._answer, ask, asked, None))
+            else:
+                pending.add_done_callback(partial(self._answered, pool, chain, life, ask, asked))
+        except StopIteration as stop:
+            self._ended.put(stop.value)
         except BaseException as error:  # noqa: BLE001 - raised again in `run`
             self._ended.put(error)
 
@@ -158,21 +167,20 @@ class Scheduler:
         pending: "Future[Reply]",
     ) -> None:
         """Take a device's answer (in the link's thread) and hand the chain back to the pool."""
-        error = pending.exception()
-        if error is not None:
+        try:
+            reply = pending.result()
+        except BaseException as error:  # noqa: BLE001 - raised again in `run`
             self._ended.put(error)
             return
-        reply = pending.result()
         if chain.searching:
             chain.counters.seconds += sum(reply.seconds)
+        self._resume(pool, chain, life, partial(self._answer, ask, asked, reply.scores))
+
+    def _resume(
+        self, pool: ThreadPoolExecutor, chain: Chain, life: Life, answer: Callable[[], Answer]
+    ) -> None:
         try:
-            pool.submit(
-                self._advance,
-                pool,
-                chain,
-                life,
-                lambda: life.send(self._answer(ask, asked, reply.scores)),
-            )
+            pool.submit(self._advance, pool, chain, life, lambda: life.send(answer()))
         except RuntimeError:  # the pool is shut down: the run is stopping
             if not self._stopping.is_set():
                 raise

@@ -1,21 +1,27 @@
 """Strategies by name."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from edgeflare.errors import UsageError
 from edgeflare.search.dflare import DflareOptions, dflare
 from edgeflare.types import Strategy
 from edgeflare_mutators import MutationError, Operator, default_pool, get
 
-_OPTIONS = {"dflare": DflareOptions}
+
+class _Entry(NamedTuple):
+    options: type[BaseModel]
+    build: Callable[[Any, Mapping[str, Operator]], Strategy]
+
+
+_STRATEGIES = {"dflare": _Entry(DflareOptions, dflare)}
 
 
 def strategy_names() -> tuple[str, ...]:
     """Return the names that `build_strategy` knows."""
-    return tuple(_OPTIONS)
+    return tuple(_STRATEGIES)
 
 
 def build_strategy(
@@ -25,20 +31,21 @@ def build_strategy(
 
     Raises UsageError for an unknown strategy, option or operator.
     """
-    if name not in _OPTIONS:
+    if name not in _STRATEGIES:
         raise UsageError(
             f"there is no strategy {name!r}; choose one of {', '.join(strategy_names())}"
         )
+    entry = _STRATEGIES[name]
     try:
-        parsed = _OPTIONS[name].model_validate(dict(options))
+        parsed = entry.options.model_validate(dict(options))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise UsageError(
             f"strategy {name}: option {field!r}: {first['msg']}; "
-            f"it has {', '.join(_OPTIONS[name].model_fields)}"
+            f"it has {', '.join(entry.options.model_fields)}"
         ) from error
-    return dflare(parsed, _pool(operators))
+    return entry.build(parsed, _pool(operators))
 
 
 def _pool(names: tuple[str, ...]) -> dict[str, Operator]:

@@ -81,6 +81,11 @@ class OutcomeRecord:
     finished_at: datetime = field(default_factory=_now)
     environment: str | None = None
 
+    @property
+    def searched(self) -> bool:
+        """Whether a search began: a seed that is a finding itself is not searched."""
+        return self.search_queries > 0 or self.host_only_queries > 0
+
 
 def scores_to_bytes(scores: Scores | None) -> bytes | None:
     """Return scores as little-endian float64; NaN and infinity are kept."""

@@ -1,5 +1,6 @@
 """A campaign's folder: its database and its samples."""
 
+import shutil
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -49,6 +50,7 @@ class Store:
         self._samples = SampleFiles(folder / "samples")
         self._lock = threading.Lock()
         self._environment: str | None = None
+        self._made_folder = False
 
     @classmethod
     def create(
@@ -70,8 +72,10 @@ class Store:
                 raise StoreError(
                     f"{folder} exists and is not an empty folder; choose another for the campaign."
                 )
+            made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             store = cls(folder, connect(folder, url))
+            store._made_folder = made
             try:
                 store._fill(campaign, environment)
             except BaseException:
@@ -107,6 +111,16 @@ class Store:
     def close(self) -> None:
         """Close the database; nothing is pending."""
         self._engine.dispose()
+
+    def discard(self) -> None:
+        """Remove a campaign that was made in vain: its files, and the folder if nothing else is in it."""
+        self.close()
+        with told_of(self.folder):
+            shutil.rmtree(self._samples.folder)
+            for path in self.folder.glob(f"{DATABASE_NAME}*"):
+                path.unlink()
+            if self._made_folder:
+                self.folder.rmdir()
 
     def __enter__(self) -> "Self":
         return self

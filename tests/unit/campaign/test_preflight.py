@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
-from edgeflare.campaign.preflight import check_pair
+from edgeflare.campaign.config import SearchConfig
+from edgeflare.campaign.preflight import check_labels, check_pair, slowness
 from edgeflare.campaign.statistics import wilson
-from edgeflare.errors import PreflightError
+from edgeflare.errors import PreflightError, SeedError
+from edgeflare.seeds import RawSeed
 from edgeflare.types import Decision, Outputs, Seed
 
 SAMPLE = np.zeros((1, 1, 1), np.uint8)
@@ -61,3 +63,18 @@ def test_the_user_may_go_on() -> None:
 def test_few_seeds_only_warn() -> None:
     (notice,) = check_pair(seeds(10, 9), allow=False)
     assert "only 10 seeds" in notice
+
+
+@pytest.mark.parametrize("label", [-1, 10, 2**63 + 1])
+def test_labels_must_be_class_numbers(label: int) -> None:
+    check_labels([RawSeed("a", SAMPLE, 9), RawSeed("b", SAMPLE, None)], 10)
+    with pytest.raises(SeedError, match=r"seed b has the label .* 10 classes"):
+        check_labels([RawSeed("a", SAMPLE, 0), RawSeed("b", SAMPLE, label)], 10)
+
+
+def test_a_device_too_slow_for_the_query_budget_is_told_of() -> None:
+    search = SearchConfig(max_queries=1000, timeout_s=100)
+    assert slowness([0.05, 0.01, 0.05], search) == []
+    (notice,) = slowness([2.0, 2.0, 9.0], search)
+    assert "--max-queries 50" in notice
+    assert slowness([2.0], SearchConfig(max_queries=1000, timeout_s=0)) == []

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from edgeflare.errors import UsageError
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import InputOptions, resolve_input
 from edgeflare.models.input_options import options_in_file, parse_scale, scaling_of_range
 from edgeflare_agent.spec import TensorInfo
@@ -56,11 +56,17 @@ def test_what_the_user_states_wins_over_what_is_guessed() -> None:
         ((1, None, None, 3), SCALED, "size=224,224"),
         ((1, 700), SCALED, "size=224,224"),
         ((1, 8, 8, 1), InputOptions(scale=1, mean=(1.0, 2.0)), "one a channel"),
+        ((1, 8, 8, 1), InputOptions(scale=1, size=(9, 8)), "size=9,8 is stated"),
     ],
 )
 def test_what_nobody_tells_is_asked_for(shape, stated, words) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(UsageError, match=words):
         resolve_input(tensor(*shape), stated, NOTHING, "the model")
+
+
+def test_a_fixed_batch_is_refused_with_what_to_do() -> None:
+    with pytest.raises(ModelError, match=r"32 inputs at a time.*batch size of 1"):
+        resolve_input(tensor(32, 8, 8, 1), SCALED, NOTHING, "the model")
 
 
 @pytest.mark.parametrize(

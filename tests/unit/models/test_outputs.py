@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from edgeflare.errors import ModelError
-from edgeflare.models import OutputReader, detect_kind, output_classes
+from edgeflare.models import OutputReader, detect_kind, largest_sum_error, output_classes
 from edgeflare_agent.spec import TensorInfo
 
 FLOAT = TensorInfo("scores", (1, 4), "float32")
@@ -17,10 +17,21 @@ def test_probabilities_and_logits_are_told_apart() -> None:
     assert detect_kind(FLOAT, list(probabilities)) == "probabilities"
 
 
-def test_one_vector_outside_makes_logits() -> None:
+def test_one_value_outside_makes_logits() -> None:
     assert (
-        detect_kind(FLOAT, [np.array([[0.25] * 4]), np.array([[0.2, 0.2, 0.2, 0.9]])]) == "logits"
+        detect_kind(FLOAT, [np.array([[0.25] * 4]), np.array([[0.1, 0.2, 0.3, 1.4]])]) == "logits"
     )
+
+
+def test_rounding_does_not_make_logits_of_probabilities() -> None:
+    coarse = TensorInfo("scores", (1, 1000), "uint8", (1 / 255, 0))
+    logits = RNG.normal(size=(5, 1000)) * 3
+    powers = np.exp(logits)
+    stored = np.round(powers / powers.sum(-1, keepdims=True) * 255).astype(np.uint8)
+    assert stored.sum(-1).min() < 0.9 * 255
+    assert detect_kind(coarse, list(stored)) == "probabilities"
+    assert largest_sum_error(coarse, list(stored)) == 0
+    assert largest_sum_error(FLOAT, [np.array([[0.9, 0.9, 0.1, 0.1]])]) == pytest.approx(1)
 
 
 def test_tflites_softmax_quantisation_means_probabilities_even_if_sums_are_off() -> None:
