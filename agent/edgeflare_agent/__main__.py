@@ -23,11 +23,9 @@ def _main():
                 sys.executable, sys.version.split()[0]
             ),
         )
-    from importlib.util import find_spec
+    from edgeflare_agent.advice import how_to_install, is_installed
 
-    if find_spec("numpy") is None:
-        from edgeflare_agent.advice import how_to_install
-
+    if not is_installed("numpy"):
         _refuse(EXIT_NO_NUMPY, "numpy is missing: {}".format(how_to_install("numpy")))
     # From here on the wire has file descriptors of its own: whatever a library prints goes to stderr,
     # and whatever a library's child process reads is empty.

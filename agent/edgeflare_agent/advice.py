@@ -5,10 +5,16 @@ import platform
 import shlex
 import sys
 import sysconfig
+from importlib.util import find_spec
 from typing import Sequence, Tuple
 
 OLD_NUMPY = "numpy<2"
 _OWN_PYTHON = "edgeflare-python"
+
+
+def is_installed(module: str) -> bool:
+    """Whether a top-level module can be found; it is not imported."""
+    return find_spec(module) is not None
 
 
 def how_to_install(*packages: str) -> str:

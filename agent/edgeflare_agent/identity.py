@@ -3,8 +3,9 @@
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import Any, Dict, Optional, Tuple
+
+from edgeflare_agent.advice import is_installed
 
 RUNTIME_PACKAGES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ("ai_edge_litert", ("ai-edge-litert",)),
@@ -19,7 +20,7 @@ def runtimes() -> Dict[str, str]:
     return {
         package: known
         for module, packages in RUNTIME_PACKAGES
-        if find_spec(module) is not None
+        if is_installed(module)
         for package, known in [package_version(*packages)]
     }
 

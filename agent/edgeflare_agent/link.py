@@ -5,9 +5,8 @@ import threading
 import time
 from typing import Any, Dict, Sequence
 
-import numpy as np
-
 from edgeflare_agent import exits
+from edgeflare_agent.arrays import Array
 from edgeflare_agent.wire import Frame, Kind, encode, read_frame
 
 START_HEARTBEAT_S = 60.0
@@ -35,7 +34,7 @@ class Link:
         """Return the next frame. Raises EndOfStreamError or ProtocolError."""
         return read_frame(self._read, self.max_body)
 
-    def send(self, kind: Kind, header: Dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> None:
+    def send(self, kind: Kind, header: Dict[str, Any], arrays: Sequence[Array] = ()) -> None:
         """Write one frame; ends the process where nobody reads any more."""
         blocks = encode(Frame(kind, header, tuple(arrays)))
         with self._writing:

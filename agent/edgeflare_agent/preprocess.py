@@ -9,6 +9,7 @@ from typing import Optional, Sequence, Tuple
 import numpy as np
 
 from edgeflare_agent import resize
+from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.spec import InputSpec
 
@@ -16,7 +17,7 @@ _EXACT = 2**53
 """Whole numbers up to here are exact in float64."""
 
 
-def prepare(sample: np.ndarray, spec: InputSpec) -> np.ndarray:
+def prepare(sample: Array, spec: InputSpec) -> Array:
     """Return the input tensor for one sample, contiguous, of the spec's shape and dtype.
 
     `sample` is uint8 [H, W, C] with the spec's channels; the steps are those that `InputSpec` lists.
@@ -36,7 +37,7 @@ def prepare(sample: np.ndarray, spec: InputSpec) -> np.ndarray:
     return values.astype(dtype, copy=False)
 
 
-def dequantize(raw: np.ndarray, quantization: Optional[Tuple[float, int]]) -> np.ndarray:
+def dequantize(raw: Array, quantization: Optional[Tuple[float, int]]) -> Array:
     """Return real values = scale * (stored - zero point), float64, in the shape of `raw`."""
     real = np.asarray(raw).astype(np.float64)
     if quantization is None:
@@ -45,7 +46,7 @@ def dequantize(raw: np.ndarray, quantization: Optional[Tuple[float, int]]) -> np
     return np.asarray(scale * (real - zero_point))
 
 
-def _checked(sample: np.ndarray, spec: InputSpec) -> np.ndarray:
+def _checked(sample: Array, spec: InputSpec) -> Array:
     if sample.dtype != np.uint8 or sample.ndim != 3:
         raise RequestError(
             "a sample is a uint8 image of height x width x channels, not {} {}".format(
@@ -61,7 +62,7 @@ def _checked(sample: np.ndarray, spec: InputSpec) -> np.ndarray:
     return sample
 
 
-def _sized(sample: np.ndarray, spec: InputSpec) -> np.ndarray:
+def _sized(sample: Array, spec: InputSpec) -> Array:
     if sample.shape[:2] == spec.size:
         return sample
     if spec.resize is None or 0 in sample.shape:
@@ -74,7 +75,7 @@ def _sized(sample: np.ndarray, spec: InputSpec) -> np.ndarray:
     return (resize.nearest if spec.resize == "nearest" else resize.bilinear)(sample, spec.size)
 
 
-def _scaled(values: np.ndarray, spec: InputSpec) -> np.ndarray:
+def _scaled(values: Array, spec: InputSpec) -> Array:
     """Return (values * scale[0] / scale[1] - mean) / std; `values` is float32 [H, W, C]."""
     if spec.scale[0] != 1:
         values = np.multiply(values, np.float32(spec.scale[0]))
@@ -87,7 +88,7 @@ def _scaled(values: np.ndarray, spec: InputSpec) -> np.ndarray:
     return values
 
 
-def _quantized(values: np.ndarray, quantization: Tuple[float, int], dtype: np.dtype) -> np.ndarray:
+def _quantized(values: Array, quantization: Tuple[float, int], dtype: DType) -> Array:
     scale, zero_point = quantization
     if scale != 1:
         values = np.divide(values, np.float32(scale))

@@ -4,8 +4,10 @@ from typing import Tuple
 
 import numpy as np
 
+from edgeflare_agent.arrays import Array
 
-def nearest(image: np.ndarray, size: Tuple[int, int]) -> np.ndarray:
+
+def nearest(image: Array, size: Tuple[int, int]) -> Array:
     """Return uint8 [height, width, C] of the pixels nearest to the half-pixel centres.
 
     `image` is uint8 [H, W, C], `size` is (height, width). No antialiasing.
@@ -15,7 +17,7 @@ def nearest(image: np.ndarray, size: Tuple[int, int]) -> np.ndarray:
     return np.asarray(image[rows][:, columns])
 
 
-def bilinear(image: np.ndarray, size: Tuple[int, int]) -> np.ndarray:
+def bilinear(image: Array, size: Tuple[int, int]) -> Array:
     """Return uint8 [height, width, C], linear between the four pixels around each half-pixel centre.
 
     `image` is uint8 [H, W, C], `size` is (height, width). Weights are exact fractions; the exact sum
@@ -32,11 +34,11 @@ def bilinear(image: np.ndarray, size: Tuple[int, int]) -> np.ndarray:
     return np.asarray((total + whole // 2) // whole, dtype=np.uint8)
 
 
-def _nearest_index(old: int, new: int) -> np.ndarray:
+def _nearest_index(old: int, new: int) -> Array:
     return (2 * np.arange(new, dtype=np.int64) + 1) * old // (2 * new)
 
 
-def _linear_weights(old: int, new: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _linear_weights(old: int, new: int) -> Tuple[Array, Array, Array]:
     """Return the pixel before, the pixel after and the weight of the latter in parts of 2 * new."""
     position = (2 * np.arange(new, dtype=np.int64) + 1) * old - new
     before = position // (2 * new)

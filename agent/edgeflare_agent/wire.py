@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
+from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ProtocolError
 
 MAGIC = b"\x93EFW"
@@ -56,7 +57,7 @@ class Frame(NamedTuple):
 
     kind: Kind
     header: Dict[str, Any]
-    arrays: Tuple[np.ndarray, ...] = ()
+    arrays: Tuple[Array, ...] = ()
 
 
 class EndOfStreamError(ProtocolError):
@@ -138,7 +139,7 @@ def _next_scanned(read: Read, scanned: int) -> bytearray:
 
 
 def _rest_of_frame(prefix: Union[bytes, bytearray], read: Read, max_body: int) -> Frame:
-    magic, version, kind, _, header_length, body_length, crc = _PREFIX.unpack(prefix)
+    magic, version, kind, reserved, header_length, body_length, crc = _PREFIX.unpack(prefix)
     if magic != MAGIC:
         raise ProtocolError("the stream lost step: {!r} where a frame had to begin".format(magic))
     if version != VERSION:
@@ -153,7 +154,9 @@ def _rest_of_frame(prefix: Union[bytes, bytearray], read: Read, max_body: int) -
         )
     header_bytes = read_exactly(read, header_length)
     body = read_exactly(read, body_length)
-    expected = zlib.crc32(_PREFIX.pack(magic, version, kind, 0, header_length, body_length, 0))
+    expected = zlib.crc32(
+        _PREFIX.pack(magic, version, kind, reserved, header_length, body_length, 0)
+    )
     if zlib.crc32(body, zlib.crc32(header_bytes, expected)) != crc:
         raise ProtocolError("a frame's checksum is wrong: the link changed its bytes")
     try:
@@ -170,7 +173,7 @@ def _rest_of_frame(prefix: Union[bytes, bytearray], read: Read, max_body: int) -
         raise ProtocolError("a frame's header makes no sense: {}".format(error)) from error
 
 
-def _split(described: Sequence[Dict[str, Any]], body: bytearray) -> Tuple[np.ndarray, ...]:
+def _split(described: Sequence[Dict[str, Any]], body: bytearray) -> Tuple[Array, ...]:
     arrays = []
     offset = 0
     for entry in described:

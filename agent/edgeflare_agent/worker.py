@@ -5,8 +5,7 @@ import os
 import re
 from typing import Any, Callable, Dict, Optional, Tuple
 
-import numpy as np
-
+from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ModelError, RequestError
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import Runtime, load
@@ -15,7 +14,7 @@ from edgeflare_agent.spec import InputSpec
 from edgeflare_agent.telemetry import clock, rss_bytes
 from edgeflare_agent.wire import Frame, Kind
 
-Reply = Tuple[Kind, Dict[str, Any], Tuple[np.ndarray, ...]]
+Reply = Tuple[Kind, Dict[str, Any], Tuple[Array, ...]]
 
 _MODEL_NAME = re.compile(r"([0-9a-f]{64})\.[a-z0-9]{1,16}")
 _METADATA_ENTRY = 1 << 14

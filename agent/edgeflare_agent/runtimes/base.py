@@ -1,11 +1,19 @@
 """What every runtime shares: checks and life cycle. A backend writes only its own steps."""
 
 import os
+from importlib import import_module
 from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, Tuple, Type
 
 import numpy as np
 
-from edgeflare_agent.errors import InferenceError, ModelError, RequestError
+from edgeflare_agent.advice import how_to_install
+from edgeflare_agent.arrays import Array
+from edgeflare_agent.errors import (
+    InferenceError,
+    ModelError,
+    RequestError,
+    RuntimeMissingError,
+)
 from edgeflare_agent.spec import TensorInfo
 
 
@@ -25,8 +33,22 @@ def is_thread_count(value: Any) -> bool:
 THREADS = Option(1, "a whole number from 1", is_thread_count)
 
 
+def import_library(module: str) -> Any:
+    """Import a runtime's library; raise RuntimeMissingError where it is there but broken."""
+    try:
+        return import_module(module)
+    except (ImportError, OSError, AttributeError) as error:
+        raise RuntimeMissingError(
+            "{} is installed but can't be imported ({}): {}".format(
+                module,
+                one_line(error),
+                how_to_install("--force-reinstall", module.partition(".")[0].replace("_", "-")),
+            )
+        ) from error
+
+
 class Runtime:
-    """A loaded model, used by one thread at a time.
+    """A loaded model, used by one thread at a time unless it is `shareable`.
 
     `inputs` and `outputs` describe its tensors; `metadata` is the text that the file carries;
     `options` is every option with its value.
@@ -36,6 +58,8 @@ class Runtime:
     known_options: ClassVar[Mapping[str, Option]] = {}
     failures: Tuple[Type[Exception], ...] = ()
     """What the backend's library raises; each becomes a ModelError or an InferenceError."""
+    shareable: ClassVar[bool] = False
+    """Whether several threads may call `run` at once after all."""
 
     def __init__(self, path: str, options: Mapping[str, Any]) -> None:
         self.path = path
@@ -58,7 +82,7 @@ class Runtime:
         """Return, as JSON, the runtime's name, package, version, threads, and what is in effect."""
         return {"name": self.name, "threads": self.options["threads"], **self._in_effect()}
 
-    def run(self, tensor: np.ndarray) -> List[np.ndarray]:
+    def run(self, tensor: Array) -> List[Array]:
         """Return one raw array an output, in the order of `outputs`, for one input tensor.
 
         Raises RequestError unless the model has one input and the tensor its shape and dtype;
@@ -93,7 +117,7 @@ class Runtime:
         """Return `package`, `version` and what is in effect, as the library tells it."""
         raise NotImplementedError
 
-    def _infer(self, tensor: np.ndarray) -> List[np.ndarray]:
+    def _infer(self, tensor: Array) -> List[Array]:
         """Run the model on a tensor that fits, without any state of earlier ones."""
         raise NotImplementedError
 

@@ -1,15 +1,12 @@
 """ONNX models through onnxruntime."""
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, ClassVar, Dict, List, Mapping
 
-import numpy as np
-
-from edgeflare_agent.advice import how_to_install
+from edgeflare_agent.advice import how_to_install, is_installed
+from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ModelError, RequestError, RuntimeMissingError
 from edgeflare_agent.identity import package_version
-from edgeflare_agent.runtimes.base import THREADS, Option, Runtime
+from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library
 from edgeflare_agent.spec import TensorInfo
 
 _SEVERITY_ERROR = 3
@@ -31,6 +28,7 @@ class OnnxRuntime(Runtime):
     """
 
     name = "onnx"
+    shareable = True
     known_options: ClassVar[Mapping[str, Option]] = {
         "threads": THREADS,
         "providers": Option(
@@ -39,11 +37,11 @@ class OnnxRuntime(Runtime):
     }
 
     def _prepare(self) -> None:
-        if find_spec("onnxruntime") is None:
+        if not is_installed("onnxruntime"):
             raise RuntimeMissingError(
                 "no runtime for ONNX models is installed: {}".format(how_to_install("onnxruntime"))
             )
-        self._library = import_module("onnxruntime")
+        self._library = import_library("onnxruntime")
         self._library.set_default_logger_severity(_SEVERITY_ERROR)
         self.failures = library_errors()
 
@@ -80,7 +78,7 @@ class OnnxRuntime(Runtime):
             "providers": self._session.get_providers(),
         }
 
-    def _infer(self, tensor: np.ndarray) -> List[np.ndarray]:
+    def _infer(self, tensor: Array) -> List[Array]:
         names = [output.name for output in self.outputs]
         return list(self._session.run(names, {self.inputs[0].name: tensor}))
 
@@ -90,7 +88,7 @@ class OnnxRuntime(Runtime):
 
 def library_errors() -> Any:
     """Return every exception class of onnxruntime, and the built-in ones that it raises."""
-    state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    state = import_library("onnxruntime.capi.onnxruntime_pybind11_state")
     own = [
         value
         for value in vars(state).values()

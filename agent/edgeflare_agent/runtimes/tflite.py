@@ -1,15 +1,14 @@
 """TFLite models through ai-edge-litert, or tflite-runtime where that is what a device has."""
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, ClassVar, Dict, List, Mapping
 
 import numpy as np
 
-from edgeflare_agent.advice import OLD_NUMPY, how_to_install, tflite_packages
+from edgeflare_agent.advice import OLD_NUMPY, how_to_install, is_installed, tflite_packages
+from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ModelError, NumpyClashError, RuntimeMissingError
 from edgeflare_agent.identity import package_version
-from edgeflare_agent.runtimes.base import THREADS, Option, Runtime
+from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library
 from edgeflare_agent.spec import TensorInfo
 
 _IDENTIFIER = b"TFL3"
@@ -20,7 +19,8 @@ class TFLiteRuntime(Runtime):
     """Runs ``.tflite`` files.
 
     `delegate`: whether XNNPACK may take over; `kernels`: "default" (optimised) or "reference", which
-    exclude any delegate. Variable tensors are reset before every inference.
+    exclude any delegate. Variable tensors are reset before every inference; a model with
+    resource variables is loaded anew for each.
     """
 
     name = "tflite"
@@ -32,9 +32,9 @@ class TFLiteRuntime(Runtime):
     failures = (ValueError, RuntimeError)
 
     def _prepare(self) -> None:
-        if find_spec("ai_edge_litert") is not None:
+        if is_installed("ai_edge_litert"):
             self._package = "ai-edge-litert"
-        elif find_spec("tflite_runtime") is not None:
+        elif is_installed("tflite_runtime"):
             self._package = "tflite-runtime"
             _refuse_numpy_clash(np.__version__)
         else:
@@ -43,7 +43,7 @@ class TFLiteRuntime(Runtime):
                     how_to_install(*tflite_packages())
                 )
             )
-        self._library = import_module(self._package.replace("-", "_") + ".interpreter")
+        self._library = import_library(self._package.replace("-", "_") + ".interpreter")
 
     def _load(self) -> None:
         with open(self.path, "rb") as file:
@@ -56,6 +56,8 @@ class TFLiteRuntime(Runtime):
             experimental_op_resolver_type=self._resolver(),
         )
         self._interpreter.allocate_tensors()
+        operators = [entry["op_name"] for entry in self._interpreter._get_ops_details()]
+        self._keeps_resources = "VAR_HANDLE" in operators
         self.inputs = [_described(detail) for detail in self._interpreter.get_input_details()]
         self.outputs = [_described(detail) for detail in self._interpreter.get_output_details()]
 
@@ -68,7 +70,9 @@ class TFLiteRuntime(Runtime):
             "delegate": "XNNPACK" if "DELEGATE" in operators else None,
         }
 
-    def _infer(self, tensor: np.ndarray) -> List[np.ndarray]:
+    def _infer(self, tensor: Array) -> List[Array]:
+        if self._keeps_resources:  # which no call resets: only a new interpreter forgets them
+            self._load()
         target = self._interpreter.get_input_details()[0]
         if tuple(target["shape"]) != tensor.shape:
             self._interpreter.resize_tensor_input(target["index"], tensor.shape)
@@ -115,9 +119,14 @@ def _described(detail: Dict[str, Any]) -> TensorInfo:
     shape = detail["shape_signature"] if len(detail["shape_signature"]) else detail["shape"]
     parameters = detail["quantization_parameters"]
     scales, zero_points = parameters["scales"], parameters["zero_points"]
+    if len(scales) > 1:
+        raise ModelError(
+            "tensor {!r} is quantised with {} scales along an axis; an input or output needs "
+            "one".format(detail["name"], len(scales))
+        )
     return TensorInfo(
         name=str(detail["name"]),
         shape=tuple(None if n < 0 else int(n) for n in shape),
         dtype=np.dtype(detail["dtype"]).name,
-        quantization=(float(scales[0]), int(zero_points[0])) if len(scales) == 1 else None,
+        quantization=(float(scales[0]), int(zero_points[0])) if len(scales) else None,
     )

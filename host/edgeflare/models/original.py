@@ -18,7 +18,7 @@ from edgeflare_agent.spec import InputSpec, TensorInfo
 
 
 class OriginalModel:
-    """The original model. Safe to use from several threads: each call takes a runtime of its own.
+    """The original model. Safe to use from several threads, each with a runtime of its own if need be.
 
     Every sample is inferred alone, with the model's fixed number of threads, so an answer depends on
     nothing but the sample.
@@ -40,6 +40,7 @@ class OriginalModel:
         self.outputs: Sequence[TensorInfo] = first.outputs
         self.metadata: Mapping[str, str] = first.metadata
         self.in_effect: Mapping[str, Any] = first.describe()
+        self._first = first
         self._idle.put(first)
         self._spec: InputSpec | None = None
         self._output = 0
@@ -77,6 +78,9 @@ class OriginalModel:
 
     @contextmanager
     def _borrowed(self) -> Iterator[Runtime]:
+        if self._first.shareable:
+            yield self._first
+            return
         try:
             runtime = self._idle.get_nowait()
         except queue.Empty:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.types import Scores
+from edgeflare_agent.preprocess import dequantize
 from edgeflare_agent.spec import TensorInfo
 
 OutputKind: TypeAlias = Literal["probabilities", "logits"]
@@ -33,12 +34,8 @@ class OutputReader(NamedTuple):
 
 
 def dequantise(raw: NDArray[Any], tensor: TensorInfo) -> Scores:
-    """Return real = scale * (stored - zero point) as float64 [classes]."""
-    flat = np.asarray(raw).reshape(-1).astype(np.float64)
-    if tensor.quantization is None:
-        return flat
-    scale, zero_point = tensor.quantization
-    return scale * (flat - zero_point)
+    """Return the real values of a raw output as float64 [classes]."""
+    return dequantize(raw, tensor.quantization).reshape(-1)
 
 
 def softmax(logits: Scores) -> Scores:

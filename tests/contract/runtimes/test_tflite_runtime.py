@@ -1,0 +1,118 @@
+"""What only TFLite models do."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from edgeflare_agent.errors import InferenceError, NumpyClashError, RequestError
+from edgeflare_agent.preprocess import dequantize, prepare
+from edgeflare_agent.runtimes import load, tflite
+from edgeflare_agent.spec import InputSpec
+
+ModelFile = Callable[[str, str], str]
+
+
+def image(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).random((1, 8, 8, 1), dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("options", "delegate", "kernels"),
+    [
+        ({}, "XNNPACK", "default"),
+        ({"delegate": False}, None, "default"),
+        ({"kernels": "reference"}, None, "reference"),
+        ({"kernels": "reference", "delegate": True}, None, "reference"),
+    ],
+)
+def test_tells_what_is_in_effect(
+    model_file: ModelFile, options: dict[str, object], delegate: str | None, kernels: str
+) -> None:
+    described = load(model_file("tflite", "float"), "tflite", options).describe()
+    assert (described["delegate"], described["kernels"]) == (delegate, kernels)
+
+
+def test_all_kernels_give_nearly_the_same_answer(model_file: ModelFile) -> None:
+    answers = [
+        load(model_file("tflite", "float"), "tflite", options).run(image(3))[0]
+        for options in ({}, {"delegate": False}, {"kernels": "reference"})
+    ]
+    np.testing.assert_allclose(answers[0], answers[1], atol=1e-5)
+    np.testing.assert_allclose(answers[0], answers[2], atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"delegate": 1}, {"kernels": "fast"}, {"kernels": []}])
+def test_bad_option_values_are_refused(model_file: ModelFile, options: dict[str, object]) -> None:
+    with pytest.raises(RequestError, match="must be"):
+        load(model_file("tflite", "float"), "tflite", options)
+
+
+@pytest.mark.parametrize("options", [{}, {"delegate": False}, {"kernels": "reference"}])
+def test_state_is_reset_before_every_inference(
+    model_file: ModelFile, options: dict[str, object]
+) -> None:
+    model = load(model_file("tflite", "lstm"), "tflite", options)
+    steps = np.random.default_rng(0).normal(size=(1, 5, 4)).astype(np.float32)
+    others = np.random.default_rng(1).normal(size=(1, 5, 4)).astype(np.float32)
+    [first] = model.run(steps)
+    model.run(others)
+    [again] = model.run(steps)
+    assert first.tobytes() == again.tobytes()
+
+
+def test_the_stateful_model_would_remember_without_a_reset(model_file: ModelFile) -> None:
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_file("tflite", "lstm"))
+    interpreter.allocate_tensors()
+    steps = np.random.default_rng(0).normal(size=(1, 5, 4)).astype(np.float32)
+    answers = []
+    for _ in range(2):
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], steps)
+        interpreter.invoke()
+        answers.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    assert answers[0].tobytes() != answers[1].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_quantised_models_answer_nearly_as_the_float_model(
+    model_file: ModelFile, dtype: str
+) -> None:
+    exact = load(model_file("tflite", "float"), "tflite", {})
+    rounded = load(model_file("tflite", dtype), "tflite", {})
+    assert rounded.inputs[0].quantization is not None
+    spec = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1, scale=(1, 255))
+    integer_spec = spec._replace(dtype=dtype, quantization=rounded.inputs[0].quantization)
+    agreeing = 0
+    for seed in range(20):
+        pixels = np.random.default_rng(seed).integers(0, 256, (8, 8, 1), dtype=np.uint8)
+        real = exact.run(prepare(pixels, spec))[0]
+        stored = rounded.run(prepare(pixels, integer_spec))[0]
+        shares = dequantize(stored, rounded.outputs[0].quantization)
+        agreeing += int(real.argmax() == shares.argmax())
+        assert np.abs(shares - real).max() < 0.25
+    assert agreeing >= 17
+
+
+def test_nan_comes_through(model_file: ModelFile) -> None:
+    model = load(model_file("tflite", "nan"), "tflite", {})
+    assert np.isnan(model.run(np.ones((1, 8, 8, 1), np.float32))[0]).all()
+    assert np.isfinite(model.run(np.zeros((1, 8, 8, 1), np.float32))[0]).all()
+
+
+def test_a_failing_inference_is_an_inference_error(model_file: ModelFile) -> None:
+    # the channels are declared open, but the weights are for one channel
+    model = load(model_file("tflite", "open_channels"), "tflite", {})
+    with pytest.raises(InferenceError, match="tflite failed to run"):
+        model.run(np.zeros((1, 8, 8, 3), np.float32))
+    assert model.run(np.zeros((1, 8, 8, 1), np.float32))[0].shape == (1, 4)
+
+
+@pytest.mark.skipif(np.__version__.startswith("1."), reason="numpy 1 clashes with nothing")
+def test_tflite_runtime_is_not_imported_under_numpy_2(
+    model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tflite, "is_installed", lambda module: module == "tflite_runtime")
+    with pytest.raises(NumpyClashError, match=r"built for numpy 1 and numpy .* -m pip install"):
+        load(model_file("tflite", "float"), "tflite", {})

@@ -1,0 +1,130 @@
+"""Small models for tests: the project's TFLite files, and ONNX files built here."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+TFLITE = Path(__file__).resolve().parents[1] / "data" / "tflite"
+ONNX_TYPES = {
+    "float32": TensorProto.FLOAT,
+    "float16": TensorProto.FLOAT16,
+    "float64": TensorProto.DOUBLE,
+    "int8": TensorProto.INT8,
+    "uint8": TensorProto.UINT8,
+    "int32": TensorProto.INT32,
+    "int64": TensorProto.INT64,
+}
+
+
+def flat_weights() -> np.ndarray:
+    """The ONNX models' only weights: float32 [64, 4]."""
+    return np.random.default_rng(1).normal(size=(64, 4)).astype(np.float32)
+
+
+def save_onnx(
+    path: Path,
+    nodes: list[Any],
+    inputs: list[Any],
+    outputs: list[Any],
+    constants: dict[str, np.ndarray] | None = None,
+    metadata: dict[str, str] | None = None,
+) -> Path:
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        inputs,
+        outputs,
+        [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    helper.set_model_props(model, metadata or {})
+    onnx.checker.check_model(model)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def dense_onnx(path: Path, shape: list[Any], dtype: str = "float32", softmax: bool = True) -> Path:
+    """x -> cast, flatten to [n, 64], times the weights, softmax; integers are pixels."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("Reshape", ["real", "rows"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "w"], ["sums"]),
+        helper.make_node("Softmax" if softmax else "Identity", ["sums"], ["y"]),
+    ]
+    return save_onnx(
+        path,
+        nodes,
+        [helper.make_tensor_value_info("x", ONNX_TYPES[dtype], shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [shape[0], 4])],
+        {"rows": np.array([-1, 64]), "w": flat_weights()},
+        {"edgeflare.input": '{"scale": "1/255"}'},
+    )
+
+
+def quantized_onnx(path: Path, dtype: str) -> Path:
+    """Integers in, integers out: de-quantise, dense, softmax, quantise."""
+    zero = np.array(np.iinfo(dtype).min, dtype)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "step_in", "zero"], ["real"]),
+        helper.make_node("Reshape", ["real", "rows"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "w"], ["sums"]),
+        helper.make_node("Softmax", ["sums"], ["shares"]),
+        helper.make_node("QuantizeLinear", ["shares", "step_out", "zero"], ["y"]),
+    ]
+    return save_onnx(
+        path,
+        nodes,
+        [helper.make_tensor_value_info("x", ONNX_TYPES[dtype], [1, 8, 8, 1])],
+        [helper.make_tensor_value_info("y", ONNX_TYPES[dtype], [1, 4])],
+        {
+            "rows": np.array([-1, 64]),
+            "w": flat_weights(),
+            "zero": zero,
+            "step_in": np.array(1 / 255, np.float32),
+            "step_out": np.array(1 / 256, np.float32),
+        },
+    )
+
+
+def two_inputs_onnx(path: Path) -> Path:
+    described = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("a", "b", "y")
+    ]
+    return save_onnx(
+        path, [helper.make_node("Add", ["a", "b"], ["y"])], described[:2], described[2:]
+    )
+
+
+def open_axis_tflite(path: Path, axis: int) -> Path:
+    """``float.tflite`` with one axis of its input declared open (0: the batch; its output too)."""
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf((TFLITE / "float.tflite").read_bytes(), 0)
+    graph = model.subgraphs[0]
+    for index in (graph.inputs[0], graph.outputs[0])[: 2 if axis == 0 else 1]:
+        tensor = graph.tensors[index]
+        tensor.shapeSignature = list(tensor.shape)
+        tensor.shapeSignature[axis] = -1
+    builder = flatbuffers.Builder(4096)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    path.write_bytes(bytes(builder.Output()))
+    return path
+
+
+BUILDERS: dict[str, Callable[[Path], Path]] = {
+    "float": lambda path: dense_onnx(path, [1, 8, 8, 1]),
+    "flat": lambda path: dense_onnx(path, [1, 64], softmax=False),
+    "open_batch": lambda path: dense_onnx(path, ["batch", 8, 8, 1]),
+    "int8": lambda path: quantized_onnx(path, "int8"),
+    "uint8": lambda path: quantized_onnx(path, "uint8"),
+    "two_inputs": two_inputs_onnx,
+    **{
+        f"pixels_{dtype}": lambda path, dtype=dtype: dense_onnx(path, [1, 8, 8, 1], dtype)
+        for dtype in ONNX_TYPES
+    },
+}

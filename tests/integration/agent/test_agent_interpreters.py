@@ -1,0 +1,138 @@
+"""The agent on interpreters other than this one: too old, bare, and as a device has them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from agent_process import AgentProcess, bare_environment
+from small_models import TFLITE, dense_onnx
+
+from edgeflare.devices.bundle import agent_bundle
+from edgeflare_agent.preprocess import prepare
+from edgeflare_agent.runtimes import load
+from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.wire import Kind
+
+PIXELS = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1, scale=(1, 255))
+
+
+def interpreter(version: str) -> str:
+    """A working interpreter of this version, on the PATH or among pyenv's; skip where there is none."""
+    candidates = [shutil.which(f"python{version}")]
+    root = os.environ.get("PYENV_ROOT")
+    if root is None and shutil.which("pyenv"):
+        asked = subprocess.run(["pyenv", "root"], capture_output=True, text=True)
+        root = asked.stdout.strip()
+    if root:
+        candidates += map(str, Path(root, "versions").glob(f"{version}.*/bin/python"))
+    show = "import sys; print('%d.%d' % sys.version_info[:2])"
+    for path in filter(None, candidates):
+        done = subprocess.run([path, "-c", show], capture_output=True, text=True)
+        if done.stdout.strip() == version:
+            return path
+    pytest.skip(f"no Python {version} on this machine")
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7"])
+def test_an_interpreter_that_is_too_old_says_so(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    done = subprocess.run(
+        [python, str(agent_bundle(tmp_path))],
+        capture_output=True,
+        text=True,
+        env=bare_environment(),
+    )
+    assert (done.returncode, done.stdout) == (64, "")
+    [sentence] = done.stderr.splitlines()
+    assert sentence.startswith("EdgeFlare's agent needs Python 3.8 or newer; ")
+    assert f" is {version}." in sentence
+    assert sentence.endswith('or name it as "python" in the device\'s inventory entry.')
+
+
+def virtual_environment(python: str, folder: Path, *packages: str) -> str:
+    """Make an environment with only these packages; return its interpreter."""
+    without_pip = [] if packages else ["--without-pip"]
+    subprocess.run([python, "-m", "venv", *without_pip, str(folder)], check=True)
+    made = str(folder / "bin" / "python")
+    if packages:
+        install = [made, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages]
+        done = subprocess.run(install, capture_output=True, text=True, env=bare_environment())
+        assert done.returncode == 0, done.stderr
+    return made
+
+
+def test_an_interpreter_without_numpy_says_so(tmp_path: Path) -> None:
+    python = virtual_environment(sys.executable, tmp_path / "bare")
+    done = subprocess.run(
+        [python, str(agent_bundle(tmp_path))],
+        capture_output=True,
+        text=True,
+        env=bare_environment(),
+    )
+    assert (done.returncode, done.stdout) == (65, "")
+    assert done.stderr == f"numpy is missing: run '{python} -m pip install numpy'\n"
+
+
+def answers(agent: AgentProcess, name: str) -> dict[str, object]:
+    """Load a TFLite model and check eight answers; return what is in effect."""
+    loaded = agent.load(TFLITE / name, "tflite")
+    assert loaded.kind is Kind.LOADED, loaded.header
+    agent.ask(Kind.CONFIGURE, {"id": 1, "input": PIXELS.to_json(), "output": None})
+    rng = np.random.default_rng(0)
+    samples = [rng.integers(0, 256, (8, 8, 1), dtype=np.uint8) for _ in range(8)]
+    result = agent.ask(Kind.INFER, {"id": 2}, samples)
+    assert result.kind is Kind.RESULT, result.header
+    here = load(str(TFLITE / name), "tflite", {})
+    for sample, raw in zip(samples, result.arrays, strict=True):
+        expected = here.run(prepare(sample, PIXELS))[0]
+        np.testing.assert_allclose(raw, expected, atol=1e-5)
+    return loaded.header["runtime"]
+
+
+def test_numpy_and_the_runtime_are_all_it_needs(tmp_path: Path) -> None:
+    python = virtual_environment(sys.executable, tmp_path / "venv", "numpy", "ai-edge-litert")
+    with AgentProcess(tmp_path, python=python, environment=bare_environment()) as agent:
+        agent.start()
+        assert set(agent.hello.header["runtimes"]) == {"ai-edge-litert"}
+        in_effect = answers(agent, "float.tflite")
+        assert (in_effect["package"], in_effect["delegate"]) == ("ai-edge-litert", "XNNPACK")
+        refused = agent.load(dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1]), "onnx")
+        assert refused.header["code"] == "no-runtime"
+        assert f"run '{python} -m pip install onnxruntime'" in refused.header["message"]
+
+
+def test_an_older_python_with_tflite_runtime_serves_too(tmp_path: Path) -> None:
+    try:
+        old = interpreter("3.8")
+    except pytest.skip.Exception:
+        old = interpreter("3.9")
+    python = virtual_environment(old, tmp_path / "venv", "tflite-runtime", "numpy<2")
+    with AgentProcess(tmp_path, python=python, environment=bare_environment()) as agent:
+        agent.start()
+        assert set(agent.hello.header["runtimes"]) == {"tflite-runtime"}
+        in_effect = answers(agent, "float.tflite")
+        assert in_effect["package"] == "tflite-runtime"
+        assert in_effect["delegate"] == "XNNPACK"
+        _check_damaged_files(agent, tmp_path)
+        _check_state(agent)
+
+
+def _check_damaged_files(agent: AgentProcess, folder: Path) -> None:
+    whole = (TFLITE / "float.tflite").read_bytes()
+    for number, content in enumerate((whole[:100], whole[:1500], whole[:-40], b"text", b"")):
+        path = folder / f"damaged{number}.tflite"
+        path.write_bytes(content)
+        assert agent.load(path, "tflite").header["code"] == "bad-model"
+
+
+def _check_state(agent: AgentProcess) -> None:
+    spec = InputSpec((1, 5, 4), "float32", (5, 4), 1, scale=(1, 255))
+    assert agent.load(TFLITE / "lstm.tflite", "tflite").kind is Kind.LOADED
+    agent.ask(Kind.CONFIGURE, {"id": 1, "input": spec.to_json(), "output": None})
+    steps = np.arange(20, dtype=np.uint8).reshape(5, 4, 1)
+    first, again = agent.ask(Kind.INFER, {"id": 2}, [steps, steps]).arrays
+    assert first.tobytes() == again.tobytes()

@@ -1,0 +1,69 @@
+"""Resizing against exact fractions and against OpenCV."""
+
+from fractions import Fraction
+from math import floor
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from edgeflare_agent import resize
+
+images = hnp.arrays(
+    np.uint8, st.tuples(st.integers(1, 7), st.integers(1, 7), st.sampled_from([1, 3]))
+)
+sizes = st.tuples(st.integers(1, 9), st.integers(1, 9))
+
+
+def centre(index: int, old: int, new: int) -> Fraction:
+    return Fraction(2 * index + 1, 2) * old / new
+
+
+def exact_bilinear(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    height, width = image.shape[:2]
+    made = np.empty((*size, image.shape[2]), np.uint8)
+    for y, x, c in np.ndindex(made.shape):
+        at_y = centre(y, height, size[0]) - Fraction(1, 2)
+        at_x = centre(x, width, size[1]) - Fraction(1, 2)
+        total = Fraction(0)
+        for row in (floor(at_y), floor(at_y) + 1):
+            for column in (floor(at_x), floor(at_x) + 1):
+                pixel = int(image[min(max(row, 0), height - 1), min(max(column, 0), width - 1), c])
+                total += (1 - abs(at_y - row)) * (1 - abs(at_x - column)) * pixel
+        made[y, x, c] = floor(total + Fraction(1, 2))
+    return made
+
+
+@given(images, sizes)
+def test_bilinear_is_the_exact_sum_rounded_once(image: np.ndarray, size: tuple[int, int]) -> None:
+    made = resize.bilinear(image, size)
+    assert made.dtype == np.uint8
+    np.testing.assert_array_equal(made, exact_bilinear(image, size))
+
+
+@given(images, sizes)
+def test_nearest_takes_the_pixel_under_the_centre(image: np.ndarray, size: tuple[int, int]) -> None:
+    made = resize.nearest(image, size)
+    assert made.shape == (*size, image.shape[2])
+    for y, x in np.ndindex(size):
+        row = floor(centre(y, image.shape[0], size[0]))
+        column = floor(centre(x, image.shape[1], size[1]))
+        np.testing.assert_array_equal(made[y, x], image[row, column])
+
+
+@pytest.mark.parametrize("size", [(28, 28), (64, 48), (224, 224), (7, 200)])
+def test_bilinear_differs_from_opencv_by_one_step_at_most(size: tuple[int, int]) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (60, 50, 3), dtype=np.uint8)
+    theirs = cv2.resize(image, size[::-1], interpolation=cv2.INTER_LINEAR)
+    ours = resize.bilinear(image, size)
+    assert np.abs(ours.astype(int) - theirs.astype(int)).max() <= 1
+
+
+@pytest.mark.parametrize("size", [(28, 28), (64, 48), (224, 224), (7, 200)])
+def test_nearest_is_opencvs_exact_one(size: tuple[int, int]) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (60, 50, 3), dtype=np.uint8)
+    theirs = cv2.resize(image, size[::-1], interpolation=cv2.INTER_NEAREST_EXACT)
+    np.testing.assert_array_equal(resize.nearest(image, size), theirs)
