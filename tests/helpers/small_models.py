@@ -116,6 +116,76 @@ def open_axis_tflite(path: Path, axis: int) -> Path:
     return path
 
 
+def running_sum_tflite(path: Path) -> Path:
+    """y = the sum of every x so far, 1x4 float32, kept in a resource variable."""
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+
+    def tensor(name: str, shape: list[int], kind: int, buffer: int = 0) -> Any:
+        made = schema.TensorT()
+        made.name, made.shape, made.type, made.buffer = name, shape, kind, buffer
+        return made
+
+    def operator(name: str, inputs: list[int], outputs: list[int], options: Any) -> Any:
+        made = schema.OperatorT()
+        made.opcodeIndex, made.inputs, made.outputs = names.index(name), inputs, outputs
+        made.builtinOptions = options
+        made.builtinOptionsType = getattr(
+            schema.BuiltinOptions, type(options).__name__.removesuffix("T")
+        )
+        return made
+
+    def graph(tensors: list[Any], inputs: list[int], outputs: list[int], steps: list[Any]) -> Any:
+        made = schema.SubGraphT()
+        made.tensors, made.inputs, made.outputs, made.operators = tensors, inputs, outputs, steps
+        return made
+
+    names = ["CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ADD", "ASSIGN_VARIABLE"]
+    real, resource = schema.TensorType.FLOAT32, schema.TensorType.RESOURCE
+    variable, once = schema.VarHandleOptionsT(), schema.CallOnceOptionsT()
+    variable.sharedName, variable.container, once.initSubgraphIndex = "sum", "", 1
+    assign = schema.AssignVariableOptionsT()
+    model = schema.ModelT()
+    model.version = 3
+    model.operatorCodes = []
+    for name in names:
+        code = schema.OperatorCodeT()
+        code.builtinCode = getattr(schema.BuiltinOperator, name)
+        code.deprecatedBuiltinCode, code.version = min(code.builtinCode, 127), 1
+        model.operatorCodes.append(code)
+    model.buffers = [schema.BufferT(), schema.BufferT()]
+    model.buffers[1].data = [0] * 16
+    handle = tensor("handle", [], resource)
+    main = [tensor("x", [1, 4], real), handle, tensor("before", [1, 4], real)]
+    model.subgraphs = [
+        graph(
+            [*main, tensor("y", [1, 4], real)],
+            [0],
+            [3],
+            [
+                operator("CALL_ONCE", [], [], once),
+                operator("VAR_HANDLE", [], [1], variable),
+                operator("READ_VARIABLE", [1], [2], schema.ReadVariableOptionsT()),
+                operator("ADD", [0, 2], [3], schema.AddOptionsT()),
+                operator("ASSIGN_VARIABLE", [1, 3], [], assign),
+            ],
+        ),
+        graph(
+            [handle, tensor("zero", [1, 4], real, 1)],
+            [],
+            [],
+            [
+                operator("VAR_HANDLE", [], [0], variable),
+                operator("ASSIGN_VARIABLE", [0, 1], [], assign),
+            ],
+        ),
+    ]
+    builder = flatbuffers.Builder(4096)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    path.write_bytes(bytes(builder.Output()))
+    return path
+
+
 BUILDERS: dict[str, Callable[[Path], Path]] = {
     "float": lambda path: dense_onnx(path, [1, 8, 8, 1]),
     "flat": lambda path: dense_onnx(path, [1, 64], softmax=False),

@@ -55,7 +55,7 @@ def run_campaign(
     )
     try:
         loaded = _load_seeds(config, original, progress)
-        progress(Stage("device", f"connecting to {device.name}"))
+        progress(Stage("device", device.name))
         session = open_device(
             device,
             config.deployed.path,
@@ -77,7 +77,7 @@ def _load_seeds(config: CampaignConfig, original: OriginalModel, progress: Progr
     if config.seeds.size and not (config.original.input.size or told.size):
         told = told.model_copy(update={"size": config.seeds.size})
     size, channels = input_size(original.input, config.original.input, told, "the original model")
-    progress(Stage("seeds", f"reading {config.seeds.path}"))
+    progress(Stage("seeds", config.seeds.path.name))
     mapping = load_label_mapping(config.seeds.labels) if config.seeds.labels else None
     return load_seeds(
         config.seeds.path,
@@ -126,7 +126,7 @@ class _Run:
         store.add_seeds((seed.id, seed.sample, seed.label) for seed in loaded.seeds)
         self._tell_of_seeds(loaded, store)
         oracle = LabelOracle()
-        self._progress(Stage("seed queries", "both models on every seed", len(loaded.seeds)))
+        self._progress(Stage("seed queries", "both models", len(loaded.seeds)))
         answers = ask_both(
             loaded.seeds,
             self._original,

@@ -14,9 +14,9 @@ from rich.progress import (
     Task,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
 from edgeflare import Event, Notice, Stage
@@ -37,12 +37,11 @@ class Bars(AbstractContextManager["Bars"]):
     def __init__(self) -> None:
         self._bars = Progress(
             SpinnerColumn(finished_text="✓"),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            _Rate(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(compact=True),
+            TextColumn("{task.description}", table_column=Column(max_width=22, no_wrap=True, overflow="ellipsis")),
+            BarColumn(bar_width=8, table_column=Column(no_wrap=True)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            _Rate(table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[found]}"),
             console=Console(stderr=True),
         )
@@ -72,7 +71,7 @@ class Bars(AbstractContextManager["Bars"]):
             self._bars.console.print(f"[yellow]note:[/] {escape(event.text)}")
         elif self._task is not None:
             found = (
-                f"found {event.found} / {event.searched}, {event.queries} queries"
+                f"found {event.found}/{event.searched}, {event.queries} queries"
                 if event.queries
                 else ""
             )

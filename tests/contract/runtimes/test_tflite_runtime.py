@@ -1,9 +1,11 @@
 """What only TFLite models do."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+from small_models import running_sum_tflite
 
 from edgeflare_agent.errors import InferenceError, NumpyClashError, RequestError
 from edgeflare_agent.preprocess import dequantize, prepare
@@ -116,3 +118,22 @@ def test_tflite_runtime_is_not_imported_under_numpy_2(
     monkeypatch.setattr(tflite, "is_installed", lambda module: module == "tflite_runtime")
     with pytest.raises(NumpyClashError, match=r"built for numpy 1 and numpy .* -m pip install"):
         load(model_file("tflite", "float"), "tflite", {})
+
+
+def test_resource_variables_are_reset_too(tmp_path: Path) -> None:
+    from ai_edge_litert.interpreter import Interpreter
+
+    path = str(running_sum_tflite(tmp_path / "sum.tflite"))
+    ones = np.ones((1, 4), np.float32)
+    interpreter = Interpreter(path)
+    interpreter.allocate_tensors()
+    sums = []
+    for _ in range(2):
+        interpreter.reset_all_variables()  # which leaves resource variables as they are
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], ones)
+        interpreter.invoke()
+        sums.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])[0, 0])
+    assert sums == [1, 2]
+
+    model = load(path, "tflite", {})
+    assert [model.run(ones)[0][0, 0] for _ in range(3)] == [1, 1, 1]
