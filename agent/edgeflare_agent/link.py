@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from typing import Any, Dict, Sequence
 
 from edgeflare_agent import exits
@@ -28,7 +27,13 @@ class Link:
         self._in = os.fdopen(wire_in, "rb")
         self._out = os.fdopen(wire_out, "wb")
         self._writing = threading.Lock()
+        self._limits_changed = threading.Event()
         self._heard = 0
+
+    def set_limits(self, heartbeat_s: float, max_body: int) -> None:
+        """Set what the host's START says; the watch begins anew."""
+        self.heartbeat_s, self.max_body = heartbeat_s, max_body
+        self._limits_changed.set()
 
     def receive(self) -> Frame:
         """Return the next frame. Raises EndOfStreamError or ProtocolError."""
@@ -53,8 +58,11 @@ class Link:
         """
         heard, silent = self._heard, 0
         while silent < _LOOKS:
-            time.sleep(self.heartbeat_s / _LOOKS)
-            silent = silent + 1 if heard == self._heard else 0
+            if self._limits_changed.wait(self.heartbeat_s / _LOOKS):
+                self._limits_changed.clear()
+                silent = 0
+            else:
+                silent = silent + 1 if heard == self._heard else 0
             heard = self._heard
         exits.leave(
             exits.LOST_HEARTBEAT,

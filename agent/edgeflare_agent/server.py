@@ -114,7 +114,7 @@ class _Server:
             raise ProtocolError("START makes no sense: {!r}".format(error)) from error
         if not (0 < heartbeat_s <= threading.TIMEOUT_MAX) or max_body < 0 or max_queue < 1:
             raise ProtocolError("START makes no sense: its limits must be positive")
-        self._link.heartbeat_s, self._link.max_body = heartbeat_s, max_body
+        self._link.set_limits(heartbeat_s, max_body)
         self._max_queue = max_queue
 
     def _refuse(self, frame: Frame, code: str, message: str) -> None:

@@ -37,7 +37,10 @@ class Bars(AbstractContextManager["Bars"]):
     def __init__(self) -> None:
         self._bars = Progress(
             SpinnerColumn(finished_text="✓"),
-            TextColumn("{task.description}", table_column=Column(max_width=22, no_wrap=True, overflow="ellipsis")),
+            TextColumn(
+                "{task.description}",
+                table_column=Column(max_width=22, no_wrap=True, overflow="ellipsis"),
+            ),
             BarColumn(bar_width=8, table_column=Column(no_wrap=True)),
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
             _Rate(table_column=Column(no_wrap=True)),
