@@ -117,6 +117,25 @@ def test_bad_input_gets_one_sentence(home: Path, case: str) -> None:
     assert not ran.out
 
 
+@pytest.mark.parametrize("flag", ["--original-input", "--deployed-input", "--input"])
+def test_scaling_stated_for_one_model_holds_for_both(home: Path, flag: str) -> None:
+    ran = edgeflare(
+        "run",
+        "--original",
+        classifier(home / "a.onnx", 10),
+        "--deployed",
+        classifier(home / "b.onnx", 10),
+        "--seeds",
+        home / "digits",
+        flag,
+        "scale=1/255",
+        "--max-queries",
+        2,
+        home=home,
+    )
+    assert ran.code == 0, ran.err
+
+
 def test_a_corrupt_image_among_good_ones_is_named_skipped_and_counted(home: Path) -> None:
     (home / "digits" / "torn.png").write_bytes((home / "digits" / "0.png").read_bytes()[:60])
     ran = run(home, out=home / "done", max_queries=5)

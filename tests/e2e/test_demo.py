@@ -30,6 +30,7 @@ def test_nearly_all_of_twenty_seeds_have_a_trigger(home: Path, campaign: Path) -
     assert summary["seeds"] == 20
     assert summary["by_status"]["found"] + summary["by_status"].get("seed-deviates", 0) >= 18
     assert summary["unfinished"] == 0
+    assert summary["labelled"] == summary["original_right"] == summary["deployed_right"] == 20
 
 
 def test_the_folder_has_what_is_needed_to_see_a_trigger_again(campaign: Path) -> None:

@@ -66,6 +66,9 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(home: Path) -> 
     fingerprint = next(word for word in shown.err.split() if word.startswith("SHA256:"))
     trusted = edgeflare("devices", "trust", "board", "--fingerprint", fingerprint, home=home)
     assert trusted.code == 0, trusted.err
+    again = edgeflare("devices", "trust", "board", home=home)
+    assert again.code == 0
+    assert "trusted already" in again.err
     checked = edgeflare("devices", "check", "board", "--json", home=home)
     assert checked.code == 0, checked.out + checked.err
     assert all(line["ok"] for line in checked.json)
@@ -78,6 +81,18 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(home: Path) -> 
     pruned = edgeflare("devices", "prune", "board", "--all", home=home)
     assert pruned.code == 0, pruned.err
     assert not [path for path in (home / "cache").rglob("*") if path.is_file()]
+
+
+def test_trust_warns_of_a_key_that_changed(home: Path, ssh_server: SshServer) -> None:
+    other = (ssh_server.folder / "user_key.pub").read_text().split()[:2]
+    (home / ".ssh").mkdir(mode=0o700)
+    (home / ".ssh" / "known_hosts").write_text(
+        f"[{ssh_server.host}]:{ssh_server.port} {' '.join(other)}\n"
+    )
+    ran = edgeflare("devices", "trust", "board", home=home)
+    assert ran.code == 3
+    assert "attack" in ran.sentence
+    assert "ssh-keygen -R" in ran.sentence
 
 
 def test_an_unknown_host_key_stops_a_run_before_anything_is_made(home: Path) -> None:

@@ -43,6 +43,7 @@ class OnnxRuntime(Runtime):
             )
         self._library = import_library("onnxruntime")
         self._library.set_default_logger_severity(_SEVERITY_ERROR)
+        self._library.disable_telemetry_events()
         self.failures = library_errors()
 
     def _load(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgeflare.analysis.opening import opened
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.types import Decision, Status
 
 
@@ -43,7 +43,7 @@ class Summary:
     over all that were searched; None for no seed at all. `total_queries` has the four counters over
     all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1 minus top-2), of
     L2 (pixels from 0 to 1) and Linf (levels) are over the triggering inputs. `ties` counts seeds on
-    which a model's top-1 was a tie. `devices` and `models` are as the store has them.
+    which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives. `devices` and `models` are as the store has them.
     """
 
     campaign: str
@@ -56,6 +56,9 @@ class Summary:
     searched: int
     found: int
     ties: int
+    labelled: int
+    original_right: int
+    deployed_right: int
     success_rate: float | None
     by_status: dict[str, int]
     queries_found: Spread | None
@@ -84,7 +87,11 @@ def summarize(campaign: Store | Path) -> Summary:
 
 
 def _summary(store: Store) -> Summary:
-    decisions = Counter(seed.outputs and seed.outputs.decision for seed in store.seeds())
+    decisions: Counter[Decision | None] = Counter()
+    right: Counter[str] = Counter()
+    for seed in store.seeds():
+        decisions[seed.outputs and seed.outputs.decision] += 1
+        right.update(_right(seed))
     outcomes = [_figures_only(outcome) for outcome in store.outcomes()]
     seeds = decisions.total()
     statuses = Counter(outcome.status for outcome in outcomes)
@@ -101,6 +108,9 @@ def _summary(store: Store) -> Summary:
         searched=len(searched),
         found=len(found),
         ties=decisions[Decision.TIE],
+        labelled=right["labelled"],
+        original_right=right["original"],
+        deployed_right=right["deployed"],
         success_rate=len(found) / len(searched) if searched else None,
         by_status={status.value: statuses[status] for status in Status},
         queries_found=_spread(one.search_queries for one in found),
@@ -122,6 +132,15 @@ def _summary(store: Store) -> Summary:
         models=store.models,
         notices=tuple(store.notices()),
     )
+
+
+def _right(seed: SeedRecord) -> list[str]:
+    """Return "labelled" for a seed with a label, and which models' top-1 label it is."""
+    if seed.label is None or seed.outputs is None:
+        return []
+    scores = {"original": seed.outputs.original, "deployed": seed.outputs.deployed}
+    answers = {name: one for name, one in scores.items() if one is not None}
+    return ["labelled", *(name for name, one in answers.items() if one.argmax() == seed.label)]
 
 
 def _figures_only(outcome: OutcomeRecord) -> OutcomeRecord:

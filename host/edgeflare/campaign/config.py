@@ -93,7 +93,10 @@ def config_from(values: Mapping[str, Any], source: str) -> CampaignConfig:
     try:
         return CampaignConfig.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(_sentence(problem) for problem in error.errors()[:3])
+        misspelt_first = sorted(
+            error.errors(), key=lambda problem: problem["type"] != "extra_forbidden"
+        )
+        problems = "; ".join(_sentence(problem) for problem in misspelt_first[:4])
         raise UsageError(f"{source}: {problems}") from error
 
 

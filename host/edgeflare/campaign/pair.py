@@ -69,8 +69,8 @@ def resolve_pair(
 ) -> tuple[Side, Side]:
     """Return both models' input specs and outputs, and configure both models with them.
 
-    What a file doesn't tell and the user doesn't state is taken from the other model's file, since
-    both were made for the same inputs. Raises UsageError or ModelError where the two don't fit.
+    A pixel scaling that a file doesn't tell and the user doesn't state is taken from the other model,
+    since both were made for the same inputs. Raises UsageError or ModelError where the two don't fit.
     """
     first, second = original.input, session.model.inputs[0]
     told = (
@@ -79,12 +79,20 @@ def resolve_pair(
     )
     sides = (
         Side(
-            resolve_input(first, config.original.input, _prefer(*told), "the original model"),
+            resolve_input(
+                first,
+                config.original.input,
+                _prefer(told[0], config.deployed.input, told[1]),
+                "the original model",
+            ),
             _choose(original.outputs, config.original, "the original model"),
         ),
         Side(
             resolve_input(
-                second, config.deployed.input, _prefer(*reversed(told)), "the deployed model"
+                second,
+                config.deployed.input,
+                _prefer(told[1], config.original.input, told[0]),
+                "the deployed model",
             ),
             _choose(session.model.outputs, config.deployed, "the deployed model"),
         ),
@@ -126,9 +134,11 @@ def _told(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig) 
     return in_file if in_file.tells_scaling else _scaled_as(in_file, scaling_of_range(tensor))
 
 
-def _prefer(own: InputOptions, other: InputOptions) -> InputOptions:
-    """Return the model's own description, with the other's pixel scaling where it has none."""
-    return own if own.tells_scaling else _scaled_as(own, other)
+def _prefer(own: InputOptions, stated: InputOptions, other: InputOptions) -> InputOptions:
+    """Return the model's own description; its scaling may be what is stated, or told, for the other."""
+    if own.tells_scaling:
+        return own
+    return _scaled_as(own, stated if stated.tells_scaling else other)
 
 
 def _scaled_as(options: InputOptions, scaling: InputOptions) -> InputOptions:

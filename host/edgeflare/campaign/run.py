@@ -44,6 +44,8 @@ def run_campaign(
     for model in (config.original, config.deployed):
         if not model.path.is_file():
             raise UsageError(f"there is no model file {model.path}")
+    if config.out is not None:
+        Store.check_free(config.out)
     strategy = build_strategy(
         config.search.strategy, config.search.options, config.search.operators
     )

@@ -1,10 +1,16 @@
 """The command line: it parses, calls one function of `edgeflare`, prints."""
 
+import io
+import sys
+
 from edgeflare.cli.app import app
 
 
 def main() -> None:
     """Run the command line (the console script ``edgeflare``)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()
 
 

@@ -1,5 +1,6 @@
 """``demo``, ``run``, ``init``, ``show`` and ``export``."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -199,4 +200,5 @@ def _run(config: Any, json: bool) -> None:
     print_summary(summarize(folder), json)
     if not json:
         say(f"\nEverything is in {folder}")
-        say(f"Pictures: edgeflare export {folder} {folder}-pictures")
+        command = ["edgeflare", "export", str(folder), f"{folder}-pictures"]
+        say(f"Pictures: {shlex.join(command)}")

@@ -64,6 +64,9 @@ def trust(
     entry = resolve_device(device, load_inventory(inventory))
     if fingerprint is None:
         key = fetch_host_key(entry)
+        if key.trusted:
+            say(f"{device} shows {key.fingerprint}, which is trusted already")
+            return
         say(f"{device} shows a {key.type} host key with fingerprint {key.fingerprint}")
         if not confirm("Is this the device's own fingerprint? Trust it?"):
             raise HostKeyError(
@@ -91,4 +94,5 @@ def prune(
 
     entry = resolve_device(device, load_inventory(inventory))
     report = prune_device(entry, everything=everything, ask=ask)
-    say(f"removed {report.files} files, {report.bytes / 1e6:.1f} MB")
+    kept = "" if everything else "; files used within the last hour stay, --all removes them, too"
+    say(f"removed {report.files} files, {report.bytes / 1e6:.1f} MB{kept}")

@@ -154,11 +154,12 @@ def print_check(lines: Iterable[CheckLine], as_json: bool) -> None:
             ]
         )
         return
-    table = _table("", "check", "what was seen", "what to do")
+    console = Console(soft_wrap=True, highlight=False)
     for line in listed:
-        mark = "[green]ok[/]" if line.ok else "[red]fix[/]"
-        table.add_row(mark, escape(line.name), escape(line.detail), escape(line.fix or ""))
-    Console().print(table)
+        mark = "[green]ok [/]" if line.ok else "[red]FIX[/]"
+        console.print(f"{mark} {escape(f'{line.name}: {line.detail}')}")
+        if line.fix:
+            console.print(f"    {escape(line.fix)}")
 
 
 def _table(*columns: str, header: bool = True) -> Table:

@@ -21,10 +21,11 @@ def fetch_host_key(device: Device, *, ask: Ask | None = None) -> HostKey:
 
     Behind a jump host, the jump host's key comes first: only when it is trusted can the way go on.
     `ask` is for logging in at jump hosts. Nothing is sent to a server that is not trusted.
-    Raises UnreachableError, DeviceTimeoutError, AuthenticationError (at a jump host).
+    Raises UnreachableError, DeviceTimeoutError, AuthenticationError (at a jump host), and
+    HostKeyError where another key is known for the host, or this one is revoked.
     """
     endpoint, key = _presented(device, ask)
-    return _described(endpoint, key)
+    return _described(endpoint, key)._replace(trusted=_is_known(endpoint, key))
 
 
 def trust(device: Device, fingerprint: str, *, ask: Ask | None = None) -> Path:
@@ -46,9 +47,7 @@ def trust(device: Device, fingerprint: str, *, ask: Ask | None = None) -> Path:
             "(on the device: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub)"
         )
     file = _file(endpoint)
-    known = known_keys(endpoint.known_as, endpoint.known_hosts)
-    if any(not entry.marker or entry.blob == key.asbytes() for entry in known):
-        check_host_key(endpoint, key)
+    if _is_known(endpoint, key):
         return file
     try:
         _append(file, f"{endpoint.known_as} {key.get_name()} {key.get_base64()}\n")
@@ -81,6 +80,15 @@ def _noting(
         check_host_key(endpoint, key)
 
     return check
+
+
+def _is_known(endpoint: Endpoint, key: paramiko.PKey) -> bool:
+    """Whether this key is trusted; raise HostKeyError where another is, or this one is revoked."""
+    known = known_keys(endpoint.known_as, endpoint.known_hosts)
+    if not any(not entry.marker or entry.blob == key.asbytes() for entry in known):
+        return False
+    check_host_key(endpoint, key)
+    return True
 
 
 def _described(endpoint: Endpoint, key: paramiko.PKey) -> HostKey:

@@ -22,12 +22,16 @@ from edgeflare.errors import HostKeyError
 
 
 class HostKey(NamedTuple):
-    """A key that a server presented; `fingerprint` as OpenSSH writes it, ``SHA256:...``."""
+    """A key that a server presented; `fingerprint` as OpenSSH writes it, ``SHA256:...``.
+
+    `trusted`: it is in known_hosts already.
+    """
 
     host: str
     port: int
     type: str
     fingerprint: str
+    trusted: bool = False
 
 
 class KnownKey(NamedTuple):

@@ -40,8 +40,9 @@ def runtime_for(model: Path) -> str:
         return _BY_EXTENSION[model.suffix.lower()]
     except KeyError:
         raise UsageError(
-            f"can't tell the runtime of {model} by its extension; known are "
-            f"{', '.join(_BY_EXTENSION)}: rename the file, or name the runtime (tflite or onnx)"
+            f"can't tell the runtime of {model} by its extension; EdgeFlare runs "
+            f"{', '.join(_BY_EXTENSION)} files: convert it to one of them, or name its `runtime` in "
+            "campaign.toml"
         ) from None
 
 

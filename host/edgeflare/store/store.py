@@ -67,11 +67,8 @@ class Store:
         on), both JSON objects. `url` names another database than the file in the folder.
         """
         folder = Path(folder)
+        cls.check_free(folder)
         with told_of(folder):
-            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-                raise StoreError(
-                    f"{folder} exists and is not an empty folder; choose another for the campaign."
-                )
             made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             store = cls(folder, connect(folder, url))
@@ -83,6 +80,15 @@ class Store:
                 _empty(folder)
                 raise
         return store
+
+    @staticmethod
+    def check_free(folder: Path) -> None:
+        """Raise StoreError unless a campaign can be made in this folder: none, or an empty one."""
+        with told_of(folder):
+            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+                raise StoreError(
+                    f"{folder} exists and is not an empty folder; choose another for the campaign."
+                )
 
     @classmethod
     def open(cls, folder: Path, *, url: str | None = None) -> "Store":

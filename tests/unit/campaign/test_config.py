@@ -52,6 +52,7 @@ def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None
         ("[original", "is not TOML"),
         ("[original]\npath = 'a.onnx'\n[deployed]\npath = 'b.tflite'", "seeds is missing"),
         (MINIMAL + "sise = 3", "no setting seeds.sise"),
+        ("[orignal]\npath = 'a.onnx'", "no setting orignal; original is missing"),
         (MINIMAL + "limit = 0", "seeds.limit"),
         (MINIMAL + "[original.input]\nscale = 'x'", "original.input.scale"),
         (MINIMAL + "[search]\nconfirmations = 0", "search.confirmations"),
