@@ -43,6 +43,11 @@ def test_the_folder_has_what_is_needed_to_see_a_trigger_again(campaign: Path) ->
     assert rows == (20,)
 
 
+def test_a_run_leaves_nothing_else_in_the_home_folder(home: Path, campaign: Path) -> None:
+    assert {path.name for path in home.iterdir() if path.name.startswith(".")} == {".cache"}
+    assert {path.name for path in (home / ".cache").iterdir()} == {"edgeflare"}
+
+
 def test_export_writes_exact_pictures_and_a_line_for_each(home: Path, campaign: Path) -> None:
     ran = edgeflare("export", campaign, "pictures", home=home)
     assert ran.code == 0, ran.err

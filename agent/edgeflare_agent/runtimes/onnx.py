@@ -1,5 +1,6 @@
 """ONNX models through onnxruntime."""
 
+import os
 from typing import Any, ClassVar, Dict, List, Mapping
 
 from edgeflare_agent.advice import how_to_install, is_installed
@@ -41,9 +42,9 @@ class OnnxRuntime(Runtime):
             raise RuntimeMissingError(
                 "no runtime for ONNX models is installed: {}".format(how_to_install("onnxruntime"))
             )
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read when the library is loaded
         self._library = import_library("onnxruntime")
         self._library.set_default_logger_severity(_SEVERITY_ERROR)
-        self._library.disable_telemetry_events()
         self.failures = library_errors()
 
     def _load(self) -> None:
