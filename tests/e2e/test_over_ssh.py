@@ -26,7 +26,9 @@ def home(tmp_path: Path, ssh_server: SshServer) -> Path:
     return tmp_path
 
 
-def run(home: Path, device: str, name: str, concurrency: int) -> list[tuple[object, ...]]:
+def run(
+    home: Path, device: str, name: str, concurrency: int, *more: object
+) -> list[tuple[object, ...]]:
     ran = edgeflare(
         "run",
         "--original",
@@ -43,6 +45,7 @@ def run(home: Path, device: str, name: str, concurrency: int) -> list[tuple[obje
         concurrency,
         "--out",
         name,
+        *more,
         home=home,
     )
     assert ran.code == 0, ran.err
@@ -56,7 +59,9 @@ def run(home: Path, device: str, name: str, concurrency: int) -> list[tuple[obje
     return rows
 
 
-def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(home: Path) -> None:
+def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
+    home: Path, ssh_server: SshServer
+) -> None:
     unknown = edgeflare("devices", "check", "board", home=home)
     assert unknown.code == 3
     assert "edgeflare devices trust" in unknown.out + unknown.err
@@ -77,6 +82,10 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(home: Path) -> 
     assert run(home, "board", "board-1", 1) == local
     assert run(home, "board", "board-32", 32) == local
     assert any(row[1] == "found" for row in local)
+
+    address = f"ssh://{ssh_server.user}@{ssh_server.host}:{ssh_server.port}"
+    (home / ".ssh" / "id_ed25519").symlink_to(ssh_server.key)
+    assert run(home, address, "by-address", 16, "--python", sys.executable) == local
 
     pruned = edgeflare("devices", "prune", "board", "--all", home=home)
     assert pruned.code == 0, pruned.err

@@ -73,7 +73,8 @@ class SearchConfig(_Section):
 class CampaignConfig(_Section):
     """Everything that a campaign is run from.
 
-    `device` is ``local``, a name in the inventory or ``ssh://user@host:port``. `concurrency` is the
+    `device` is ``local``, a name in the inventory or ``ssh://user@host:port``; `python` is the command
+    of its Python, over what the inventory says. `concurrency` is the
     number of searches in flight; it does not change what is found.
     """
 
@@ -81,6 +82,7 @@ class CampaignConfig(_Section):
     deployed: ModelConfig
     seeds: SeedsConfig
     device: str = "local"
+    python: str | None = Field(default=None, min_length=1)
     inventory: Path | None = None
     out: Path | None = None
     search: SearchConfig = SearchConfig()

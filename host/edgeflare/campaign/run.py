@@ -50,6 +50,8 @@ def run_campaign(
         config.search.strategy, config.search.options, config.search.operators
     )
     device = resolve_device(config.device, load_inventory(config.inventory))
+    if config.python is not None:
+        device = device.model_copy(update={"python": config.python})
     original = OriginalModel(
         config.original.path,
         config.original.runtime or runtime_for(config.original.path),

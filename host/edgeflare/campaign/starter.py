@@ -9,6 +9,7 @@ STARTER = """\
 # Relative paths start at this file's folder. Flags of `edgeflare run` win over what stands here.
 
 device = "local"            # "local", a name in devices.toml, or "ssh://user@host:port"
+# python = "/home/pi/venv/bin/python"   # the device's Python command, over the inventory's
 # inventory = "devices.toml"
 # out = "campaigns/first"   # where the campaign's folder is made; by default under campaigns/
 # concurrency = 16          # searches in flight; does not change what is found

@@ -43,6 +43,9 @@ def run(
     device: Annotated[
         str | None, typer.Option(help="local, an inventory name, or ssh://user@host:port.")
     ] = None,
+    python: Annotated[
+        str | None, typer.Option(help="The device's Python command; default python3 there.")
+    ] = None,
     inventory: Annotated[Path | None, typer.Option(help="The device inventory (TOML).")] = None,
     out: Out = None,
     input_: Annotated[
@@ -137,6 +140,7 @@ def run(
                 "seed": seed,
             },
             "device": device,
+            "python": python,
             "inventory": inventory,
             "out": out,
             "concurrency": concurrency,

@@ -28,13 +28,23 @@ def list_devices(inventory: Inventory = None, json: Json = False) -> None:
 
 @app.command()
 @guarded
-def check(device: Name, inventory: Inventory = None, json: Json = False) -> None:
+def check(
+    device: Name,
+    python: Annotated[
+        str | None, typer.Option(help="The device's Python command; default python3 there.")
+    ] = None,
+    inventory: Inventory = None,
+    json: Json = False,
+) -> None:
     """Try a device step by step and say what to mend."""
     from edgeflare import DeviceError, check_device, load_inventory, resolve_device
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.tables import print_check
 
-    lines = check_device(resolve_device(device, load_inventory(inventory)), ask=ask)
+    entry = resolve_device(device, load_inventory(inventory))
+    if python is not None:
+        entry = entry.model_copy(update={"python": python})
+    lines = check_device(entry, ask=ask)
     print_check(lines, json)
     failed = [line.name for line in lines if not line.ok]
     if failed:
