@@ -9,10 +9,8 @@ import cv2
 import numpy as np
 import onnx
 import pytest
-from command import ROOT, Ran, edgeflare
+from command import DEMO, DEMO_PAIR, Ran, edgeflare
 from onnx import TensorProto, helper
-
-DEMO = ROOT / "host" / "edgeflare" / "assets" / "demo"
 
 
 @pytest.fixture
@@ -173,12 +171,7 @@ def test_a_label_that_is_no_class_is_named(home: Path) -> None:
 def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
     ran = edgeflare(
         "run",
-        "--original",
-        DEMO / "original.onnx",
-        "--deployed",
-        DEMO / "deployed.tflite",
-        "--seeds",
-        DEMO / "seeds.npz",
+        *DEMO_PAIR,
         "--original-input",
         "scale=1",
         "--max-queries",

@@ -6,10 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import ROOT, edgeflare
+from command import DEMO_PAIR, edgeflare
 from ssh_servers import SshServer
-
-DEMO = ROOT / "host" / "edgeflare" / "assets" / "demo"
 
 
 @pytest.fixture
@@ -31,12 +29,7 @@ def run(
 ) -> list[tuple[object, ...]]:
     ran = edgeflare(
         "run",
-        "--original",
-        DEMO / "original.onnx",
-        "--deployed",
-        DEMO / "deployed.tflite",
-        "--seeds",
-        DEMO / "seeds.npz",
+        *DEMO_PAIR,
         "--limit",
         12,
         "--device",
@@ -107,12 +100,7 @@ def test_trust_warns_of_a_key_that_changed(home: Path, ssh_server: SshServer) ->
 def test_an_unknown_host_key_stops_a_run_before_anything_is_made(home: Path) -> None:
     ran = edgeflare(
         "run",
-        "--original",
-        DEMO / "original.onnx",
-        "--deployed",
-        DEMO / "deployed.tflite",
-        "--seeds",
-        DEMO / "seeds.npz",
+        *DEMO_PAIR,
         "--device",
         "board",
         home=home,

@@ -8,6 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+DEMO = ROOT / "host" / "edgeflare" / "assets" / "demo"
+DEMO_PAIR = (
+    "--original",
+    DEMO / "original.onnx",
+    "--deployed",
+    DEMO / "deployed.tflite",
+    "--seeds",
+    DEMO / "seeds.npz",
+)
+"""Flags of ``run`` that name the demo's own models and seeds."""
 
 
 class Ran(NamedTuple):

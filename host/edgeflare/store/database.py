@@ -1,5 +1,6 @@
 """Opening the database of a campaign: SQLite in its folder, or what a URL names."""
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,16 @@ def connect(folder: Path, url: str | None) -> Engine:
     """Return an engine on `campaign.sqlite` in the folder, or on any SQLAlchemy URL instead.
 
     SQLite runs with a write-ahead log, synchronous=FULL and foreign keys; a transaction is on disk
-    when its commit returns.
+    when its commit returns. On a read-only disk a campaign can still be read.
     """
+    if url is None and _only_readable(folder):
+        return create_engine(
+            URL.create(
+                "sqlite",
+                database=(folder / DATABASE_NAME).absolute().as_uri(),
+                query={"mode": "ro", "immutable": "1", "uri": "true"},
+            )
+        )
     try:
         engine = create_engine(url or URL.create("sqlite", database=str(folder / DATABASE_NAME)))
     except ModuleNotFoundError as error:
@@ -31,6 +40,14 @@ def connect(folder: Path, url: str | None) -> Engine:
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin)
     return engine
+
+
+def _only_readable(folder: Path) -> bool:
+    """Whether there is a database that nobody can write now, and no write-ahead log to be read with it."""
+    database = folder / DATABASE_NAME
+    log = folder / f"{DATABASE_NAME}-wal"
+    writable = os.access(folder, os.W_OK) and os.access(database, os.W_OK)
+    return database.is_file() and not writable and not (log.is_file() and log.stat().st_size)
 
 
 def write_schema(connection: Connection) -> None:

@@ -110,12 +110,14 @@ def test_a_disk_too_small_for_a_campaign_leaves_nothing_behind(small_disk: Path)
     Store.create(small_disk / "c", {"note": "short"}).close()
 
 
-def test_a_read_only_disk_says_so(small_disk: Path):
+def test_a_read_only_disk_is_read_and_says_so(small_disk: Path):
     store = Store.create(small_disk / "c", {})
     store.add_notice("before")
     store.close()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(StoreError, match=r"writable|Read-only"):
         Store.create(small_disk / "d", {})
-    with pytest.raises(StoreError, match="writable"), Store.open(small_disk / "c") as reopened:
-        reopened.add_notice("after")
+    with Store.open(small_disk / "c") as reopened:
+        assert reopened.notices() == ["before"]
+        with pytest.raises(StoreError, match="writable"):
+            reopened.add_notice("after")
