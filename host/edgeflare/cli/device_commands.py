@@ -69,11 +69,11 @@ def trust(
         resolve_device,
         trust_host_key,
     )
-    from edgeflare.cli.prompt import confirm
+    from edgeflare.cli.prompt import ask, confirm
 
     entry = resolve_device(device, load_inventory(inventory))
     if fingerprint is None:
-        key = fetch_host_key(entry)
+        key = fetch_host_key(entry, ask=ask)
         if key.trusted:
             say(f"{device} shows {key.fingerprint}, which is trusted already")
             return
@@ -85,7 +85,7 @@ def trust(
                 f"edgeflare devices trust {device} --fingerprint {key.fingerprint}"
             )
         fingerprint = key.fingerprint
-    where = trust_host_key(entry, fingerprint)
+    where = trust_host_key(entry, fingerprint, ask=ask)
     say(f"trusted; the key is in {where}")
 
 
