@@ -81,6 +81,7 @@ def another_shape(home: Path) -> Ran:
 
 CASES: dict[str, tuple[Callable[[Path], Ran], int, str]] = {
     "missing model": (lambda home: run(home, original=home / "none.onnx"), 2, "none.onnx"),
+    "folder as a model": (lambda home: run(home, original=home / "digits"), 2, "is a folder"),
     "missing seeds": (lambda home: run(home, seeds=home / "none"), 2, "none"),
     "text named .tflite": (text_named_tflite, 2, "notes.tflite"),
     "text named .onnx": (text_named_onnx, 2, "notes.onnx"),

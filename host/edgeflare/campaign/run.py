@@ -42,6 +42,8 @@ def run_campaign(
     happens. Raises an `EdgeFlareError` of any kind; what was found before it is in the folder.
     """
     for model in (config.original, config.deployed):
+        if model.path.is_dir():
+            raise UsageError(f"{model.path} is a folder; name the model file in it")
         if not model.path.is_file():
             raise UsageError(f"there is no model file {model.path}")
     if config.out is not None:

@@ -75,8 +75,9 @@ class Scheduler:
         """Search from every seed; `on_result` is called once a chain, one call at a time, as each ends.
 
         It is called in a thread of its own, where Ctrl-C cannot cut it short. `on_wait` is called
-        about twice a second while no chain ends. An error (of a device, a model or a strategy) or Ctrl-C stops the run: the chains that have
-        ended are still handed to `on_result`, then the error is raised.
+        about twice a second while no chain ends. An error (of a device, a model or a strategy) or
+        Ctrl-C stops the run: the chains that have ended are still handed to `on_result`, then the
+        error is raised.
         """
         waiting = iter(seeds)
         with (
