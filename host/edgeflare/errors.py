@@ -18,7 +18,11 @@ EdgeFlareError                     2
     ├── DeviceDiskFullError        3   no space left on the device
     ├── DeviceProtocolError        3   something else than the agent answers
     ├── AgentDiedError             3   the agent ended; its last stderr lines are shown
-    └── DeviceTimeoutError         3   no answer within the deadline
+    ├── DeviceTimeoutError         3   no answer within the deadline
+    ├── DeviceBusyError            3   another campaign holds the device
+    ├── DeviceChangedError         3   the device came back as another one than it was
+    ├── DeviceAwayError            3   the device stays away; its work is handed to others
+    └── InferenceFailedError       3   the device can't answer on an input
 """
 
 
@@ -102,3 +106,19 @@ class AgentDiedError(DeviceError):
 
 class DeviceTimeoutError(DeviceError):
     """No answer from the device within the deadline."""
+
+
+class DeviceBusyError(DeviceError):
+    """Another campaign holds the device's lease."""
+
+
+class DeviceChangedError(DeviceError):
+    """The device came back with another fingerprint: its answers may differ from those before."""
+
+
+class DeviceAwayError(DeviceError):
+    """The device stays away; what it was asked is to be asked of another one."""
+
+
+class InferenceFailedError(DeviceError):
+    """The device can't answer on an input: inference failed, or the agent died each time it was tried."""

@@ -2,13 +2,14 @@
 
 from edgeflare.campaign.config import CampaignConfig, config_from, load_config
 from edgeflare.campaign.demo import demo_config
-from edgeflare.campaign.progress import Event, Notice, Progress, Stage, Step
+from edgeflare.campaign.progress import Event, Fleet, Notice, Progress, Stage, Step
 from edgeflare.campaign.run import run_campaign
 from edgeflare.campaign.starter import write_starter
 
 __all__ = [
     "CampaignConfig",
     "Event",
+    "Fleet",
     "Notice",
     "Progress",
     "Stage",

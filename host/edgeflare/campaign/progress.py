@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+from edgeflare.devices import DeviceStatus
+
 
 class Stage(NamedTuple):
-    """A stage begins: "seeds", "device", "seed queries" or "search"; `total` steps where known."""
+    """A stage begins: "device", "seeds", "seed queries", "search" or "replay"; `total` steps where known."""
 
     name: str
     detail: str
@@ -27,7 +29,13 @@ class Notice(NamedTuple):
     text: str
 
 
-Event: TypeAlias = Stage | Step | Notice
+class Fleet(NamedTuple):
+    """What every device of the campaign does right now; told about once a second."""
+
+    devices: tuple[DeviceStatus, ...]
+
+
+Event: TypeAlias = Stage | Step | Notice | Fleet
 Progress: TypeAlias = Callable[[Event], None]
 
 

@@ -18,6 +18,7 @@ from edgeflare.devices.opening import (
 )
 from edgeflare.devices.prune import PruneReport
 from edgeflare.devices.session import DeviceSession, LoadedModel, Reply
+from edgeflare.devices.status import DeviceStatus, State
 from edgeflare.devices.transport import Completed, Stream, Transport
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ __all__ = [
     "Device",
     "DeviceOptions",
     "DeviceSession",
+    "DeviceStatus",
     "HostKey",
     "LoadedModel",
     "PruneReport",
     "Reply",
+    "State",
     "Stream",
     "Transport",
     "check_device",
