@@ -1,6 +1,6 @@
-"""What loading seeds gives back."""
+"""What a source of seeds gives."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from edgeflare.types import Sample
 
@@ -10,12 +10,14 @@ class RawSeed:
     """A seed before any model saw it.
 
     `id` is stable across runs; `sample` is uint8 [height, width, channels], RGB or grey; `label` is a
-    class index, or None where it is unknown.
+    class index, or None where it is unknown. `file_sha256` is the SHA-256, in hex, of the bytes of
+    the file that it was read from: of the whole archive for an `.npz`.
     """
 
     id: str
     sample: Sample
     label: int | None = None
+    file_sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,3 @@ class Skipped:
 
     name: str
     reason: str
-
-
-@dataclass(frozen=True)
-class LoadedSeeds:
-    """Everything a source gave: seeds in order, files skipped, and what the user ought to know."""
-
-    seeds: list[RawSeed] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)

@@ -1,15 +1,30 @@
 """Everything a campaign learns, on disk before it is counted."""
 
+from edgeflare.store.lock import CampaignLock
 from edgeflare.store.measures import distances, margin
-from edgeflare.store.records import Device, OutcomeRecord, SeedRecord, SkippedRecord
+from edgeflare.store.records import (
+    Device,
+    OutcomeRecord,
+    ReplayRecord,
+    SeedAnswer,
+    SeedInput,
+    SeedRecord,
+    SkippedRecord,
+    Tally,
+)
 from edgeflare.store.store import Store
 
 __all__ = [
+    "CampaignLock",
     "Device",
     "OutcomeRecord",
+    "ReplayRecord",
+    "SeedAnswer",
+    "SeedInput",
     "SeedRecord",
     "SkippedRecord",
     "Store",
+    "Tally",
     "distances",
     "margin",
 ]

@@ -14,6 +14,7 @@ from edgeflare.store import tables
 
 DATABASE_NAME = "campaign.sqlite"
 _BUSY_SECONDS = 10
+_WRITES = "edgeflare_writes"
 
 
 def connect(folder: Path, url: str | None) -> Engine:
@@ -40,6 +41,14 @@ def connect(folder: Path, url: str | None) -> Engine:
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin)
     return engine
+
+
+def for_writing(engine: Engine) -> Engine:
+    """Return the engine for transactions that write: SQLite takes its lock as they begin.
+
+    So two processes wait for each other; else one that has read could not go on to write.
+    """
+    return engine.execution_options(**{_WRITES: True})
 
 
 def _only_readable(folder: Path) -> bool:
@@ -92,4 +101,5 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
+    writes = connection.get_execution_options().get(_WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -40,7 +40,7 @@ def disk_full(folder: Path) -> DiskFullError:
     """Return the error that says that no space is left."""
     return DiskFullError(
         f"No space is left on the disk of {folder}; what was found so far is kept there. "
-        "Free some space, then see it with `edgeflare show`, or start anew in another folder."
+        "Free some space, then go on with `edgeflare resume`."
     )
 
 

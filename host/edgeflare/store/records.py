@@ -3,22 +3,44 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.types import Outputs, Scores, Status
+from edgeflare.types import Decision, Outputs, Sample, Scores, Status
 
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+class SeedInput(NamedTuple):
+    """A seed to be stored: its name, its sample, and the class index of its label where it is known.
+
+    `file_sha256` is the SHA-256, in hex, of the file that it was read from.
+    """
+
+    id: str
+    sample: Sample
+    label: int | None = None
+    file_sha256: str | None = None
+
+
+class SeedAnswer(NamedTuple):
+    """Both models' scores on a seed, float64 [classes], and what the oracle says of them."""
+
+    seed_id: str
+    original: Scores
+    deployed: Scores
+    decision: Decision
+
+
 @dataclass(frozen=True)
 class SeedRecord:
-    """A seed input: its name, place in the order (from 0), label, sample and both models' answers.
+    """A seed input: its name, place in the order (from 0), label, and its sample's digest.
 
-    `outputs` is None until both models have seen it.
+    `outputs` are both models' answers, None until there are any. `file_sha256` is the SHA-256, in
+    hex, of the file that it was read from, None where that is unknown.
     """
 
     id: str
@@ -26,6 +48,7 @@ class SeedRecord:
     label: int | None
     sample: str
     outputs: Outputs | None = None
+    file_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -53,8 +76,11 @@ class OutcomeRecord:
     it, float64 [classes], with the labels and margins (top-1 minus top-2) they give. `l2` is on a
     scale of pixels from 0 to 1, `linf` in levels. `seconds` is search time without queueing.
     `confirmed` counts how often the stored bytes gave the same again. `device` is the digest that
-    `Store.add_device` returned; `environment` is filled in by the store: the digest of the host's
-    environment in force when the outcome was added.
+    `Store.add_device` returned and `device_name` what it is called; `environment` is filled in by the
+    store: the digest of the host's environment in force when the outcome was added.
+
+    `replica` is "" in a pool of devices that shares the seeds, and the device's name where each
+    device searches for itself; a seed has one outcome a replica.
     """
 
     seed_id: str
@@ -80,11 +106,44 @@ class OutcomeRecord:
     confirmed: int = 0
     finished_at: datetime = field(default_factory=_now)
     environment: str | None = None
+    replica: str = ""
+    device_name: str = ""
 
     @property
     def searched(self) -> bool:
         """Whether a search began: a seed that is a finding itself is not searched."""
         return self.search_queries > 0 or self.host_only_queries > 0
+
+
+class Tally(NamedTuple):
+    """Outcomes in figures.
+
+    `done` counts all of them, `found` those with a triggering input, `searched` those whose search
+    began; `queries` are search queries.
+    """
+
+    done: int
+    found: int
+    searched: int
+    queries: int
+
+
+@dataclass(frozen=True)
+class ReplayRecord:
+    """What one device answers to a triggering input that another replica, or the pool, found.
+
+    `replica` is the one whose trigger it is, `on_device` the name of the device that was asked,
+    `trigger` the digest of the stored sample; `deployed` are its scores, float64 [classes], with the
+    label they give and what the oracle says of them beside the original's.
+    """
+
+    seed_id: str
+    replica: str
+    on_device: str
+    trigger: str
+    deployed: Scores
+    deployed_label: int | None
+    decision: Decision
 
 
 def scores_to_bytes(scores: Scores | None) -> bytes | None:

@@ -10,6 +10,8 @@ from sqlalchemy import Row
 
 from edgeflare.store.records import (
     OutcomeRecord,
+    ReplayRecord,
+    SeedAnswer,
     SeedRecord,
     scores_from_bytes,
     scores_to_bytes,
@@ -17,6 +19,7 @@ from edgeflare.store.records import (
 from edgeflare.types import Decision, Outputs, Status
 
 _OUTCOME_FIELDS = [field.name for field in fields(OutcomeRecord)]
+_REPLAY_FIELDS = [field.name for field in fields(ReplayRecord)]
 
 
 def digest_of(description: dict[str, Any]) -> str:
@@ -26,27 +29,27 @@ def digest_of(description: dict[str, Any]) -> str:
 
 
 def seed_from_row(row: Row[Any]) -> SeedRecord:
-    """Return the record of a row of the table seeds."""
+    """Return the record of a seed and one replica's answer, where there is any."""
     outputs = None
     if row.decision is not None:
         outputs = Outputs(
             scores_from_bytes(row.original), scores_from_bytes(row.deployed), Decision(row.decision)
         )
-    return SeedRecord(row.id, row.position, row.label, row.sample, outputs)
+    return SeedRecord(row.id, row.position, row.label, row.sample, outputs, row.file_sha256)
 
 
-def outputs_to_row(outputs: Outputs) -> dict[str, Any]:
-    """Return the columns of the table seeds that hold both models' answers."""
+def answer_to_row(answer: SeedAnswer) -> dict[str, Any]:
+    """Return the columns of the table seed_answers, but for those of seed and replica."""
     return {
-        "original": scores_to_bytes(outputs.original),
-        "deployed": scores_to_bytes(outputs.deployed),
-        "decision": outputs.decision.value,
+        "original": scores_to_bytes(answer.original),
+        "deployed": scores_to_bytes(answer.deployed),
+        "decision": answer.decision.value,
     }
 
 
 def outcome_to_row(outcome: OutcomeRecord, environment: str | None) -> dict[str, Any]:
-    """Return the columns of the table outcomes."""
-    return {name: getattr(outcome, name) for name in _OUTCOME_FIELDS} | {
+    """Return the columns of the table outcomes, but for the seed's."""
+    row = {name: getattr(outcome, name) for name in _OUTCOME_FIELDS} | {
         "status": outcome.status.value,
         "chain_seed": str(outcome.chain_seed),
         "original": scores_to_bytes(outcome.original),
@@ -55,10 +58,12 @@ def outcome_to_row(outcome: OutcomeRecord, environment: str | None) -> dict[str,
         "finished_at": outcome.finished_at.isoformat(),
         "environment": environment,
     }
+    del row["seed_id"]
+    return row
 
 
 def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
-    """Return the record of a row of the table outcomes."""
+    """Return the record of a row of the table outcomes and its seed's id."""
     values = {name: getattr(row, name) for name in _OUTCOME_FIELDS} | {
         "status": Status(row.status),
         "chain_seed": int(row.chain_seed),
@@ -68,3 +73,22 @@ def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
         "finished_at": datetime.fromisoformat(row.finished_at),
     }
     return OutcomeRecord(**values)
+
+
+def replay_to_row(replay: ReplayRecord) -> dict[str, Any]:
+    """Return the columns of the table replays, but for the seed's."""
+    row = {name: getattr(replay, name) for name in _REPLAY_FIELDS} | {
+        "deployed": scores_to_bytes(replay.deployed),
+        "decision": replay.decision.value,
+    }
+    del row["seed_id"]
+    return row
+
+
+def replay_from_row(row: Row[Any]) -> ReplayRecord:
+    """Return the record of a row of the table replays and its seed's id."""
+    values = {name: getattr(row, name) for name in _REPLAY_FIELDS} | {
+        "deployed": scores_from_bytes(row.deployed),
+        "decision": Decision(row.decision),
+    }
+    return ReplayRecord(**values)

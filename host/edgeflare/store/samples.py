@@ -4,12 +4,17 @@ import hashlib
 import io
 import os
 import uuid
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from edgeflare.errors import StoreError
 from edgeflare.types import Sample
+
+_WRITERS = 8
 
 
 class SampleFiles:
@@ -17,6 +22,7 @@ class SampleFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._made: set[Path] = set()  # folders that are there and on disk
 
     def path(self, digest: str) -> Path:
         """Return where the sample of that digest is, or would be."""
@@ -24,19 +30,25 @@ class SampleFiles:
 
     def put(self, sample: Sample) -> str:
         """Write an array of any shape and plain dtype; on disk when this returns its digest."""
-        buffer = io.BytesIO()
-        np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
-        data = buffer.getvalue()
-        digest = hashlib.sha256(data).hexdigest()
-        path = self.path(digest)
-        if not path.parent.is_dir():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            sync_folder(self.folder)
-        if not path.exists() or path.stat().st_size != len(data):
-            write_durably(path, data)
-        else:
-            sync_folder(path.parent)
-        return digest
+        staged = self._stage(sample)
+        _publish([staged])
+        sync_folder(staged.path.parent)
+        return staged.digest
+
+    def put_all(self, samples: Sequence[Sample]) -> list[str]:
+        """Write many arrays as `put` does, side by side; each folder's names go to disk once."""
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            writing = [pool.submit(self._stage, sample) for sample in samples]
+            try:
+                staged = [one.result() for one in writing]
+                _publish(staged)
+                for _ in pool.map(sync_folder, {one.path.parent for one in staged}):
+                    pass
+            except BaseException:
+                wait(writing)
+                _withdraw(one.result() for one in writing if one.exception() is None)
+                raise
+        return [one.digest for one in staged]
 
     def get(self, digest: str) -> Sample:
         """Read a sample back. Raises StoreError where it is missing or its bytes have changed."""
@@ -55,20 +67,70 @@ class SampleFiles:
         array: Sample = np.load(io.BytesIO(data), allow_pickle=False)
         return array
 
+    def _stage(self, sample: Sample) -> "_Staged":
+        """Put a sample's bytes on disk beside their place, unless they are in it."""
+        buffer = io.BytesIO()
+        np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
+        data = buffer.getvalue()
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.path(digest)
+        if path.parent not in self._made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sync_folder(self.folder)
+            self._made.add(path.parent)
+        if path.exists() and path.stat().st_size == len(data):
+            return _Staged(digest, path, None)
+        return _Staged(digest, path, _write_beside(path, data))
+
+
+class _Staged(NamedTuple):
+    """A sample on disk: in its place, or else in a temporary file beside it."""
+
+    digest: str
+    path: Path
+    temporary: Path | None
+
+
+def _publish(staged: Sequence[_Staged]) -> None:
+    """Move every sample into its place, or leave no temporary file."""
+    try:
+        for one in staged:
+            if one.temporary is not None:
+                one.temporary.replace(one.path)
+    except BaseException:
+        _withdraw(staged)
+        raise
+
+
+def _withdraw(staged: Iterable[_Staged]) -> None:
+    for one in staged:
+        if one.temporary is not None:
+            one.temporary.unlink(missing_ok=True)
+
 
 def write_durably(path: Path, data: bytes) -> None:
     """Write a whole file that is on disk, under its name, when this returns."""
+    temporary = _write_beside(path, data)
+    try:
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def _write_beside(path: Path, data: bytes) -> Path:
+    """Write a whole temporary file in the same folder; its bytes are on disk when this returns it."""
     temporary = path.with_name(f".new-{uuid.uuid4().hex}")
     try:
         with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    return temporary
 
 
 def sync_folder(folder: Path) -> None:

@@ -11,14 +11,16 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 metadata = MetaData()
 
 _Digest = String(64)
 _Name = String(700)
+_ShortName = String(200)  # two of them and a number fit into one key of any database
 
 meta = Table(
     "meta",
@@ -34,6 +36,13 @@ campaign = Table(
     Column("created_at", String(40), nullable=False),
     Column("config", JSON, nullable=False),
     Column("models", JSON, nullable=False),
+)
+
+facts = Table(
+    "facts",
+    metadata,
+    Column("name", _ShortName, primary_key=True),
+    Column("value", JSON, nullable=False),
 )
 
 environments = Table(
@@ -60,9 +69,19 @@ seeds = Table(
     Column("id", _Name, nullable=False, unique=True),
     Column("label", Integer),
     Column("sample_digest", _Digest, key="sample", nullable=False),
-    Column("original", LargeBinary),
-    Column("deployed", LargeBinary),
-    Column("decision", String(16)),
+    Column("file_sha256", _Digest),
+)
+
+seed_answers = Table(
+    "seed_answers",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("replica", _ShortName, nullable=False),
+    Column("seed", ForeignKey(seeds.c.position), nullable=False),
+    Column("original", LargeBinary, nullable=False),
+    Column("deployed", LargeBinary, nullable=False),
+    Column("decision", String(16), nullable=False),
+    UniqueConstraint("replica", "seed"),
 )
 
 skipped = Table(
@@ -84,7 +103,8 @@ outcomes = Table(
     "outcomes",
     metadata,
     Column("position", Integer, primary_key=True),
-    Column("seed_id", ForeignKey(seeds.c.id), nullable=False, unique=True),
+    Column("replica", _ShortName, nullable=False),
+    Column("seed", ForeignKey(seeds.c.position), nullable=False),
     Column("status", String(16), nullable=False),
     Column("chain_seed", String(80), nullable=False),
     Column("seed_queries", Integer, nullable=False),
@@ -93,6 +113,7 @@ outcomes = Table(
     Column("host_only_queries", Integer, nullable=False),
     Column("seconds", Double, nullable=False),
     Column("device", ForeignKey(devices.c.digest)),
+    Column("device_name", _Name, nullable=False),
     Column("sample_digest", _Digest, key="trigger"),
     Column("original", LargeBinary),
     Column("deployed", LargeBinary),
@@ -107,4 +128,19 @@ outcomes = Table(
     Column("confirmed", Integer, nullable=False),
     Column("finished_at", String(40), nullable=False),
     Column("environment", ForeignKey(environments.c.digest)),
+    UniqueConstraint("replica", "seed"),
+)
+
+replays = Table(
+    "replays",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("replica", _ShortName, nullable=False),
+    Column("seed", ForeignKey(seeds.c.position), nullable=False),
+    Column("on_device", _ShortName, nullable=False),
+    Column("sample_digest", _Digest, key="trigger", nullable=False),
+    Column("deployed", LargeBinary, nullable=False),
+    Column("deployed_label", Integer),
+    Column("decision", String(16), nullable=False),
+    UniqueConstraint("replica", "seed", "on_device"),
 )

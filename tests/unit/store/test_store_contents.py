@@ -1,6 +1,7 @@
 """What is put into a campaign folder comes back from it, after closing too."""
 
 import threading
+import tracemalloc
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -8,8 +9,18 @@ import numpy as np
 import pytest
 
 from edgeflare.errors import StoreError
-from edgeflare.store import Device, OutcomeRecord, SeedRecord, SkippedRecord, Store
-from edgeflare.types import Decision, Outputs, Status
+from edgeflare.store import (
+    Device,
+    OutcomeRecord,
+    ReplayRecord,
+    SeedAnswer,
+    SeedInput,
+    SeedRecord,
+    SkippedRecord,
+    Store,
+    Tally,
+)
+from edgeflare.types import Decision, Status
 
 SAMPLE = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
 
@@ -37,6 +48,8 @@ def full_outcome(store, **changes):
         mutations=({"operator": "gaussian-noise", "params": {"seed": 1 << 60, "sigma": 0.5}},),
         detail="confirmed twice",
         confirmed=2,
+        replica="pi 2",
+        device_name="pi 2",
         finished_at=datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc),
     )
     return replace(outcome, **changes)
@@ -60,7 +73,8 @@ def test_an_outcome_comes_back_whole_after_reopening(store):
         assert same(replace(read, environment=None), outcome)
         assert read.original.dtype == np.float64
         assert np.array_equal(reopened.get_sample(read.trigger), SAMPLE)
-        assert reopened.finished_seed_ids() == {"a"}
+        assert reopened.finished_seed_ids("pi 2") == {"a"}
+        assert reopened.finished_seed_ids() == set()
 
 
 def test_not_a_number_and_infinity_come_back(store):
@@ -78,34 +92,157 @@ def test_an_outcome_without_a_trigger_comes_back(store):
     assert read.finished_at.tzinfo is not None
 
 
-def test_seeds_keep_order_label_and_answers(store):
-    store.add_seeds([(f"folder/ü {n}.png", SAMPLE + n, None) for n in range(3)])
-    outputs = Outputs(np.array([0.25, 0.75]), np.array([0.5, 0.5]), Decision.TIE)
-    store.set_seed_outputs("folder/ü 1.png", outputs)
+def answer(seed_id, number=0.5, decision=Decision.AGREE):
+    return SeedAnswer(seed_id, np.array([number, 1 - number]), np.array([0.5, 0.5]), decision)
+
+
+def numbered(count):
+    return [SeedInput(f"s{n}", SAMPLE, n) for n in range(count)]
+
+
+def test_seeds_keep_order_label_digest_and_answers(store):
+    digests = store.add_seeds(
+        SeedInput(f"folder/ü {n}.png", SAMPLE + n, file_sha256=str(n) * 64) for n in range(2)
+    )
+    assert store.add_seeds([]) == []
+    store.add_seeds([SeedInput("last", SAMPLE, 7)])
+    store.add_seed_answers([answer("folder/ü 1.png", 0.25, Decision.TIE)])
     seeds = list(store.seeds())
-    assert [(seed.id, seed.position, seed.label) for seed in seeds] == [
-        ("a", 0, 3),
-        ("folder/ü 0.png", 1, None),
-        ("folder/ü 1.png", 2, None),
-        ("folder/ü 2.png", 3, None),
+    assert [(seed.id, seed.position, seed.label, seed.file_sha256) for seed in seeds] == [
+        ("a", 0, 3, None),
+        ("folder/ü 0.png", 1, None, "0" * 64),
+        ("folder/ü 1.png", 2, None, "1" * 64),
+        ("last", 3, 7, None),
     ]
-    assert np.array_equal(store.get_sample(seeds[3].sample), SAMPLE + 2)
+    assert [seed.sample for seed in seeds[1:3]] == digests
+    assert np.array_equal(store.get_sample(digests[1]), SAMPLE + 1)
     assert isinstance(seeds[0], SeedRecord)
-    assert seeds[0].outputs is None
+    assert [seed.outputs is None for seed in seeds] == [True, True, False, True]
     assert seeds[2].outputs.decision is Decision.TIE
-    assert np.array_equal(seeds[2].outputs.original, outputs.original)
-    assert np.array_equal(seeds[2].outputs.deployed, outputs.deployed)
+    assert seeds[2].outputs.original.tolist() == [0.25, 0.75]
+    assert seeds[2].outputs.deployed.tolist() == [0.5, 0.5]
+    assert store.seed_count() == 4
+    assert store.seed_ids() == {seed.id for seed in seeds}
+
+
+def test_of_several_answers_on_a_seed_the_first_is_kept(store):
+    store.add_seeds([SeedInput("b", SAMPLE)])
+    store.add_seed_answers([answer("b", 0.1), answer("b", 0.2)])
+    store.add_seed_answers([answer("a", 0.3), answer("b", 0.4)])
+    store.add_seed_answers([])
+    assert [seed.outputs.original[0] for seed in store.seeds()] == [0.3, 0.1]
+
+
+def test_every_replica_has_its_answers_and_the_first_ones_stand_for_all(store):
+    store.add_seeds([SeedInput("b", SAMPLE)])
+    store.add_seed_answers([answer("b", 0.1)], "pi")
+    store.add_seed_answers([answer("a", 0.2), answer("b", 0.3)], "jetson")
+
+    def originals(*replica):
+        return [seed.outputs and seed.outputs.original[0] for seed in store.seeds(*replica)]
+
+    assert originals("pi") == [None, 0.1]
+    assert originals("jetson") == [0.2, 0.3]
+    assert originals("") == [None, None]
+    assert originals() == [None, 0.1]
+
+
+def test_pending_are_the_answered_seeds_without_an_outcome(store):
+    store.add_seeds(numbered(4))
+    store.add_seed_answers([answer(f"s{n}") for n in (3, 0, 1)])
+    store.add_seed_answers([answer("s1"), answer("a")], "pi")
+    store.add_outcome(OutcomeRecord("s0", Status.EXHAUSTED, 1))
+    store.add_outcome(OutcomeRecord("s1", Status.EXHAUSTED, 1, replica="pi"))
+    assert [seed.id for seed in store.pending_seeds()] == ["s1", "s3"]
+    assert [seed.id for seed in store.pending_seeds("pi")] == ["a"]
+    assert all(seed.outputs is not None for seed in store.pending_seeds())
+    assert list(store.pending_seeds("jetson")) == []
+
+
+def test_pending_seeds_come_once_and_in_order_while_threads_finish_them(store):
+    seeds = numbered(1100)
+    store.add_seeds(seeds)
+    store.add_seed_answers([answer(seed.id) for seed in seeds])
+    mine = [f"s{n}" for n in range(1, 1100, 2)]
+    theirs = [f"s{n}" for n in range(0, 1100, 2)]
+
+    def finish(ids):
+        for seed_id in ids:
+            store.add_outcome(OutcomeRecord(seed_id, Status.EXHAUSTED, 1))
+
+    thread = threading.Thread(target=finish, args=(theirs[::-1],))
+    thread.start()
+    seen = []
+    for seed in store.pending_seeds():
+        seen.append(seed)
+        if seed.id in mine:
+            finish([seed.id])
+    thread.join()
+    positions = [seed.position for seed in seen]
+    assert positions == sorted(set(positions))
+    assert {seed.id for seed in seen} >= set(mine)
+    assert list(store.pending_seeds()) == []
 
 
 def test_more_seeds_than_a_page_come_in_order(store):
-    store.add_seeds([(f"s{n}", SAMPLE, n) for n in range(1200)])
+    store.add_seeds(numbered(1200))
     assert [seed.label for seed in store.seeds()] == [3, *range(1200)]
 
 
-def test_a_seed_of_which_only_one_model_was_asked(store):
-    store.set_seed_outputs("a", Outputs(np.array([1.0]), None, Decision.UNDECIDED))
-    (seed,) = store.seeds()
-    assert seed.outputs.deployed is None
+def test_what_is_iterated_over_is_not_all_in_memory(store):
+    scores = np.zeros(1000)
+    store.add_seeds(numbered(2000))
+    ids = [seed.id for seed in numbered(2000)]
+    for start in range(0, 2000, 100):
+        store.add_seed_answers(
+            [
+                SeedAnswer(seed_id, scores, scores, Decision.AGREE)
+                for seed_id in ids[start : start + 100]
+            ]
+        )
+    everything = 2000 * 2 * scores.nbytes
+    for iterate in (store.seeds, store.pending_seeds):
+        tracemalloc.start()
+        try:
+            assert sum(seed.outputs is not None for seed in iterate()) == 2000
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < everything / 3
+
+
+def test_tally_counts_all_replicas_or_one(store):
+    assert store.tally() == Tally(0, 0, 0, 0)
+    store.add_seeds(numbered(3))
+    for outcome in (
+        OutcomeRecord("a", Status.FOUND, 1, search_queries=10, seed_queries=1),
+        OutcomeRecord("s0", Status.SEED_DEVIATES, 1, seed_queries=1),
+        OutcomeRecord("s1", Status.FOUND, 1, search_queries=5, replica="pi"),
+        OutcomeRecord("s2", Status.GAVE_UP, 1, host_only_queries=9, replica="pi"),
+    ):
+        store.add_outcome(outcome)
+    assert store.tally() == Tally(done=4, found=2, searched=3, queries=15)
+    assert store.tally("") == Tally(done=2, found=1, searched=1, queries=10)
+    assert store.tally("pi") == Tally(done=2, found=1, searched=2, queries=5)
+    assert store.tally("jetson") == Tally(0, 0, 0, 0)
+
+
+def test_replays_come_back_in_order_and_are_kept_once(store):
+    trigger = store.put_sample(SAMPLE)
+    scores = np.array([np.nan, 0.25])
+    replays = [
+        ReplayRecord("a", "pi", "jetson", trigger, scores, None, Decision.NONFINITE),
+        ReplayRecord("a", "jetson", "pi", trigger, scores, 1, Decision.DEVIATION),
+        ReplayRecord("a", "pi", "pi", trigger, scores, 0, Decision.AGREE),
+    ]
+    for replay in [*replays, replace(replays[0], decision=Decision.TIE)]:
+        store.add_replay(replay)
+    store.close()
+    with Store.open(store.folder) as reopened:
+        read = list(reopened.replays())
+    assert [replace(one, deployed=scores) for one in read] == replays
+    for one in read:
+        assert np.array_equal(one.deployed, scores, equal_nan=True)
 
 
 def test_equal_samples_are_one_file_and_others_are_others(store):
@@ -150,8 +287,32 @@ def test_campaign_models_environment_devices_skipped_and_notices(store):
         assert reopened.created_at == store.created_at
 
 
+def test_facts_are_kept_and_replaced(store):
+    assert store.fact("seeds") is None
+    facts = {
+        "seeds": {"done": True, "digest": "ü"},
+        "list": [1, None, 2.5],
+        "expected": 7,
+        "no": None,
+    }
+    for key, value in facts.items():
+        store.set_fact(key, "something else")
+        store.set_fact(key, value)
+    store.close()
+    with Store.open(store.folder) as reopened:
+        assert {key: reopened.fact(key) for key in facts} == facts
+
+
+def test_a_campaign_may_be_given_its_name(tmp_path):
+    with Store.create(tmp_path / "c", {}, id="0f" * 16) as store:
+        assert store.id == "0f" * 16
+    with Store.create(tmp_path / "d", {}) as one, Store.create(tmp_path / "e", {}) as other:
+        assert len(one.id) == 32
+        assert one.id != other.id
+
+
 def test_many_threads_add_at_once(store):
-    store.add_seeds([(f"s{n}", SAMPLE, None) for n in range(40)])
+    store.add_seeds(numbered(40))
     failures = []
 
     def add(numbers):
@@ -168,13 +329,13 @@ def test_many_threads_add_at_once(store):
     for thread in threads:
         thread.join()
     assert failures == []
-    assert store.finished_seed_ids() == {f"s{n}" for n in range(40)}
+    assert store.finished_seed_ids("pi 2") == {f"s{n}" for n in range(40)}
 
 
 def test_another_database_by_url(tmp_path):
     url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
     with Store.create(tmp_path / "c", {"seed": 5}, url=url) as store:
-        store.add_seed("a", SAMPLE)
+        store.add_seeds([SeedInput("a", SAMPLE)])
         assert [path.name for path in store.folder.iterdir()] == ["samples"]
     with Store.open(tmp_path / "c", url=url) as store:
         assert [seed.id for seed in store.seeds()] == ["a"]

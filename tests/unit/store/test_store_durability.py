@@ -2,69 +2,94 @@
 
 import itertools
 import os
-import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from edgeflare.errors import DiskFullError, StoreError
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 
 ADD_FOR_EVER = """
 import sys
+import threading
 from pathlib import Path
+
 import numpy as np
-from edgeflare.store import OutcomeRecord, Store
-from edgeflare.types import Status
+
+from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.types import Decision, Status
 
 store = Store.open(Path(sys.argv[1]))
-for number, seed in enumerate(store.seeds()):
-    trigger = store.put_sample(np.full((8, 8, 1), number % 256, np.uint8))
-    store.add_outcome(OutcomeRecord(seed.id, Status.FOUND, number, trigger=trigger))
-    print(seed.id, flush=True)
+printing = threading.Lock()
+
+
+def acknowledge(*words):
+    with printing:
+        print(*words, flush=True)
+
+
+def outcomes(replica):
+    for number in range(2000):
+        trigger = store.put_sample(np.full((8, 8, 1), number % 256, np.uint8))
+        store.add_outcome(
+            OutcomeRecord(f"s{number}", Status.FOUND, number, trigger=trigger, replica=replica)
+        )
+        acknowledge("outcome", replica, f"s{number}")
+
+
+def seeds():
+    for batch in range(10_000):
+        names = [f"t{batch}-{number}" for number in range(20)]
+        store.add_seeds(SeedInput(name, np.full((8, 8, 1), batch % 256, np.uint8)) for name in names)
+        acknowledge("seeds", batch)
+        store.add_seed_answers(
+            [SeedAnswer(name, np.zeros(2), np.ones(2), Decision.AGREE) for name in names]
+        )
+        acknowledge("answers", batch)
+
+
+for replica in ("pi", "jetson"):
+    threading.Thread(target=outcomes, args=(replica,)).start()
+seeds()
 """
 
 
-@pytest.mark.parametrize("reports", [1, 7, 60])
-def test_every_outcome_reported_before_kill_9_is_there(tmp_path, reports):
+@pytest.mark.parametrize("reports", [1, 7, 90])
+def test_what_was_acknowledged_before_kill_9_is_there_and_nothing_half(tmp_path, reports):
     sample = np.zeros((8, 8, 1), np.uint8)
     with Store.create(tmp_path / "c", {}) as store:
-        store.add_seeds([(f"s{n}", sample, None) for n in range(2000)])
+        store.add_seeds(SeedInput(f"s{n}", sample) for n in range(2001))
     program = [sys.executable, "-c", ADD_FOR_EVER, str(tmp_path / "c")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as child:
-        reported = [child.stdout.readline().strip() for _ in range(reports)]
+        lines = [child.stdout.readline() for _ in range(reports)]
         child.send_signal(signal.SIGKILL)
-        reported += child.stdout.read().split("\n")[:-1]
+        lines += child.stdout.readlines()
     assert child.returncode == -signal.SIGKILL
+    told = [tuple(line.split()) for line in lines if line.endswith("\n")]
     with Store.open(tmp_path / "c") as store:
-        outcomes = {outcome.seed_id: outcome for outcome in store.outcomes()}
-        assert set(reported) <= set(outcomes)
-        assert len(outcomes) <= len(reported) + 1
+        outcomes = {("outcome", one.replica, one.seed_id): one for one in store.outcomes()}
+        assert {one for one in told if one[0] == "outcome"} <= set(outcomes)
         for outcome in outcomes.values():
             assert (store.get_sample(outcome.trigger) == outcome.chain_seed % 256).all()
-        store.add_outcome(OutcomeRecord("s1999", Status.EXHAUSTED, 1))
+        batches = Counter(seed.id.split("-")[0] for seed in store.seeds() if seed.id[0] == "t")
+        answered = Counter(seed.id.split("-")[0] for seed in store.pending_seeds())
+        assert {f"t{one[1]}" for one in told if one[0] == "seeds"} <= set(batches)
+        assert {f"t{one[1]}" for one in told if one[0] == "answers"} <= set(answered)
+        assert set(batches.values()) | set(answered.values()) <= {20}
+        for seed in store.seeds():
+            store.get_sample(seed.sample)
+        store.add_outcome(OutcomeRecord("s2000", Status.EXHAUSTED, 1, replica="pi"))
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 1 MB, made and unmade by root."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only root on Linux can mount a small disk")
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"no small disk could be mounted: {mounted.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+def seed_of(name, value):
+    return SeedInput(name, np.full((30, 30, 3), value, np.uint8))
 
 
 def test_a_full_disk_keeps_what_was_found(small_disk: Path):
@@ -73,7 +98,7 @@ def test_a_full_disk_keeps_what_was_found(small_disk: Path):
 
     def add_for_ever():
         for number in itertools.count():
-            store.add_seed(f"s{number}", np.full((30, 30, 3), number % 251, np.uint8))
+            store.add_seeds([seed_of(f"s{number}", number % 251)])
             store.add_outcome(
                 OutcomeRecord(f"s{number}", Status.EXHAUSTED, number, detail="x" * 3000)
             )
@@ -88,7 +113,7 @@ def test_a_full_disk_keeps_what_was_found(small_disk: Path):
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
     with Store.open(small_disk / "c") as reopened:
         assert set(added) <= reopened.finished_seed_ids()
-        reopened.add_seed("after", np.zeros((30, 30, 3), np.uint8))
+        reopened.add_seeds([seed_of("after", 0)])
         reopened.add_outcome(OutcomeRecord("after", Status.EXHAUSTED, 1))
 
 
@@ -96,7 +121,10 @@ def test_a_sample_that_does_not_fit_is_a_full_disk(small_disk: Path):
     with Store.create(small_disk / "c", {}) as store:
         with pytest.raises(DiskFullError):
             store.put_sample(np.zeros((1000, 1000, 3), np.uint8))
+        with pytest.raises(DiskFullError):
+            store.add_seeds(seed_of(f"s{n}", n) for n in range(250))
         assert not list((small_disk / "c" / "samples").glob("*/*"))
+        assert store.seed_count() == 0
         digest = store.put_sample(np.zeros((10, 10, 3), np.uint8))
         assert store.get_sample(digest).shape == (10, 10, 3)
 

@@ -9,87 +9,154 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    consumes,
-    invariant,
-    multiple,
-    rule,
-)
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
 from edgeflare.errors import StoreError
-from edgeflare.store import OutcomeRecord, Store
-from edgeflare.types import Decision, Outputs, Status
+from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store, Tally
+from edgeflare.store import access as store_access
+from edgeflare.types import Decision, Status
 
-IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
+TEXT = st.characters(codec="utf-8", exclude_characters="\0")
+IDS = st.text(TEXT, min_size=1, max_size=12)
+REPLICAS = st.sampled_from(["", "pi 1", "pi 2"])
 SAMPLES = st.integers(0, 255).map(lambda value: np.full((2, 3, 1), value, np.uint8))
 SCORES = st.lists(st.floats(), min_size=1, max_size=4).map(np.array)
 STATUSES = st.sampled_from(list(Status))
+DECISIONS = st.sampled_from(list(Decision))
+LABELS = st.none() | st.integers(0, 9)
 JSON_OBJECTS = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3)
+SEEDS = st.builds(SeedInput, IDS, SAMPLES, LABELS, st.none() | st.just("5" * 64))
+
+
+def same(one, other, *arrays):
+    """Whether two records are equal, the named arrays by value, NaN included."""
+    nothing = dict.fromkeys(arrays)
+    return replace(one, **nothing) == replace(other, **nothing) and all(
+        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True) for name in arrays
+    )
 
 
 class StoreMachine(RuleBasedStateMachine):
     """Each rule does to the model what it does to the store."""
 
-    waiting = Bundle("waiting")
+    seed_ids = Bundle("seed_ids")
 
     def __init__(self):
         super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(store_access, "BATCH", 2)
         self.root = Path(tempfile.mkdtemp())
         self.store = Store.create(self.root / "campaign", {})
         self.seeds = {}
         self.answers = {}
         self.outcomes = {}
+        self.replays = {}
         self.notices = []
+        self.facts = {}
         self.config = {}
+        self.iterating = None
 
     def teardown(self):
         self.store.close()
+        self.patch.undo()
         shutil.rmtree(self.root)
 
-    @rule(target=waiting, seed_id=IDS, sample=SAMPLES, label=st.none() | st.integers(0, 9))
-    def add_seed(self, seed_id, sample, label):
-        if seed_id in self.seeds:
+    @rule(target=seed_ids, seeds=st.lists(SEEDS, max_size=5))
+    def add_seeds(self, seeds):
+        ids = [seed.id for seed in seeds]
+        if len(set(ids)) < len(ids) or set(ids) & set(self.seeds):
             with pytest.raises(StoreError):
-                self.store.add_seed(seed_id, sample, label)
+                self.store.add_seeds(seeds)
             return multiple()
-        self.store.add_seed(seed_id, sample, label)
-        self.seeds[seed_id] = (sample, label)
-        return seed_id
-
-    @rule(seed_id=waiting, original=SCORES, deployed=SCORES, decision=st.sampled_from(Decision))
-    def set_outputs(self, seed_id, original, deployed, decision):
-        self.answers[seed_id] = Outputs(original, deployed, decision)
-        self.store.set_seed_outputs(seed_id, self.answers[seed_id])
+        digests = self.store.add_seeds(iter(seeds))
+        assert len(digests) == len(seeds)
+        self.seeds.update(zip(ids, seeds, strict=True))
+        return multiple(*ids)
 
     @rule(
-        seed_id=consumes(waiting),
+        ids=st.lists(seed_ids, min_size=1, max_size=4),
+        replica=REPLICAS,
+        original=SCORES,
+        deployed=SCORES,
+        decision=DECISIONS,
+    )
+    def add_answers(self, ids, replica, original, deployed, decision):
+        answers = [SeedAnswer(seed_id, original, deployed, decision) for seed_id in ids]
+        self.store.add_seed_answers(answers, replica)
+        for answer in answers:
+            self.answers.setdefault((replica, answer.seed_id), answer)
+
+    @rule(
+        seed_id=seed_ids,
+        replica=REPLICAS,
         status=STATUSES,
         number=st.integers(0, 1 << 128),
+        queries=st.tuples(st.integers(0, 2), st.integers(0, 2)),
         sample=SAMPLES,
         scores=SCORES,
         mutations=st.lists(JSON_OBJECTS, max_size=2).map(tuple),
     )
-    def add_outcome(self, seed_id, status, number, sample, scores, mutations):
-        trigger = self.store.put_sample(sample)
+    def add_outcome(self, seed_id, replica, status, number, queries, sample, scores, mutations):
         outcome = OutcomeRecord(
-            seed_id, status, number, trigger=trigger, original=scores, mutations=mutations
+            seed_id,
+            status,
+            number,
+            search_queries=queries[0],
+            host_only_queries=queries[1],
+            trigger=self.store.put_sample(sample),
+            original=scores,
+            mutations=mutations,
+            replica=replica,
+            device_name=replica,
         )
-        self.store.add_outcome(outcome)
-        self.outcomes[seed_id] = (outcome, sample)
-
-    @rule(data=st.data())
-    def add_an_outcome_twice(self, data):
-        if self.outcomes:
-            seed_id = data.draw(st.sampled_from(sorted(self.outcomes)))
+        if (replica, seed_id) in self.outcomes:
             with pytest.raises(StoreError):
-                self.store.add_outcome(OutcomeRecord(seed_id, Status.TIMEOUT, 0))
+                self.store.add_outcome(outcome)
+        else:
+            self.store.add_outcome(outcome)
+            self.outcomes[replica, seed_id] = (outcome, sample)
 
-    @rule(text=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9))
+    @rule(seed_id=seed_ids, replica=REPLICAS, on_device=REPLICAS, scores=SCORES, label=LABELS)
+    def add_replay(self, seed_id, replica, on_device, scores, label):
+        trigger = self.store.put_sample(self.seeds[seed_id].sample)
+        replay = ReplayRecord(
+            seed_id, replica, on_device, trigger, scores, label, Decision.DEVIATION
+        )
+        self.store.add_replay(replay)
+        self.replays.setdefault((seed_id, replica, on_device), replay)
+
+    @rule(replica=REPLICAS)
+    def begin_iterating(self, replica):
+        self.iterating = (replica, self.store.pending_seeds(replica))
+        self.last = -1
+        self.must_come = set(self.pending(replica))
+
+    @rule()
+    def iterate(self):
+        if self.iterating is None:
+            return
+        replica, pending = self.iterating
+        seed = next(pending, None)
+        missed = self.must_come & set(self.pending(replica))
+        position = len(self.seeds) if seed is None else seed.position
+        order = list(self.seeds)
+        assert not missed & set(order[self.last + 1 : position])
+        assert position > self.last
+        if seed is None:
+            self.iterating = None
+        else:
+            assert (replica, seed.id) in self.answers
+            self.last = position
+
+    @rule(text=st.text(TEXT, max_size=9))
     def add_notice(self, text):
         self.notices.append(text)
         self.store.add_notice(text)
+
+    @rule(key=IDS, value=JSON_OBJECTS | st.lists(st.integers()) | st.booleans() | st.none())
+    def set_fact(self, key, value):
+        self.facts[key] = value
+        self.store.set_fact(key, value)
 
     @rule(config=JSON_OBJECTS)
     def set_campaign(self, config):
@@ -100,36 +167,78 @@ class StoreMachine(RuleBasedStateMachine):
     def reopen(self):
         self.store.close()
         self.store = Store.open(self.root / "campaign")
+        self.iterating = None
+
+    def pending(self, replica):
+        return [
+            seed_id
+            for seed_id in self.seeds
+            if (replica, seed_id) in self.answers and (replica, seed_id) not in self.outcomes
+        ]
 
     @invariant()
-    def agrees(self):
+    def agrees_on_what_is_short(self):
         assert self.store.campaign == self.config
         assert self.store.notices() == self.notices
-        assert self.store.finished_seed_ids() == set(self.outcomes)
-        seeds = list(self.store.seeds())
-        assert [(seed.id, seed.label) for seed in seeds] == [
-            (seed_id, label) for seed_id, (_, label) in self.seeds.items()
-        ]
-        for seed in seeds:
-            assert np.array_equal(self.store.get_sample(seed.sample), self.seeds[seed.id][0])
-            expected = self.answers.get(seed.id)
-            assert (seed.outputs is None) == (expected is None)
-            if expected is not None:
-                assert seed.outputs.decision is expected.decision
-                assert np.array_equal(seed.outputs.original, expected.original, equal_nan=True)
-                assert np.array_equal(seed.outputs.deployed, expected.deployed, equal_nan=True)
+        assert {key: self.store.fact(key) for key in self.facts} == self.facts
+
+    @invariant()
+    def agrees_on_seeds(self):
+        assert self.store.seed_ids() == set(self.seeds)
+        assert self.store.seed_count() == len(self.seeds)
+        first = next(iter(self.answers), ("", ""))[0]
+        for asked, replica in (("pi 1", "pi 1"), (None, first)):
+            seeds = list(self.store.seeds(asked))
+            assert [seed.id for seed in seeds] == list(self.seeds)
+            assert [seed.position for seed in seeds] == list(range(len(seeds)))
+            for seed in seeds:
+                given = self.seeds[seed.id]
+                assert (seed.label, seed.file_sha256) == (given.label, given.file_sha256)
+                assert np.array_equal(self.store.get_sample(seed.sample), given.sample)
+                self.check_outputs(seed.outputs, self.answers.get((replica, seed.id)))
+
+    def check_outputs(self, outputs, answer):
+        assert (outputs is None) == (answer is None)
+        if answer is not None:
+            assert outputs.decision is answer.decision
+            assert np.array_equal(outputs.original, answer.original, equal_nan=True)
+            assert np.array_equal(outputs.deployed, answer.deployed, equal_nan=True)
+
+    @invariant()
+    def agrees_on_outcomes(self):
         outcomes = list(self.store.outcomes())
-        assert [outcome.seed_id for outcome in outcomes] == list(self.outcomes)
+        assert [(one.replica, one.seed_id) for one in outcomes] == list(self.outcomes)
         for outcome in outcomes:
-            expected, sample = self.outcomes[outcome.seed_id]
-            assert np.array_equal(outcome.original, expected.original, equal_nan=True)
-            assert replace(outcome, original=None) == replace(expected, original=None)
+            expected, sample = self.outcomes[outcome.replica, outcome.seed_id]
+            assert same(outcome, expected, "original")
             assert np.array_equal(self.store.get_sample(outcome.trigger), sample)
+        assert self.store.tally() == self.tally(outcomes)
+        for replica in ("", "pi 1"):
+            mine = [one for one in outcomes if one.replica == replica]
+            assert self.store.tally(replica) == self.tally(mine)
+            assert self.store.finished_seed_ids(replica) == {one.seed_id for one in mine}
+            pending = [seed.id for seed in self.store.pending_seeds(replica)]
+            assert pending == self.pending(replica)
+
+    @invariant()
+    def agrees_on_replays(self):
+        replays = list(self.store.replays())
+        assert len(replays) == len(self.replays)
+        for replay, expected in zip(replays, self.replays.values(), strict=True):
+            assert same(replay, expected, "deployed")
+
+    def tally(self, outcomes):
+        return Tally(
+            done=len(outcomes),
+            found=sum(one.status is Status.FOUND for one in outcomes),
+            searched=sum(one.searched for one in outcomes),
+            queries=sum(one.search_queries for one in outcomes),
+        )
 
 
 StoreMachine.TestCase.settings = settings(
     max_examples=12,
-    stateful_step_count=20,
+    stateful_step_count=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

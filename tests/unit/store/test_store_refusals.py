@@ -11,9 +11,9 @@ import sqlalchemy.exc
 
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store import CampaignLock, OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.failures import told_of
-from edgeflare.types import Decision, Outputs, Status
+from edgeflare.types import Decision, Status
 
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
 SCORES = np.array([1.0, 0.0])
@@ -38,6 +38,30 @@ def test_creating_where_something_is(tmp_path):
     Store.create(tmp_path / "empty", {}).close()
 
 
+def test_a_folder_may_be_locked_before_the_campaign_is_made_in_it(tmp_path):
+    (tmp_path / "c").mkdir()
+    with CampaignLock(tmp_path / "c"):
+        with Store.create(tmp_path / "c", {}) as store:
+            assert CampaignLock.is_held(store.folder)
+        with pytest.raises(StoreError, match="exists and is not an empty folder"):
+            Store.create(tmp_path / "c", {})
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_campaign_made_in_vain_leaves_what_was_there(tmp_path, there):
+    if there:
+        (tmp_path / "c").mkdir()
+    store = Store.create(tmp_path / "c", {})
+    with CampaignLock(tmp_path / "c"):
+        store.put_sample(SAMPLE)
+        store.discard()
+    assert (tmp_path / "c").exists() == there
+    store = Store.create(tmp_path / "c", {})
+    (tmp_path / "c" / "thesis.txt").write_text("precious")
+    store.discard()
+    assert [path.name for path in (tmp_path / "c").iterdir()] == ["thesis.txt"]
+
+
 def test_a_creation_that_failed_can_be_tried_again(tmp_path):
     with pytest.raises(StoreError):
         Store.create(tmp_path / "c", {"seed": object()})
@@ -55,14 +79,14 @@ def test_opening_what_is_no_campaign(tmp_path):
         Store.open(tmp_path)
 
 
-@pytest.mark.parametrize(("version", "age"), [(0, "older"), (2, "newer")])
+@pytest.mark.parametrize(("version", "age"), [(1, "older"), (3, "newer")])
 def test_another_schema_is_named_with_both_versions(store, version, age):
     change(store, f"update meta set schema_version = {version}, program_version = '9.9'")
     with pytest.raises(StoreError) as caught:
         Store.open(store.folder)
     sentence = str(caught.value)
     assert f"edgeflare 9.9 in a format (schema {version}) {age}" in sentence
-    assert f"edgeflare {__version__} reads (schema 1)" in sentence
+    assert f"edgeflare {__version__} reads (schema 2)" in sentence
 
 
 def test_a_database_of_other_bytes(tmp_path):
@@ -72,7 +96,7 @@ def test_a_database_of_other_bytes(tmp_path):
 
 
 def test_a_database_with_a_hole_in_it(store):
-    store.add_seeds([(f"s{n}" * 20, SAMPLE, n) for n in range(2000)])
+    store.add_seeds(SeedInput(f"s{n}" * 20, SAMPLE, n) for n in range(2000))
     store.close()
     path = store.folder / "campaign.sqlite"
     data = bytearray(path.read_bytes())
@@ -86,7 +110,10 @@ def test_a_seed_has_one_outcome(store):
     store.add_outcome(OutcomeRecord("a", Status.EXHAUSTED, 1))
     with pytest.raises(StoreError, match=r"'a' can't be added .* has one already"):
         store.add_outcome(OutcomeRecord("a", Status.TIMEOUT, 1))
-    assert [outcome.status for outcome in store.outcomes()] == [Status.EXHAUSTED]
+    store.add_outcome(OutcomeRecord("a", Status.TIMEOUT, 1, replica="pi"))
+    with pytest.raises(StoreError, match=r"'a' on pi can't be added .* has one already"):
+        store.add_outcome(OutcomeRecord("a", Status.GAVE_UP, 1, replica="pi"))
+    assert [outcome.status for outcome in store.outcomes()] == [Status.EXHAUSTED, Status.TIMEOUT]
 
 
 def test_what_refers_to_nothing_is_refused(store):
@@ -96,12 +123,38 @@ def test_what_refers_to_nothing_is_refused(store):
         store.add_outcome(OutcomeRecord("a", Status.EXHAUSTED, 1, device="0" * 64))
     with pytest.raises(StoreError, match="was not put"):
         store.add_outcome(OutcomeRecord("a", Status.FOUND, 1, trigger="0" * 64))
+    nobody = SeedAnswer("nobody", SCORES, SCORES, Decision.AGREE)
     with pytest.raises(StoreError, match="no seed 'nobody'"):
-        store.set_seed_outputs("nobody", Outputs(SCORES, SCORES, Decision.AGREE))
-    with pytest.raises(StoreError, match="'a' is in"):
-        store.add_seeds([("b", SAMPLE, None), ("a", SAMPLE, None)])
+        store.add_seed_answers([nobody._replace(seed_id="a"), nobody])
+    sample = store.put_sample(SAMPLE)
+    for seed_id, trigger, problem in (("nobody", sample, "unknown"), ("a", "0" * 64, "not put")):
+        with pytest.raises(StoreError, match=problem):
+            store.add_replay(
+                ReplayRecord(seed_id, "", "pi", trigger, SCORES, 0, Decision.DEVIATION)
+            )
     assert list(store.outcomes()) == []
+    assert list(store.replays()) == []
+    assert list(store.pending_seeds()) == []
+
+
+@pytest.mark.parametrize("ids", [["b", "a", "c"], ["b", "c", "b"]])
+def test_seeds_that_are_there_already_are_refused_together(store, ids):
+    again = "a" if "a" in ids else "b"
+    with pytest.raises(StoreError, match=f"'{again}' is in"):
+        store.add_seeds(SeedInput(seed_id, SAMPLE) for seed_id in ids)
     assert [seed.id for seed in store.seeds()] == ["a"]
+    store.add_seeds([SeedInput("b", SAMPLE)])
+    assert [(seed.id, seed.position) for seed in store.seeds()] == [("a", 0), ("b", 1)]
+
+
+def test_an_error_of_whoever_gives_the_seeds_is_not_the_stores(store):
+    def seeds():
+        yield SeedInput("b", SAMPLE)
+        raise FileNotFoundError(errno.ENOENT, "gone")
+
+    with pytest.raises(FileNotFoundError):
+        store.add_seeds(seeds())
+    assert store.seed_ids() == {"a"}
 
 
 def test_a_damaged_or_missing_sample_is_named(store):
@@ -134,6 +187,8 @@ def test_a_locked_database_says_so(store, monkeypatch):
         other.execute("begin immediate")
         with pytest.raises(StoreError, match="in use by another program"):
             second.add_notice("hello")
+        with pytest.raises(StoreError, match="in use by another program"):
+            second.add_seed_answers([SeedAnswer("a", SCORES, SCORES, Decision.AGREE)])
         assert second.notices() == []
         other.rollback()
         second.add_notice("hello")

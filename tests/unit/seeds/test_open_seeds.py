@@ -1,14 +1,16 @@
 """Folders, archives and single images as sources of seeds."""
 
+import hashlib
 import os
 import sys
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 import pytest
 
 from edgeflare.errors import SeedError
-from edgeflare.seeds import RESIZE_RULES, RawSeed, load_seeds
+from edgeflare.seeds import RESIZE_RULES, RawSeed, Skipped, open_seeds
 
 
 def write(path, value=0, shape=(4, 6)):
@@ -18,9 +20,17 @@ def write(path, value=0, shape=(4, 6)):
     return path
 
 
+class Loaded(NamedTuple):
+    seeds: list[RawSeed]
+    skipped: list[Skipped]
+    notices: list[str]
+    total: int
+
+
 def load(source, **options):
     defaults = {"size": (4, 6), "channels": 1, "resize": None, "labels": None, "limit": None}
-    return load_seeds(source, **(defaults | options))
+    opened = open_seeds(source, **(defaults | options))
+    return Loaded(list(opened), opened.skipped, opened.notices, opened.total)
 
 
 def test_a_flat_folder_in_natural_order(tmp_path):
@@ -111,15 +121,45 @@ def test_equal_images_are_kept_and_noticed(tmp_path):
     assert loaded.notices == ["2 images had the same pixels as another one; all were kept."]
 
 
-def test_limit_counts_usable_images_only_and_progress_is_told(tmp_path):
+def test_limit_counts_usable_images_only(tmp_path):
     (tmp_path / "0.png").write_bytes(b"damaged")
     for number in (1, 2, 3):
         write(tmp_path / f"{number}.png", number)
-    seen = []
-    loaded = load(tmp_path, limit=2, progress=lambda *pair: seen.append(pair))
+    loaded = load(tmp_path, limit=2)
     assert [seed.id for seed in loaded.seeds] == ["1.png", "2.png"]
     assert [entry.name for entry in loaded.skipped] == ["0.png"]
-    assert seen == [(1, 4), (2, 4), (3, 4)]
+    assert loaded.total == 4
+
+
+def test_an_image_is_read_when_it_is_asked_for(tmp_path):
+    for name in "abc":
+        write(tmp_path / f"{name}.png", 1)
+    seeds = iter(open_seeds(tmp_path, size=(4, 6), channels=1))
+    assert next(seeds).id == "a.png"
+    write(tmp_path / "b.png", 2)
+    (tmp_path / "c.png").unlink()
+    assert [(seed.id, int(seed.sample[0, 0, 0])) for seed in seeds] == [("b.png", 2)]
+
+
+def test_iterating_again_begins_anew(tmp_path):
+    write(tmp_path / "a.png")
+    write(tmp_path / "b.png")
+    (tmp_path / "c.png").write_bytes(b"damaged")
+    opened = open_seeds(tmp_path, size=(4, 6), channels=1)
+    next(iter(opened))
+    for _ in range(2):
+        assert [seed.id for seed in opened] == ["a.png", "b.png"]
+        assert [entry.name for entry in opened.skipped] == ["c.png"]
+        assert opened.notices == ["1 image had the same pixels as another one; all were kept."]
+
+
+def test_a_seed_tells_the_digest_of_its_file(tmp_path):
+    image = write(tmp_path / "deep" / "a.png")
+    (seed,) = load(tmp_path).seeds
+    assert seed.file_sha256 == hashlib.sha256(image.read_bytes()).hexdigest()
+    np.savez(tmp_path / "a.npz", images=np.zeros((2, 4, 6), np.uint8))
+    archive = hashlib.sha256((tmp_path / "a.npz").read_bytes()).hexdigest()
+    assert [seed.file_sha256 for seed in load(tmp_path / "a.npz").seeds] == [archive] * 2
 
 
 def test_colour_becomes_grey_by_bt601_and_grey_becomes_colour(tmp_path):
@@ -186,70 +226,6 @@ def test_transparency_is_noticed(tmp_path):
 
 def test_one_image_file(tmp_path):
     assert [seed.id for seed in load(write(tmp_path / "a.png")).seeds] == ["a.png"]
-
-
-def test_an_archive_with_labels(tmp_path):
-    images = np.random.default_rng(0).integers(0, 256, (3, 4, 6), np.uint8)
-    np.savez(tmp_path / "digits.npz", images=images, labels=np.array([7, 2, 1], np.int32))
-    loaded = load(tmp_path / "digits.npz")
-    assert [(seed.id, seed.label) for seed in loaded.seeds] == [
-        ("digits.npz:0", 7),
-        ("digits.npz:1", 2),
-        ("digits.npz:2", 1),
-    ]
-    assert np.array_equal(np.stack([seed.sample[:, :, 0] for seed in loaded.seeds]), images)
-
-
-def test_an_archive_of_colour_with_alpha_is_rgb(tmp_path):
-    images = np.tile(np.array([255, 100, 0, 128], np.uint8), (2, 4, 6, 1))
-    np.savez(tmp_path / "a.npz", images=images)
-    loaded = load(tmp_path / "a.npz", channels=3)
-    assert loaded.seeds[0].sample[0, 0].tolist() == [128, 50, 0]
-    assert loaded.seeds[0].label is None
-
-
-@pytest.mark.parametrize(
-    ("arrays", "sentence"),
-    [
-        ({"x": np.zeros(3)}, "no array named 'images'"),
-        ({"images": np.zeros((2, 4, 6), np.float32)}, "float32; it must be uint8"),
-        ({"images": np.zeros((4, 6), np.uint8)}, r"shape \[4, 6\]"),
-        ({"images": np.zeros((2, 3, 4, 6), np.uint8)}, r"shape \[2, 3, 4, 6\]"),
-        ({"images": np.zeros((0, 4, 6), np.uint8)}, "is empty"),
-        ({"images": np.zeros((2, 4, 6), np.uint8), "labels": np.zeros(3, int)}, r"integers \[2\]"),
-        ({"images": np.zeros((2, 4, 6), np.uint8), "labels": np.zeros(2)}, r"integers \[2\]"),
-        ({"images": np.zeros((2, 4, 6), np.uint8), "labels": np.array([0, -1])}, "negative"),
-        ({"images": np.array([object()])}, "can't be read"),
-    ],
-)
-def test_an_archive_of_something_else(tmp_path, arrays, sentence):
-    np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(SeedError, match=sentence):
-        load(tmp_path / "a.npz")
-
-
-@pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 but no more"])
-def test_a_damaged_archive(tmp_path, content):
-    (tmp_path / "a.npz").write_bytes(content)
-    with pytest.raises(SeedError, match=r"a\.npz can't be read"):
-        load(tmp_path / "a.npz")
-
-
-def test_a_damaged_image_inside_an_archive(tmp_path):
-    path = tmp_path / "a.npz"
-    np.savez_compressed(path, images=np.random.default_rng(0).integers(0, 9, (9, 4, 6), np.uint8))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    path.write_bytes(data)
-    with pytest.raises(SeedError, match="can't be read"):
-        load(path)
-
-
-def test_a_plain_array_named_npz(tmp_path):
-    with (tmp_path / "a.npz").open("wb") as file:
-        np.save(file, np.zeros(3))
-    with pytest.raises(SeedError, match="single array"):
-        load(tmp_path / "a.npz")
 
 
 def test_sources_that_are_none(tmp_path):

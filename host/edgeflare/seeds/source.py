@@ -1,0 +1,185 @@
+"""Seeds from a folder of images, one image, or an `.npz` archive, one by one."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from edgeflare.errors import SeedError
+from edgeflare.seeds.archive import Archive
+from edgeflare.seeds.convert import RESIZE_RULES, with_channels, with_size
+from edgeflare.seeds.decode import SUFFIXES, Decoded, UnreadableError
+from edgeflare.seeds.folder import Folder, Image, count_of_images, read_image
+from edgeflare.seeds.records import RawSeed, Skipped
+from edgeflare.types import Sample
+
+
+class _Item(NamedTuple):
+    """An image by name; `read` returns it and its file's digest, or raises UnreadableError."""
+
+    id: str
+    label: int | None
+    read: Callable[[], tuple[Decoded, str]]
+
+
+_Items: TypeAlias = Callable[[], Iterator[_Item]]
+
+
+def open_seeds(
+    source: Path,
+    *,
+    size: tuple[int, int] | None,
+    channels: int,
+    resize: str | None = None,
+    labels: dict[str, int] | None = None,
+    limit: int | None = None,
+) -> "SeedSource":
+    """Look for seed images; each is read and brought to uint8 [height, width, channels] when asked for.
+
+    `source` is a folder (with all below it, links followed; in natural order of the names; hidden
+    files are ignored), one image file, or an `.npz` with `images`, uint8 [N, H, W] or [N, H, W, C]
+    (RGB), and maybe `labels`, integers [N]. An image's id is its path relative to the folder, with
+    "/"; or "archive.npz:17". Of a file with several frames the first is taken.
+
+    `size` is (height, width); None keeps every image's own. `channels` is 1 or 3. `resize` is one of
+    RESIZE_RULES, or None: other sizes are refused. `labels` maps a class folder's name to its class
+    index; the outermost folder it knows decides. `limit` takes the first so many usable images.
+
+    Raises SeedError where the source as a whole can't be used; iterating raises it, too.
+    """
+    if resize is not None and resize not in RESIZE_RULES:
+        raise SeedError(f"Unknown resize rule {resize!r}; known are {', '.join(RESIZE_RULES)}.")
+    if limit is not None and limit < 1:
+        raise SeedError(f"The number of seeds must be at least 1, not {limit}.")
+    source = Path(source)
+    try:
+        found = _look(source, labels)
+    except OSError as error:
+        raise SeedError(f"The seeds at {source} can't be read: {error.strerror}.") from error
+    return SeedSource(source, found, _Shape(size, channels, resize), limit)
+
+
+class _Found(NamedTuple):
+    """What is at a place, before any image is read."""
+
+    items: _Items
+    total: int
+    skipped: list[Skipped]
+    notices: list[str]
+
+
+class _Shape(NamedTuple):
+    """What every image is brought to."""
+
+    size: tuple[int, int] | None
+    channels: int
+    resize: str | None
+
+    def of(self, name: str, sample: Sample) -> Sample:
+        """Return the sample in this shape. Raises SeedError for another size where there is no rule."""
+        return with_channels(self._sized(name, sample), self.channels)
+
+    def _sized(self, name: str, sample: Sample) -> Sample:
+        if self.size is None or sample.shape[:2] == self.size:
+            return sample
+        if self.resize is None:
+            raise SeedError(
+                f"The image {name} is {sample.shape[0]} x {sample.shape[1]} (height x width), the "
+                f"campaign's samples are {self.size[0]} x {self.size[1]}; say how to bring images to "
+                f"that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})."
+            )
+        return with_size(sample, self.size, self.resize)
+
+
+class SeedSource:
+    """The seeds of one place. Iterating reads them one by one and holds none; each time anew.
+
+    `total` is the number of images to look at at most. Once iterated to the end, `skipped` has every
+    file that could not be used with its reason, `notices` what the user ought to know. Iterating
+    raises SeedError where an image has another size and there is no rule, where an archive is damaged
+    or, at the end, where no image could be used.
+    """
+
+    def __init__(self, source: Path, found: _Found, shape: _Shape, limit: int | None) -> None:
+        self._source = source
+        self._found = found
+        self._shape = shape
+        self._limit = limit
+        self.total = found.total
+        self.skipped: list[Skipped] = list(found.skipped)
+        self.notices: list[str] = list(found.notices)
+
+    def __iter__(self) -> Iterator[RawSeed]:
+        self.skipped = list(self._found.skipped)
+        self.notices = list(self._found.notices)
+        seen: set[bytes] = set()
+        taken = transparent = 0
+        for item in self._found.items():
+            if taken == self._limit:
+                break
+            try:
+                decoded, digest = item.read()
+            except UnreadableError as error:
+                self.skipped.append(Skipped(item.id, str(error)))
+                continue
+            sample = self._shape.of(item.id, decoded.sample)
+            taken += 1
+            transparent += decoded.transparent
+            seen.add(_digest(sample))
+            yield RawSeed(item.id, sample, item.label, digest)
+        if not taken:
+            raise SeedError(
+                f"None of the {len(self.skipped)} images in {self._source} can be used; "
+                f"{self.skipped[0].name}: {self.skipped[0].reason}."
+            )
+        self._notice(transparent, taken - len(seen))
+
+    def _notice(self, transparent: int, repeated: int) -> None:
+        if transparent:
+            self.notices.append(
+                f"{count_of_images(transparent)} had transparent pixels; they were laid over black."
+            )
+        if repeated:
+            self.notices.append(
+                f"{count_of_images(repeated)} had the same pixels as another one; all were kept."
+            )
+
+
+def _look(source: Path, labels: dict[str, int] | None) -> _Found:
+    if source.is_dir():
+        folder = Folder(source, labels)
+        return _Found(
+            lambda: map(_of_file, folder.images()), len(folder), folder.skipped, folder.notices
+        )
+    if not source.exists():
+        raise SeedError(f"There are no seeds at {source}: no such file or folder.")
+    unused = "The label mapping is for class folders; it was not used."
+    notices = [] if labels is None else [unused]
+    if source.suffix.lower() == ".npz":
+        archive = Archive(source)
+        return _Found(lambda: _of_archive(archive), len(archive), [], notices)
+    if not source.name.lower().endswith(SUFFIXES):
+        raise SeedError(
+            f"{source} is no folder, image or .npz archive; images end in {', '.join(SUFFIXES)}."
+        )
+    image = Image(source.name, source, None)
+    return _Found(lambda: iter([_of_file(image)]), 1, [], notices)
+
+
+def _of_file(image: Image) -> _Item:
+    return _Item(image.id, image.label, lambda: read_image(image.path))
+
+
+def _of_archive(archive: Archive) -> Iterator[_Item]:
+    labels = archive.labels
+    for index, image in enumerate(archive.images()):
+        label = None if labels is None else labels[index]
+        yield _Item(f"{archive.path.name}:{index}", label, lambda image=image: image)  # type: ignore[misc]
+
+
+def _digest(sample: Sample) -> bytes:
+    digest = hashlib.blake2b(repr(sample.shape).encode(), digest_size=16)
+    digest.update(np.ascontiguousarray(sample).data)
+    return digest.digest()

@@ -1,0 +1,120 @@
+"""What is known of a campaign as a whole: configuration, models, environments, devices, notices."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, insert, select, update
+
+from edgeflare.store import tables
+from edgeflare.store.access import Access
+from edgeflare.store.records import Device, SkippedRecord
+from edgeflare.store.rows import digest_of
+
+
+class About(Access):
+    """The part of the store that describes the campaign."""
+
+    _environment: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The campaign's own name, unlike any other's; 32 hexadecimal digits."""
+        return str(self._campaign_row().id)
+
+    @property
+    def created_at(self) -> datetime:
+        """When the campaign was made, UTC."""
+        return datetime.fromisoformat(self._campaign_row().created_at)
+
+    @property
+    def campaign(self) -> dict[str, Any]:
+        """The resolved configuration."""
+        config: dict[str, Any] = self._campaign_row().config
+        return config
+
+    def set_campaign(self, campaign: dict[str, Any]) -> None:
+        """Replace the resolved configuration."""
+        with self._writing() as connection:
+            connection.execute(update(tables.campaign).values(config=campaign))
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """What is known of "original" and "deployed": name, path, sha256, runtime and so on."""
+        models: dict[str, Any] = self._campaign_row().models
+        return models
+
+    def set_models(self, original: dict[str, Any], deployed: dict[str, Any]) -> None:
+        """Replace what is known of the two models, both JSON objects."""
+        models = {"original": original, "deployed": deployed}
+        with self._writing() as connection:
+            connection.execute(update(tables.campaign).values(models=models))
+
+    def fact(self, key: str) -> Any | None:
+        """Return what `set_fact` was given for this key, a JSON value; None where nothing was."""
+        with self._reading() as connection:
+            query = select(tables.facts.c.value).where(tables.facts.c.name == key)
+            return connection.execute(query).scalar()
+
+    def set_fact(self, key: str, value: Any) -> None:
+        """Keep a JSON value under a key of up to 200 characters; replaces what was there."""
+        table = tables.facts
+        with self._writing() as connection:
+            change = update(table).where(table.c.name == key).values(value=value)
+            if connection.execute(change).rowcount == 0:
+                connection.execute(insert(table).values(name=key, value=value))
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """The host's environment in force: the one added last."""
+        return self.environments().get(self._environment or "", {})
+
+    def environments(self) -> dict[str, dict[str, Any]]:
+        """Every environment the campaign ran in, by digest."""
+        return {row.digest: row.description for row in self._rows(tables.environments)}
+
+    def add_environment(self, environment: dict[str, Any]) -> str:
+        """Say in what environment outcomes are found from now on; return its digest."""
+        digest = digest_of(environment)
+        with self._writing() as connection:
+            _add_once(connection, tables.environments, digest=digest, description=environment)
+        self._environment = digest
+        return digest
+
+    def add_device(self, fingerprint: dict[str, Any], name: str) -> str:
+        """Record a device by its fingerprint, a JSON object, once; return the digest of that."""
+        digest = digest_of(fingerprint)
+        with self._writing() as connection:
+            _add_once(connection, tables.devices, digest=digest, name=name, fingerprint=fingerprint)
+        return digest
+
+    def devices(self) -> list[Device]:
+        """Every device that took part, like ones (of one fingerprint) once."""
+        return [Device(row.digest, row.name, row.fingerprint) for row in self._rows(tables.devices)]
+
+    def add_notice(self, text: str) -> None:
+        """Record something the user ought to know."""
+        with self._writing() as connection:
+            connection.execute(insert(tables.notices).values(text=text))
+
+    def notices(self) -> list[str]:
+        """Every notice, in the order they were added."""
+        return [row.text for row in self._rows(tables.notices)]
+
+    def add_skipped(self, name: str, reason: str) -> None:
+        """Record a file that could not be a seed."""
+        with self._writing() as connection:
+            connection.execute(insert(tables.skipped).values(name=name, reason=reason))
+
+    def skipped(self) -> list[SkippedRecord]:
+        """Every file that could not be a seed."""
+        return [SkippedRecord(row.name, row.reason) for row in self._rows(tables.skipped)]
+
+    def _campaign_row(self) -> Row[Any]:
+        with self._reading() as connection:
+            return connection.execute(select(tables.campaign)).one()
+
+
+def _add_once(connection: Connection, table: Table, **values: Any) -> None:
+    known = select(table.c.digest).where(table.c.digest == values["digest"])
+    if connection.execute(known).first() is None:
+        connection.execute(insert(table).values(**values))

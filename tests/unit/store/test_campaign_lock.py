@@ -1,0 +1,191 @@
+"""One process a campaign, whatever became of the one before."""
+
+import errno
+import fcntl
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.store import CampaignLock
+
+HOLD = """
+import subprocess
+import sys
+from pathlib import Path
+
+from edgeflare.store import CampaignLock
+
+lock = CampaignLock(Path(sys.argv[1]))
+lock.acquire()
+child = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def holding(folder):
+    """Another process that has the lock, and a child of its own."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    program = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as holder:
+        child = int(holder.stdout.readline())
+        try:
+            yield holder
+        finally:
+            holder.kill()
+            os.kill(child, signal.SIGKILL)
+
+
+def test_the_second_process_is_refused_and_told_who_has_it(tmp_path):
+    with holding(tmp_path) as holder:
+        assert CampaignLock.is_held(tmp_path)
+        with pytest.raises(StoreError) as caught:
+            CampaignLock(tmp_path).acquire()
+    host = re.escape(platform.node())
+    assert re.fullmatch(
+        rf"{re.escape(str(tmp_path))} is being run by process {holder.pid} on host {host} since "
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; wait until it has ended or stop it\.",
+        str(caught.value),
+    )
+
+
+def test_a_lock_left_by_kill_9_is_free_at_once_though_a_child_lives_on(tmp_path):
+    with holding(tmp_path) as holder:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        assert not CampaignLock.is_held(tmp_path)
+        with CampaignLock(tmp_path):
+            note = json.loads((tmp_path / "campaign.lock.json").read_text())
+            assert note["pid"] == os.getpid()
+
+
+def test_a_second_object_of_the_same_process_is_refused(tmp_path):
+    lock = CampaignLock(tmp_path)
+    with lock:
+        lock.acquire()
+        assert CampaignLock.is_held(tmp_path)
+        with pytest.raises(StoreError, match=f"process {os.getpid()} "):
+            CampaignLock(tmp_path).acquire()
+    assert not CampaignLock.is_held(tmp_path)
+    lock.release()
+    with CampaignLock(tmp_path):
+        assert CampaignLock.is_held(tmp_path)
+
+
+def test_another_thread_may_release(tmp_path):
+    lock = CampaignLock(tmp_path)
+    lock.acquire()
+    thread = threading.Thread(target=lock.release)
+    thread.start()
+    thread.join()
+    assert not CampaignLock.is_held(tmp_path)
+
+
+def gone_pid():
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize("note", ["{", "[]", '{"pid": 1}', "dead", None])
+def test_a_note_that_says_nothing_or_names_a_dead_process_does_not_mislead(tmp_path, note):
+    with holding(tmp_path):
+        path = tmp_path / "campaign.lock.json"
+        if note is None:
+            path.unlink()
+        elif note == "dead":
+            path.write_text(json.dumps({"pid": gone_pid(), "host": platform.node(), "since": "x"}))
+        else:
+            path.write_text(note)
+        with pytest.raises(StoreError, match="is being run by another process; wait until"):
+            CampaignLock(tmp_path).acquire()
+
+
+def test_a_process_of_another_host_is_named_whatever_runs_here(tmp_path):
+    with holding(tmp_path):
+        note = {"pid": gone_pid(), "host": "bench-7", "since": "2030-01-02 03:04:05 UTC"}
+        (tmp_path / "campaign.lock.json").write_text(json.dumps(note))
+        with pytest.raises(StoreError, match="on host bench-7 since 2030-01-02 03:04:05 UTC;"):
+            CampaignLock(tmp_path).acquire()
+
+
+def test_looking_leaves_nothing(tmp_path):
+    assert not CampaignLock.is_held(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_those_who_look_do_not_take_each_other_or_a_beginner_for_a_run(tmp_path):
+    with CampaignLock(tmp_path):
+        pass
+    seen = []
+
+    def look():
+        seen.extend(CampaignLock.is_held(tmp_path) for _ in range(100))
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [False] * 200
+    thread = threading.Thread(target=look)
+    thread.start()
+    for _ in range(5):
+        with CampaignLock(tmp_path):
+            assert CampaignLock.is_held(tmp_path)
+    thread.join()
+
+
+def test_a_folder_that_is_missing(tmp_path):
+    assert not CampaignLock.is_held(tmp_path / "missing")
+    with pytest.raises(StoreError, match="no campaign folder"):
+        CampaignLock(tmp_path / "missing").acquire()
+    assert not (tmp_path / "missing").exists()
+
+
+@pytest.mark.filterwarnings("ignore:flock not supported")
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, number):
+    def flock(_descriptor, _operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(StoreError, match="file system without locks; move it to a local disk"):
+        CampaignLock(tmp_path).acquire()
+    assert not CampaignLock.is_held(tmp_path)
+
+
+def test_a_read_only_disk_is_told_and_nobody_runs_a_campaign_there(small_disk):
+    (small_disk / "c").mkdir()
+    with CampaignLock(small_disk / "c"):
+        pass
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(StoreError, match="can't be written to; check its permissions"):
+        CampaignLock(small_disk / "c").acquire()
+    assert not CampaignLock.is_held(small_disk / "c")
+
+
+def test_a_lock_that_can_not_say_whose_it_is_is_given_back(small_disk):
+    with CampaignLock(small_disk):
+        pass
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    with pytest.raises(DiskFullError):
+        CampaignLock(small_disk).acquire()
+    filler.unlink()
+    with CampaignLock(small_disk):
+        assert CampaignLock.is_held(small_disk)
