@@ -52,3 +52,9 @@ class InferenceError(AgentError):
     """The runtime failed while it ran the model."""
 
     code = "inference"
+
+
+class BusyError(AgentError):
+    """Another campaign holds this device's lease."""
+
+    code = "busy"

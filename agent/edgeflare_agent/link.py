@@ -2,7 +2,8 @@
 
 import os
 import threading
-from typing import Any, Dict, Sequence
+import time
+from typing import Any, Dict, List, Sequence
 
 from edgeflare_agent import exits
 from edgeflare_agent.arrays import Array
@@ -10,30 +11,28 @@ from edgeflare_agent.wire import Frame, Kind, encode, read_frame
 
 START_HEARTBEAT_S = 60.0
 START_MAX_BODY = 1 << 16
+_READ_AHEAD = 64 << 10
 _READ_AT_ONCE = 1 << 20
 _LOOKS = 16
+_LONGEST_LOOK_S = 0.25
 
 
 class Link:
     """Both directions of the wire.
 
     `max_body` (bytes) and `heartbeat_s` (seconds) are small until the host's START sets them. One
-    thread calls `receive`; any may call `send`.
+    thread calls `receive`; any may call `send` and `write`.
     """
 
     def __init__(self, wire_in: int, wire_out: int) -> None:
         self.max_body = START_MAX_BODY
         self.heartbeat_s = START_HEARTBEAT_S
-        self._in = os.fdopen(wire_in, "rb")
-        self._out = os.fdopen(wire_out, "wb")
+        self._in = wire_in
+        self._out = wire_out
+        self._ahead = b""
+        self._at = 0
         self._writing = threading.Lock()
-        self._limits_changed = threading.Event()
         self._heard = 0
-
-    def set_limits(self, heartbeat_s: float, max_body: int) -> None:
-        """Set what the host's START says; the watch begins anew."""
-        self.heartbeat_s, self.max_body = heartbeat_s, max_body
-        self._limits_changed.set()
 
     def receive(self) -> Frame:
         """Return the next frame. Raises EndOfStreamError or ProtocolError."""
@@ -41,28 +40,32 @@ class Link:
 
     def send(self, kind: Kind, header: Dict[str, Any], arrays: Sequence[Array] = ()) -> None:
         """Write one frame; ends the process where nobody reads any more."""
-        blocks = encode(Frame(kind, header, tuple(arrays)))
+        self.write(encode(Frame(kind, header, tuple(arrays))))
+
+    def write(self, blocks: List[bytes]) -> None:
+        """Write an encoded frame; ends the process where nobody reads any more."""
         with self._writing:
             try:
                 for block in blocks:
-                    self._out.write(block)
-                self._out.flush()
+                    written = os.write(self._out, block)
+                    while written < len(block):
+                        written += os.write(self._out, memoryview(block)[written:])
             except (BrokenPipeError, ConnectionResetError):
                 exits.leave(exits.DONE)
 
     def watch(self) -> None:
         """End the process when no byte came for `heartbeat_s`; runs in a thread of its own.
 
-        It counts looks at the stream, not seconds, so that a process that was suspended, or busy
-        loading a model, is not taken for a host that went silent.
+        It counts the looks that it takes at the stream, and reads no clock: a clock that is set, a
+        process that was suspended, or one busy loading a model, is not taken for a host that went
+        silent. (`time.sleep` knows nothing of the wall clock; waiting for a lock or an event does, up
+        to Python 3.10.)
         """
-        heard, silent = self._heard, 0
-        while silent < _LOOKS:
-            if self._limits_changed.wait(self.heartbeat_s / _LOOKS):
-                self._limits_changed.clear()
-                silent = 0
-            else:
-                silent = silent + 1 if heard == self._heard else 0
+        heard, silent_s = self._heard, 0.0
+        while silent_s < self.heartbeat_s:
+            look_s = min(self.heartbeat_s / _LOOKS, _LONGEST_LOOK_S)
+            time.sleep(look_s)
+            silent_s = silent_s + look_s if heard == self._heard else 0.0
             heard = self._heard
         exits.leave(
             exits.LOST_HEARTBEAT,
@@ -70,6 +73,11 @@ class Link:
         )
 
     def _read(self, n: int) -> bytes:
-        chunk = self._in.read1(min(n, _READ_AT_ONCE))
-        self._heard += 1
+        """Return some of what was read ahead, or read more: many small frames at once."""
+        if self._at == len(self._ahead):
+            self._ahead = os.read(self._in, min(max(n, _READ_AHEAD), _READ_AT_ONCE))
+            self._at = 0
+            self._heard += 1
+        chunk = self._ahead[self._at : self._at + n]
+        self._at += len(chunk)
         return chunk

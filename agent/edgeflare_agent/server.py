@@ -1,8 +1,9 @@
 """The agent's request loop: frames on stdin and stdout, people's text on stderr.
 
 The reader thread answers PING, so that heartbeats go on while an inference runs; requests are
-executed one at a time, in order, on the main thread. BYE and the end of the stream end the process at
-once, even while an inference hangs.
+executed one at a time, in order, on the main thread. Each is answered once, and its reply is written
+before the next one begins: should that one kill the process, nothing else is lost. BYE and the end of
+the stream end the process at once, even while an inference hangs.
 """
 
 import argparse
@@ -12,18 +13,23 @@ import queue
 import signal
 import sys
 import threading
-from typing import Any, Dict, Sequence
+import time
+from typing import Any, Dict, List, Sequence
 
 import numpy as np
 
-from edgeflare_agent import exits, identity
+from edgeflare_agent import exits, identity, telemetry
 from edgeflare_agent.errors import AgentError, ProtocolError, RequestError
+from edgeflare_agent.leases import Leases
 from edgeflare_agent.link import Link
-from edgeflare_agent.wire import VERSION, EndOfStreamError, Frame, Kind
+from edgeflare_agent.sampler import Sampler
+from edgeflare_agent.tally import SeenIds, Tally
+from edgeflare_agent.wire import VERSION, EndOfStreamError, Frame, Kind, encode
 from edgeflare_agent.worker import Worker
 
 DEFAULT_MAX_QUEUE = 1024
 _LONGEST_MESSAGE = 2000
+_UNKNOWN = dict.fromkeys(("temperature_c", "frequency_mhz", "throttled", "rss_bytes"))
 
 
 def serve(wire_in: int, wire_out: int, arguments: Sequence[str]) -> None:
@@ -35,10 +41,12 @@ def serve(wire_in: int, wire_out: int, arguments: Sequence[str]) -> None:
     )
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's; it ends the stream
     root = _parse(arguments).root
-    link = Link(wire_in, wire_out)
+    link, leases = Link(wire_in, wire_out), Leases(root)
+    exits.before_leaving(leases.release)
     link.send(Kind.HELLO, hello())
-    server = _Server(link, Worker(root))
-    for task in (server.read, link.watch):
+    sampler = Sampler(_vital_signs, _UNKNOWN)
+    server = _Server(link, Worker(root, leases), sampler)
+    for task in (server.read, link.watch, sampler.run):
         threading.Thread(target=task, daemon=True).start()
     server.execute()
 
@@ -56,21 +64,28 @@ def hello() -> Dict[str, Any]:
     }
 
 
+def _vital_signs() -> Dict[str, Any]:
+    return {**telemetry.vital_signs(), "rss_bytes": telemetry.rss_bytes()}
+
+
 class _Server:
     """Two loops around one queue of requests."""
 
-    def __init__(self, link: Link, worker: Worker) -> None:
+    def __init__(self, link: Link, worker: Worker, sampler: Sampler) -> None:
         self._link = link
         self._worker = worker
+        self._sampler = sampler
+        self._tally = Tally()
+        self._seen = SeenIds()
         self._max_queue = DEFAULT_MAX_QUEUE
-        self._requests: "queue.Queue[Frame]" = queue.Queue()
+        self._requests: "queue.SimpleQueue[Frame]" = queue.SimpleQueue()
 
     def read(self) -> None:
         """Take frames off the wire until the host leaves or the stream breaks."""
         try:
             while True:
                 self._accept(self._link.receive())
-        except EndOfStreamError:
+        except (EndOfStreamError, ConnectionResetError):
             exits.leave(exits.DONE)
         except ProtocolError as error:
             exits.leave(exits.BROKEN_STREAM, str(error))
@@ -78,32 +93,53 @@ class _Server:
     def execute(self) -> None:
         """Answer requests, one at a time, for ever."""
         while True:
-            self._answer(self._requests.get())
+            frame = self._requests.get()
+            self._tally.begin()
+            reply = self._reply(frame)
+            self._tally.end(frame.kind is Kind.INFER)
+            self._link.write(reply)
 
-    def _answer(self, frame: Frame) -> None:
+    def _reply(self, frame: Frame) -> List[bytes]:
         try:
             kind, header, arrays = self._worker.answer(frame)
-            self._link.send(kind, {"id": frame.header["id"], **header}, arrays)
+            return encode(Frame(kind, {"id": frame.header["id"], **header}, arrays))
         except AgentError as error:
-            self._refuse(frame, error.code, str(error))
+            return encode(_refusal(frame, error.code, str(error)))
         except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on
-            self._refuse(frame, "internal", "{}: {}".format(type(error).__name__, error))
+            words = "{}: {}".format(type(error).__name__, error)
+            return encode(_refusal(frame, AgentError.code, words))
 
     def _accept(self, frame: Frame) -> None:
         if frame.kind is Kind.PING:
-            self._link.send(Kind.PONG, frame.header)
+            self._link.send(Kind.PONG, {**frame.header, **self._health()})
         elif frame.kind is Kind.START:
             self._start(frame.header)
         elif frame.kind is Kind.BYE:
             exits.leave(exits.DONE)
+        else:
+            self._accept_request(frame)
+
+    def _accept_request(self, frame: Frame) -> None:
+        id_ = frame.header.get("id")
+        if not isinstance(id_, (int, str)):
+            self._refuse(frame, "a request needs an id: a number or a text")
+        elif not self._seen.add(id_):
+            pass  # it came twice, and is answered once
         elif self._requests.qsize() >= self._max_queue:
-            self._refuse(
-                frame,
-                RequestError.code,
-                "{} requests wait already, the limit".format(self._max_queue),
-            )
+            self._refuse(frame, "{} requests wait already, the limit".format(self._max_queue))
         else:
             self._requests.put(frame)
+
+    def _health(self) -> Dict[str, Any]:
+        return {
+            **self._sampler.latest(),
+            **self._tally.so_far(),
+            "waiting": self._requests.qsize(),
+            "wall": time.time(),
+        }
+
+    def _refuse(self, frame: Frame, message: str) -> None:
+        self._link.write(encode(_refusal(frame, RequestError.code, message)))
 
     def _start(self, header: Dict[str, Any]) -> None:
         try:
@@ -114,20 +150,22 @@ class _Server:
             raise ProtocolError("START makes no sense: {!r}".format(error)) from error
         if not (0 < heartbeat_s <= threading.TIMEOUT_MAX) or max_body < 0 or max_queue < 1:
             raise ProtocolError("START makes no sense: its limits must be positive")
-        self._link.set_limits(heartbeat_s, max_body)
+        self._link.heartbeat_s, self._link.max_body = heartbeat_s, max_body
         self._max_queue = max_queue
 
-    def _refuse(self, frame: Frame, code: str, message: str) -> None:
-        self._link.send(
-            Kind.ERROR,
-            {"id": frame.header.get("id"), "code": code, "message": message[:_LONGEST_MESSAGE]},
-        )
+
+def _refusal(frame: Frame, code: str, message: str) -> Frame:
+    header = {"id": frame.header.get("id"), "code": code, "message": message[:_LONGEST_MESSAGE]}
+    return Frame(Kind.ERROR, header)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     above = os.path.dirname(os.path.dirname(os.path.abspath(sys.argv[0])))
     parser = argparse.ArgumentParser(prog="edgeflare agent", description=__doc__)
     parser.add_argument(
-        "--root", default=above, metavar="DIR", help="the folder that holds models/ (%(default)s)"
+        "--root",
+        default=above,
+        metavar="DIR",
+        help="the folder that holds models/ and leases/ (%(default)s)",
     )
     return parser.parse_args(arguments)

@@ -2,34 +2,41 @@
 
 A frame is a fixed binary prefix, a small JSON header and raw array bytes::
 
-    magic 4s | version u8 | kind u8 | reserved u16 | header length u32 | body length u64 | crc32 u32
+    magic 4s | version u8 | kind u8 | flags u16 | header length u32 | body length u64 | crc32 u32
 
 all little-endian, 24 bytes. The checksum covers the prefix (with the checksum field zero), the
-header and the body. Arrays lie one after the other in the body; their dtypes and shapes stand in
-the header under ``arrays``.
+header and the body, as they travel. Arrays lie one after the other in the body; their dtypes and
+shapes stand in the header under ``arrays``. Flag 1: the body is compressed by zlib, and the header
+holds its length without that under ``raw``. Both names belong to the wire.
 """
 
 import json
-import re
 import struct
 import zlib
 from enum import IntEnum
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, Union
+from functools import lru_cache
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-from edgeflare_agent.arrays import Array
+from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.errors import ProtocolError
+from edgeflare_agent.packing import Bytes, pack, unpack
 
 MAGIC = b"\x93EFW"
-VERSION = 1
+VERSION = 2
+COMPRESSED = 1
 MAX_HEADER = 1 << 20
 DEFAULT_MAX_BODY = 256 << 20
 SCAN_LIMIT = 64 << 10
 
-_PREFIX = struct.Struct("<4sBBHIQI")
-PREFIX_SIZE = _PREFIX.size
-_PLAIN_DTYPE = re.compile(r"[<>|][biuf][1248]")
+_FRONT = struct.Struct("<4sBBHIQ")
+_CHECKSUM = struct.Struct("<I")
+PREFIX_SIZE = _FRONT.size + _CHECKSUM.size
+_NO_CHECKSUM = bytes(_CHECKSUM.size)
+_JOINED = 16 << 10
+_NONSENSE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 Read = Callable[[int], bytes]
 """Reads at most n bytes, at least one; ``b""`` at the end of the stream."""
@@ -50,6 +57,10 @@ class Kind(IntEnum):
     PONG = 10
     ERROR = 11  # agent -> host: {id, code, message}
     BYE = 12  # host -> agent: finish
+    LEASE = 13  # host -> agent: who uses this device from now on
+    LEASED = 14
+    STATUS = 15  # host -> agent: who uses it, and how it is
+    STATE = 16
 
 
 class Frame(NamedTuple):
@@ -66,40 +77,48 @@ class EndOfStreamError(ProtocolError):
     code = "eof"
 
 
-def encode(frame: Frame) -> List[bytes]:
+def encode(frame: Frame, compress: bool = False) -> List[bytes]:
     """Return the frame as byte blocks to be written one after the other.
 
-    Arrays are passed through as memory, not copied, where they are contiguous. Raises ProtocolError
+    Large arrays are passed through as memory, not copied, where they are contiguous; a small frame is
+    one block. `compress`: the body goes compressed where that makes it shorter. Raises ProtocolError
     for a header over MAX_HEADER bytes.
     """
-    described = []
-    blocks = []  # type: List[Any]
-    body_length = 0
-    for array in frame.arrays:
-        whole = np.ascontiguousarray(array)
-        described.append({"dtype": whole.dtype.str, "shape": list(np.shape(array))})
-        blocks.append(whole.reshape(-1).view(np.uint8).data if whole.size else b"")
-        body_length += whole.nbytes
-    header = dict(frame.header)
-    if described:
-        header["arrays"] = described
-    header_bytes = json.dumps(header, separators=(",", ":")).encode()
+    header, flags = dict(frame.header), 0
+    body: List[Any] = []
+    length = 0
+    if frame.arrays:
+        header["arrays"] = described = []
+        for array in frame.arrays:
+            described.append({"dtype": array.dtype.str, "shape": array.shape})
+            body.append(_bytes_of(array))
+            length += array.nbytes
+    if compress and length:
+        packed = pack(body)
+        if len(packed) < length:
+            header["raw"] = length
+            body, length, flags = [packed], len(packed), COMPRESSED
+    header_bytes = _to_json(header).encode()
     if len(header_bytes) > MAX_HEADER:
         raise ProtocolError(
             "a header of {} bytes is over the limit of {}".format(len(header_bytes), MAX_HEADER)
         )
-    crc = zlib.crc32(_PREFIX.pack(MAGIC, VERSION, frame.kind, 0, len(header_bytes), body_length, 0))
-    crc = zlib.crc32(header_bytes, crc)
+    blocks = [header_bytes, *body]
+    if length <= _JOINED:
+        blocks = [b"".join(blocks)]
+    front = _FRONT.pack(MAGIC, VERSION, frame.kind, flags, len(header_bytes), length)
+    crc = zlib.crc32(front + _NO_CHECKSUM)
     for block in blocks:
         crc = zlib.crc32(block, crc)
-    prefix = _PREFIX.pack(MAGIC, VERSION, frame.kind, 0, len(header_bytes), body_length, crc)
-    return [prefix + header_bytes, *blocks]
+    return [front + _CHECKSUM.pack(crc) + blocks[0], *blocks[1:]]
 
 
 def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Frame:
     """Read one frame; lengths are checked against the limits before anything is allocated.
 
-    Raises EndOfStreamError where the stream ends, ProtocolError on anything else that is no frame.
+    `max_body` (bytes) holds for the body as it travels and as it is without compression. Arrays share
+    the memory of what was read: they may be read-only. Raises EndOfStreamError where the stream ends,
+    ProtocolError on anything else that is no frame.
     """
     return _rest_of_frame(read_exactly(read, PREFIX_SIZE), read, max_body)
 
@@ -121,75 +140,87 @@ def find_first_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Tuple[byte
     return bytes(seen[: -len(MAGIC)]), _rest_of_frame(MAGIC + rest, read, max_body)
 
 
-def read_exactly(read: Read, n: int) -> bytearray:
-    """Read exactly n bytes or raise EndOfStreamError."""
-    data = bytearray()
+def read_exactly(read: Read, n: int) -> Bytes:
+    """Read exactly n bytes or raise EndOfStreamError; what comes in one piece is not copied."""
+    chunk = read(n) if n else b""
+    if len(chunk) == n:
+        return chunk
+    data = bytearray(chunk)
     while len(data) < n:
-        chunk = read(n - len(data))
         if not chunk:
             raise EndOfStreamError("the stream ended {} bytes short".format(n - len(data)))
+        chunk = read(n - len(data))
         data += chunk
     return data
 
 
-def _next_scanned(read: Read, scanned: int) -> bytearray:
+def _next_scanned(read: Read, scanned: int) -> Bytes:
     if scanned >= SCAN_LIMIT:
         raise ProtocolError("no handshake in the first {} bytes of the stream".format(SCAN_LIMIT))
     return read_exactly(read, 1)
 
 
-def _rest_of_frame(prefix: Union[bytes, bytearray], read: Read, max_body: int) -> Frame:
-    magic, version, kind, reserved, header_length, body_length, crc = _PREFIX.unpack(prefix)
+def _rest_of_frame(prefix: Bytes, read: Read, max_body: int) -> Frame:
+    front = bytes(prefix[: _FRONT.size])
+    magic, version, kind, flags, header_length, body_length = _FRONT.unpack(front)
     if magic != MAGIC:
         raise ProtocolError("the stream lost step: {!r} where a frame had to begin".format(magic))
     if version != VERSION:
         raise ProtocolError(
             "the other end speaks protocol version {}, this one {}".format(version, VERSION)
         )
+    if flags & ~COMPRESSED:
+        raise ProtocolError("a frame has flags that nobody knows: {:#06x}".format(flags))
     if header_length > MAX_HEADER or body_length > max_body:
         raise ProtocolError(
             "a frame of {} + {} bytes is over the limit of {} + {}".format(
                 header_length, body_length, MAX_HEADER, max_body
             )
         )
-    header_bytes = read_exactly(read, header_length)
-    body = read_exactly(read, body_length)
-    expected = zlib.crc32(
-        _PREFIX.pack(magic, version, kind, reserved, header_length, body_length, 0)
-    )
-    if zlib.crc32(body, zlib.crc32(header_bytes, expected)) != crc:
+    rest = memoryview(read_exactly(read, header_length + body_length))
+    crc = zlib.crc32(rest, zlib.crc32(front + _NO_CHECKSUM))
+    if crc != _CHECKSUM.unpack(prefix[_FRONT.size :])[0]:
         raise ProtocolError("a frame's checksum is wrong: the link changed its bytes")
+    body: Bytes = rest[header_length:]
     try:
-        header = json.loads(bytes(header_bytes).decode())
+        header = json.loads(str(rest[:header_length], "utf-8"))
+        if flags & COMPRESSED:
+            body = unpack(body, header.pop("raw"), max_body)
         return Frame(Kind(kind), header, _split(header.pop("arrays", ()), body))
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except _NONSENSE as error:
         raise ProtocolError("a frame's header makes no sense: {}".format(error)) from error
 
 
-def _split(described: Sequence[Dict[str, Any]], body: bytearray) -> Tuple[Array, ...]:
+def _bytes_of(array: Array) -> Bytes:
+    """Return an array's bytes in C order; those of a large contiguous one are its own memory."""
+    if array.nbytes <= _JOINED or not array.flags.c_contiguous:
+        return array.tobytes()
+    return array.reshape(-1).view(np.uint8).data
+
+
+@lru_cache(maxsize=64)
+def _plain(dtype: str) -> DType:
+    """Return the dtype of plain numbers that this names. Raises ValueError for any other."""
+    if len(dtype) != 3 or dtype[0] not in "<>|" or dtype[1] not in "biuf" or dtype[2] not in "1248":
+        raise ValueError("arrays of {!r} do not travel".format(dtype))
+    return np.dtype(dtype)
+
+
+def _split(described: Sequence[Dict[str, Any]], body: Bytes) -> Tuple[Array, ...]:
     arrays = []
     offset = 0
     for entry in described:
-        if not _PLAIN_DTYPE.fullmatch(entry["dtype"]):
-            raise ValueError("arrays of {!r} do not travel".format(entry["dtype"]))
-        dtype = np.dtype(entry["dtype"])
-        shape = tuple(int(n) for n in entry["shape"])
-        if any(n < 0 for n in shape):
-            raise ValueError("a shape is negative")
+        dtype = _plain(entry["dtype"])
         count = 1
+        shape = tuple([int(n) for n in entry["shape"]])
         for n in shape:
+            if n < 0:
+                raise ValueError("a shape is negative")
             count *= n
         array = (
             np.frombuffer(body, dtype=dtype, count=count, offset=offset)
             if count
-            else (np.empty(shape, dtype))
+            else np.empty(shape, dtype)
         )
         arrays.append(array.reshape(shape))
         offset += count * dtype.itemsize

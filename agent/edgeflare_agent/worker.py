@@ -7,16 +7,18 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ModelError, RequestError
+from edgeflare_agent.leases import Leases
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.runtimes.base import check_fits, check_single_input
 from edgeflare_agent.spec import InputSpec
-from edgeflare_agent.telemetry import clock, rss_bytes
+from edgeflare_agent.telemetry import clock, resources, vital_signs
 from edgeflare_agent.wire import Frame, Kind
 
 Reply = Tuple[Kind, Dict[str, Any], Tuple[Array, ...]]
 
 _MODEL_NAME = re.compile(r"([0-9a-f]{64})\.[a-z0-9]{1,16}")
+_ABOUT = 200
 _METADATA_ENTRY = 1 << 14
 _METADATA_ALL = 1 << 18
 
@@ -24,8 +26,9 @@ _METADATA_ALL = 1 << 18
 class Worker:
     """Holds at most one loaded model; model files come from `root`/models and nowhere else."""
 
-    def __init__(self, root: str) -> None:
-        self._folder = os.path.join(root, "models")
+    def __init__(self, root: str, leases: Leases) -> None:
+        self._root = root
+        self._leases = leases
         self._runtime: Optional[Runtime] = None
         self._spec: Optional[InputSpec] = None
         self._output = 0
@@ -33,15 +36,16 @@ class Worker:
             Kind.LOAD: self._load,
             Kind.CONFIGURE: self._configure,
             Kind.INFER: self._infer,
+            Kind.LEASE: self._lease,
+            Kind.STATUS: self._status,
         }
 
     def answer(self, frame: Frame) -> Reply:
         """Return the reply to a request. Raises AgentError where it can't be done."""
-        if frame.kind not in self._verbs:
+        verb = self._verbs.get(frame.kind)
+        if verb is None:
             raise RequestError("{} is no request".format(frame.kind.name))
-        if "id" not in frame.header:
-            raise RequestError("a request needs an id")
-        return self._verbs[frame.kind](frame)
+        return verb(frame)
 
     def _load(self, frame: Frame) -> Reply:
         path = self._verified(str(frame.header.get("model")))
@@ -83,7 +87,20 @@ class Worker:
             begin = clock()
             raw.append(runtime.run(prepare(sample, self._spec))[self._output])
             seconds.append(clock() - begin)
-        return Kind.RESULT, {"seconds": seconds, "rss_bytes": rss_bytes()}, tuple(raw)
+        return Kind.RESULT, {"seconds": seconds}, tuple(raw)
+
+    def _lease(self, frame: Frame) -> Reply:
+        words = [frame.header.get(name) for name in ("holder", "session", "about")]
+        share = frame.header.get("share")
+        if not all(isinstance(word, str) and word for word in words) or type(share) is not bool:
+            raise RequestError("a lease names holder, session and about, and says whether to share")
+        holder, session, about = map(str, words)
+        self._leases.take(holder, session, about[:_ABOUT], share)
+        return Kind.LEASED, {}, ()
+
+    def _status(self, _: Frame) -> Reply:
+        leases = [lease.to_json() for lease in self._leases.held()]
+        return Kind.STATE, {"leases": leases, **vital_signs(), **resources(self._root)}, ()
 
     def _loaded(self) -> Runtime:
         if self._runtime is None:
@@ -97,7 +114,7 @@ class Worker:
             raise RequestError(
                 "{!r} is no model name: 64 hexadecimal digits and an extension".format(name[:100])
             )
-        path = os.path.join(self._folder, name)
+        path = os.path.join(self._root, "models", name)
         if not os.path.isfile(path):
             raise ModelError("there is no model file at {}".format(path))
         if file_sha256(path) != match.group(1):

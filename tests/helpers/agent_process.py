@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from edgeflare.devices.bundle import agent_bundle
+from edgeflare_agent.spec import InputSpec
 from edgeflare_agent.wire import Frame, Kind, encode, read_frame
 
 DEADLINE_S = 60.0
@@ -42,6 +44,7 @@ class AgentProcess:
         )
         self._killer = threading.Timer(DEADLINE_S, self.process.kill)
         self._killer.start()
+        self._ids = itertools.count()
         self.hello = self.receive()
         assert self.hello.kind is Kind.HELLO
 
@@ -75,6 +78,12 @@ class AgentProcess:
         self.send(kind, header, arrays)
         return self.receive()
 
+    def request(
+        self, kind: Kind, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()
+    ) -> Frame:
+        """Ask by an id that no other request has."""
+        return self.ask(kind, {"id": f"request {next(self._ids)}", **header}, arrays)
+
     def put(self, path: str | Path) -> str:
         """Copy a model below root/models; return its name there."""
         source = Path(path)
@@ -83,8 +92,20 @@ class AgentProcess:
         return name
 
     def load(self, path: str | Path, runtime: str, **options: Any) -> Frame:
-        header = {"id": "load", "model": self.put(path), "runtime": runtime, "options": options}
-        return self.ask(Kind.LOAD, header)
+        header = {"model": self.put(path), "runtime": runtime, "options": options}
+        return self.request(Kind.LOAD, header)
+
+    def configure(self, spec: InputSpec, output: str | None = None) -> Frame:
+        return self.request(Kind.CONFIGURE, {"input": spec.to_json(), "output": output})
+
+    def infer(self, samples: Sequence[np.ndarray]) -> Frame:
+        return self.request(Kind.INFER, {}, samples)
+
+    def lease(
+        self, holder: str, session: str = "first", about: str = "a test", share: bool = False
+    ) -> Frame:
+        words = {"holder": holder, "session": session, "about": about}
+        return self.request(Kind.LEASE, {**words, "share": share})
 
     def ended(self) -> tuple[int, str]:
         """Wait for the end; return exit status and stderr."""

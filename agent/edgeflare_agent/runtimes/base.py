@@ -2,12 +2,12 @@
 
 import os
 from importlib import import_module
-from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, Tuple, Type
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple, Type
 
 import numpy as np
 
 from edgeflare_agent.advice import how_to_install
-from edgeflare_agent.arrays import Array
+from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.errors import (
     InferenceError,
     ModelError,
@@ -68,6 +68,7 @@ class Runtime:
         self.outputs: List[TensorInfo] = []
         self.metadata: Dict[str, str] = {}
         self._closed = False
+        self._fitting: Optional[Tuple[Tuple[int, ...], DType]] = None  # what fitted last
         if not os.path.isfile(path):
             raise ModelError("there is no model file at {}".format(path))
         self._prepare()
@@ -90,8 +91,11 @@ class Runtime:
         """
         if self._closed:
             raise RequestError("the model {} was closed".format(self.path))
-        check_single_input(self.inputs, self.path)
-        check_fits(self.inputs[0], tensor.shape, tensor.dtype.name)
+        fitting = (tensor.shape, tensor.dtype)
+        if fitting != self._fitting:
+            check_single_input(self.inputs, self.path)
+            check_fits(self.inputs[0], tensor.shape, tensor.dtype.name)
+            self._fitting = fitting
         try:
             return self._infer(np.ascontiguousarray(tensor))
         except self.failures as error:

@@ -68,6 +68,7 @@ class OnnxRuntime(Runtime):
         self.outputs = [
             _described(node) for node in self._session.get_outputs() if _is_numeric(node)
         ]
+        self._names = [output.name for output in self.outputs]
         if not self.outputs:
             raise ModelError("{} has no output that is a tensor of numbers".format(self.path))
         self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
@@ -81,8 +82,7 @@ class OnnxRuntime(Runtime):
         }
 
     def _infer(self, tensor: Array) -> List[Array]:
-        names = [output.name for output in self.outputs]
-        return list(self._session.run(names, {self.inputs[0].name: tensor}))
+        return list(self._session.run(self._names, {self.inputs[0].name: tensor}))
 
     def _free(self) -> None:
         del self._session

@@ -1,6 +1,6 @@
 """TFLite models through ai-edge-litert, or tflite-runtime where that is what a device has."""
 
-from typing import Any, ClassVar, Dict, List, Mapping
+from typing import Any, ClassVar, Dict, List, Mapping, Tuple
 
 import numpy as np
 
@@ -58,8 +58,14 @@ class TFLiteRuntime(Runtime):
         self._interpreter.allocate_tensors()
         operators = [entry["op_name"] for entry in self._interpreter._get_ops_details()]
         self._keeps_resources = "VAR_HANDLE" in operators
-        self.inputs = [_described(detail) for detail in self._interpreter.get_input_details()]
-        self.outputs = [_described(detail) for detail in self._interpreter.get_output_details()]
+        inputs = self._interpreter.get_input_details()
+        outputs = self._interpreter.get_output_details()
+        self.inputs = [_described(detail) for detail in inputs]
+        self.outputs = [_described(detail) for detail in outputs]
+        # Asking for the details again takes as long as a small model's inference.
+        self._shape: Tuple[int, ...] = tuple(inputs[0]["shape"]) if inputs else ()
+        self._targets = [detail["index"] for detail in inputs]
+        self._results = [detail["index"] for detail in outputs]
 
     def _in_effect(self) -> Dict[str, Any]:
         operators = [entry["op_name"] for entry in self._interpreter._get_ops_details()]
@@ -73,17 +79,15 @@ class TFLiteRuntime(Runtime):
     def _infer(self, tensor: Array) -> List[Array]:
         if self._keeps_resources:  # which no call resets: only a new interpreter forgets them
             self._load()
-        target = self._interpreter.get_input_details()[0]
-        if tuple(target["shape"]) != tensor.shape:
-            self._interpreter.resize_tensor_input(target["index"], tensor.shape)
+        if tensor.shape != self._shape:
+            self._shape = ()  # should it fail
+            self._interpreter.resize_tensor_input(self._targets[0], tensor.shape)
             self._interpreter.allocate_tensors()
+            self._shape = tensor.shape
         self._interpreter.reset_all_variables()
-        self._interpreter.set_tensor(target["index"], tensor)
+        self._interpreter.set_tensor(self._targets[0], tensor)
         self._interpreter.invoke()
-        return [
-            self._interpreter.get_tensor(detail["index"])
-            for detail in self._interpreter.get_output_details()
-        ]
+        return [self._interpreter.get_tensor(index) for index in self._results]
 
     def _free(self) -> None:
         del self._interpreter

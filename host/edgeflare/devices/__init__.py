@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 from edgeflare.devices.check import CheckLine
 from edgeflare.devices.device import LOCAL, Device, DeviceOptions, device_from_url
 from edgeflare.devices.fingerprint import fingerprint, fingerprint_digest
+from edgeflare.devices.health import Health
+from edgeflare.devices.inquiry import device_status
 from edgeflare.devices.inventory import load_inventory, resolve_device
+from edgeflare.devices.lease import Lease
+from edgeflare.devices.likeness import check_like
 from edgeflare.devices.opening import (
     check_device,
     connect,
@@ -17,8 +21,10 @@ from edgeflare.devices.opening import (
     runtime_for,
 )
 from edgeflare.devices.prune import PruneReport
+from edgeflare.devices.report import DeviceReport, LeaseHeld
 from edgeflare.devices.session import DeviceSession, LoadedModel, Reply
 from edgeflare.devices.status import DeviceStatus, State
+from edgeflare.devices.steady import SteadySession
 from edgeflare.devices.transport import Completed, Stream, Transport
 
 if TYPE_CHECKING:
@@ -31,18 +37,25 @@ __all__ = [
     "Completed",
     "Device",
     "DeviceOptions",
+    "DeviceReport",
     "DeviceSession",
     "DeviceStatus",
+    "Health",
     "HostKey",
+    "Lease",
+    "LeaseHeld",
     "LoadedModel",
     "PruneReport",
     "Reply",
     "State",
+    "SteadySession",
     "Stream",
     "Transport",
     "check_device",
+    "check_like",
     "connect",
     "device_from_url",
+    "device_status",
     "fetch_host_key",
     "fingerprint",
     "fingerprint_digest",

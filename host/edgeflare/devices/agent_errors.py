@@ -5,16 +5,20 @@ from collections.abc import Sequence
 
 from edgeflare.errors import (
     AgentDiedError,
+    DeviceBusyError,
     DeviceError,
     DeviceProtocolError,
     DeviceRuntimeError,
+    DeviceTimeoutError,
     EdgeFlareError,
+    InferenceFailedError,
     ModelError,
     UsageError,
 )
 from edgeflare_agent import errors as agent
 from edgeflare_agent import exits, wire
 from edgeflare_agent.__main__ import EXIT_NO_NUMPY, EXIT_OLD_PYTHON
+from edgeflare_agent.wire import VERSION, Kind
 
 MAPPED: dict[str, type[EdgeFlareError]] = {
     agent.AgentError.code: DeviceError,
@@ -24,7 +28,8 @@ MAPPED: dict[str, type[EdgeFlareError]] = {
     agent.ModelError.code: ModelError,
     agent.RuntimeMissingError.code: DeviceRuntimeError,
     agent.NumpyClashError.code: DeviceRuntimeError,
-    agent.InferenceError.code: DeviceError,
+    agent.InferenceError.code: InferenceFailedError,
+    agent.BusyError.code: DeviceBusyError,
 }
 """The code of an ERROR frame -> the host's error."""
 
@@ -40,7 +45,8 @@ _BY_STATUS = {
     0: "ended by itself",
     EXIT_OLD_PYTHON: "ended: Python on the device is older than 3.8",
     EXIT_NO_NUMPY: "ended: numpy is missing on the device",
-    exits.BROKEN_STREAM: "ended: what reached it was not this program's protocol",
+    exits.BROKEN_STREAM: "ended: what reached it was damaged on its way, or not this program's "
+    "protocol; try again, and check cable, adapter or Wi-Fi where it happens again",
     exits.LOST_HEARTBEAT: "ended: it heard nothing from this host for too long; was the host "
     "suspended, or the link cut?",
     exits.FAULT: "ended by a fault of its own",
@@ -51,6 +57,12 @@ _BY_STATUS = {
 }
 _FIRST_SHELL_SIGNAL = 128
 _LAST_SIGNAL = 64
+_WORK = {
+    Kind.LOAD: "load the model",
+    Kind.CONFIGURE: "take the input's description",
+    Kind.LEASE: "say whether the device is free",
+    Kind.STATUS: "tell how the device fares",
+}
 
 
 def reported(name: str, code: str, message: str) -> EdgeFlareError:
@@ -71,6 +83,61 @@ def died(
         if lines:
             text += f"; {what}:\n" + "\n".join(f"  {line}" for line in lines)
     return AgentDiedError(text)
+
+
+def damaged(name: str, why: str) -> DeviceProtocolError:
+    """Return the error for bytes that are no frame, or no reply, from an agent that has greeted."""
+    return DeviceProtocolError(
+        f"what the agent on {name} said arrived damaged or makes no sense: {why}; try again, and check "
+        "cable, adapter or Wi-Fi where it happens again"
+    )
+
+
+def no_handshake(name: str, why: str, printed: Sequence[str]) -> DeviceProtocolError:
+    """Return the error for a stream that begins with something else than an agent's handshake."""
+    instead = f"; instead came: {' | '.join(printed)}" if printed else ""
+    return DeviceProtocolError(
+        f"no agent answers on {name}: {why}{instead}; see what its login shell prints, and what "
+        "`python` in the inventory runs"
+    )
+
+
+def other_version(name: str, version: object) -> DeviceProtocolError:
+    """Return the error for an agent of another version."""
+    return DeviceProtocolError(
+        f"the agent on {name} speaks protocol version {version}, this host {VERSION}: it belongs to "
+        "another EdgeFlare; install EdgeFlare anew on this host, then run `edgeflare devices prune "
+        f"--all {name}`"
+    )
+
+
+def hanging(
+    name: str, kind: Kind, allowance_s: float, printed: Sequence[str]
+) -> DeviceTimeoutError:
+    """Return the error for an agent that works for longer on a request than it may."""
+    allowed = f"within {allowance_s:g} s"
+    if kind is Kind.HELLO:
+        instead = f"; instead came: {' | '.join(printed)}" if printed else ""
+        return DeviceTimeoutError(f"the agent on {name} did not start {allowed}{instead}")
+    return DeviceTimeoutError(
+        f"the agent on {name} lives, but did not {_WORK.get(kind, 'infer')} {allowed}"
+    )
+
+
+def unanswered(name: str, seconds: float) -> DeviceTimeoutError:
+    """Return the error for a heartbeat whose answer never came."""
+    return DeviceTimeoutError(
+        f"the agent on {name} did not answer a heartbeat within {seconds:g} s: the link loses data or is "
+        "far too slow; try again"
+    )
+
+
+def silent(name: str, seconds: float) -> DeviceTimeoutError:
+    """Return the error for an agent from which nothing comes any more."""
+    return DeviceTimeoutError(
+        f"nothing came from the agent on {name} for {seconds:.0f} s: the device hangs or the link is "
+        "cut"
+    )
 
 
 def _ending(status: int | None) -> str:

@@ -8,26 +8,27 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent import futures
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import NDArray
 
-from edgeflare.devices.agent_errors import died, reported
+from edgeflare.devices import agent_errors
+from edgeflare.devices.compression import Compression
+from edgeflare.devices.ending import Ending, Told, copy
+from edgeflare.devices.health import Health, steady
+from edgeflare.devices.heartbeat import Ping
+from edgeflare.devices.limits import Limits
 from edgeflare.devices.read_ahead import ReadAhead
 from edgeflare.devices.request_table import Request, RequestTable
 from edgeflare.devices.transport import Stream, Transport
-from edgeflare.errors import (
-    DeviceError,
-    DeviceProtocolError,
-    DeviceTimeoutError,
-    EdgeFlareError,
-    UnreachableError,
-    UsageError,
-)
+from edgeflare.devices.vitals import Vitals
+from edgeflare.devices.window import LARGEST
+from edgeflare.devices.write_out import WriteOut
+from edgeflare.errors import DeviceError, EdgeFlareError, UnreachableError, UsageError
 from edgeflare_agent.errors import ProtocolError
 from edgeflare_agent.wire import (
-    DEFAULT_MAX_BODY,
     VERSION,
     EndOfStreamError,
     Frame,
@@ -39,25 +40,19 @@ from edgeflare_agent.wire import (
 
 _GRACE_S = 2.0
 _STATUS_S = 5.0
-_PIECE = 256 << 10
+_BEAT_S = 2.0
+_TOGETHER = 32 << 10
 _SHOWN_LINES = 3
 _HELLO = 0
 _MAY_HOLD_THE_INTERPRETER = (Kind.HELLO, Kind.LOAD)
-
-
-class Limits(NamedTuple):
-    """Requests under way at most; seconds of silence, and for one inference; bytes of a frame's body."""
-
-    window: int = 16
-    heartbeat_s: float = 20.0
-    timeout_s: float = 60.0
-    max_body: int = DEFAULT_MAX_BODY
+_NONSENSE = (LookupError, TypeError, ValueError)
 
 
 class AgentLink:
     """A running agent. `hello` is its handshake's header; `name` the device's, for messages.
 
     `users_words` replaces words in the agent's messages: paths on the device by the user's own.
+    `compression` decides which requests travel packed.
     """
 
     hello: dict[str, Any]
@@ -66,17 +61,18 @@ class AgentLink:
         self.name = name
         self.limits = limits
         self.users_words: dict[str, str] = {}
+        self.compression = Compression("off")
         self._stream = stream
         self._changed = threading.Condition()
-        self._table = RequestTable(limits.window)
-        self._control: deque[Frame] = deque()
-        self._pings: deque[tuple[float, Future[float]]] = deque()
+        self._vitals = Vitals(limits.window)
+        self._table = RequestTable(self._vitals.window.size)
+        self._control: deque[Frame | Ping] = deque()
         self._next_id = _HELLO
-        self._failure: EdgeFlareError | None = None
+        self._end = Ending()
         self._closing = False
         self._stopped = threading.Event()
         self._from_agent = ReadAhead(stream)
-        self._wrote_at = time.monotonic()
+        self._to_agent = WriteOut(stream)
         self._greeting = Request(_HELLO, Kind.HELLO, [], limits.timeout_s, lambda frame: frame)
         self._table.add(self._greeting)
         self._table.send_next()
@@ -100,7 +96,7 @@ class AgentLink:
             start = {
                 "heartbeat_s": limits.heartbeat_s,
                 "max_body": limits.max_body,
-                "max_queue": limits.window + 1,
+                "max_queue": max(LARGEST, limits.window or 0) + 1,
             }
             link._send(Frame(Kind.START, start))
         except BaseException:
@@ -119,6 +115,37 @@ class AgentLink:
         """Requests that wait on the host for room in the window."""
         with self._changed:
             return self._table.queued
+
+    @property
+    def window(self) -> int:
+        """Requests that may be under way right now."""
+        return self._table.window
+
+    @property
+    def health(self) -> Health:
+        """What the last heartbeat told."""
+        return self._vitals.health
+
+    @property
+    def failure(self) -> EdgeFlareError | None:
+        """Why the link ended; None while it lives."""
+        return self._end.failure
+
+    def on_failure(self, callback: Told) -> None:
+        """Have this called when the link ends by itself, before the futures of its requests fail."""
+        with self._changed:
+            waits = self._end.await_end(callback)
+        if not waits and self._end.failure is not None and self._end.by_itself:
+            callback(copy(self._end.failure))
+
+    def learn(self, *, bytes_per_s: float | None = None, memory: int | None = None) -> None:
+        """Take into account the link's bandwidth, and the bytes that the device has available."""
+        with self._changed:
+            if bytes_per_s is not None:
+                self._vitals.window.link_takes(bytes_per_s)
+            if memory is not None:
+                self._vitals.window.memory_is(memory)
+            self._adapt()
 
     def request(
         self,
@@ -144,30 +171,38 @@ class AgentLink:
         with self._changed:
             self._next_id += 1
             id_ = self._next_id
-        blocks = encode(Frame(kind, {"id": id_, **header}, tuple(arrays)))
+        frame = Frame(kind, {"id": id_, **header}, tuple(arrays))
+        blocks = encode(frame, compress=self.compression.wanted(arrays))
         allowance = self.limits.timeout_s if allowance_s is None else allowance_s
         request = Request(id_, kind, blocks, allowance, read)
         with self._changed:
-            failure = self._failure
+            failure = self._end.failure
             if failure is None:
                 self._table.add(request)
-                self._changed.notify_all()
+                self._wake_writer()
         if failure is not None:
-            request.future.set_exception(_copy(failure))
+            request.future.set_exception(copy(failure))
         return request.future
 
-    def ping(self) -> "Future[float]":
-        """Send a heartbeat now; the future has the round trip in seconds."""
-        future: Future[float] = Future()
+    def ping(self, size: int = 0) -> "Future[float]":
+        """Send a heartbeat now, with so many bytes; the future has the round trip in seconds."""
         with self._changed:
-            failure = self._failure
+            failure = self._end.failure
             if failure is None:
-                self._control.append(Frame(Kind.PING, {}))
-                self._pings.append((time.monotonic(), future))
-                self._changed.notify_all()
-        if failure is not None:
-            future.set_exception(_copy(failure))
-        return future
+                ping = self._vitals.pings.new(size)
+                self._control.append(ping)
+                self._changed.notify()
+                return ping.future
+        failed: Future[float] = Future()
+        failed.set_exception(copy(failure))
+        return failed
+
+    def round_trip(self, size: int = 0) -> float:
+        """Wait for a heartbeat's round trip in seconds. Raises what ended the link, DeviceTimeoutError."""
+        try:
+            return self.ping(size).result(self.limits.timeout_s)
+        except futures.TimeoutError:
+            raise agent_errors.unanswered(self.name, self.limits.timeout_s) from None
 
     def close(self) -> None:
         """Say goodbye, end the agent, fail what is pending. Safe to repeat, and from a callback."""
@@ -186,153 +221,148 @@ class AgentLink:
     def _send(self, frame: Frame) -> None:
         with self._changed:
             self._control.append(frame)
-            self._changed.notify_all()
+            self._changed.notify()
+
+    def _wake_writer(self) -> None:
+        """Let the writer look again, if there is something for it; the lock is held."""
+        if self._table.can_send():
+            self._changed.notify()
+
+    def _adapt(self) -> None:
+        """Bring the window's size to the table; the lock is held."""
+        window = self._vitals.window
+        self._table.window, self._table.most_bytes = window.size, window.most_bytes
+        self._wake_writer()
 
     def _reader(self) -> None:
         try:
             _, frame = find_first_frame(self._from_agent.read, self.limits.max_body)
             self._greet(frame)
-            while self._failure is None:
+            while self._end.failure is None:
                 self._dispatch(read_frame(self._from_agent.read, self.limits.max_body))
         except EndOfStreamError:
             self._ended()
         except ProtocolError as error:
-            self._fail(self._out_of_step(str(error)))
-        except (LookupError, TypeError, ValueError) as error:
-            self._fail(self._out_of_step(f"a reply makes no sense ({error!r})"))
+            self._fail(self._misread(str(error)))
+        except _NONSENSE as error:
+            self._fail(self._misread(repr(error)))
         except UnreachableError as error:
             self._fail(error)
 
     def _greet(self, frame: Frame) -> None:
-        if frame.kind is not Kind.HELLO or frame.header.get("protocol") != VERSION:
-            raise ProtocolError(
-                f"its handshake says protocol version {frame.header.get('protocol')}, this host "
-                f"speaks {VERSION}"
-            )
-        if not isinstance(frame.header.get("device"), dict):
+        if frame.kind is not Kind.HELLO or not isinstance(frame.header.get("device"), dict):
             raise ProtocolError("its handshake doesn't describe the device")
+        if frame.header.get("protocol") != VERSION:
+            self._fail(agent_errors.other_version(self.name, frame.header.get("protocol")))
+            return
         with self._changed:
             self._table.take(_HELLO)
         self._greeting.future.set_result(frame)
 
     def _dispatch(self, frame: Frame) -> None:
         if frame.kind is Kind.PONG:
-            with self._changed:
-                sent, pinged = self._pings.popleft()
-            pinged.set_result(time.monotonic() - sent)
+            self._pong(frame)
+            return
+        if frame.kind is Kind.HELLO:
+            if frame.header != self._greeting.future.result().header:
+                raise ProtocolError("another agent's handshake came in the middle")
             return
         if frame.kind is Kind.ERROR and frame.header.get("id") is None:
             self._fail(self._reported(frame))
             return
         with self._changed:
             request = self._table.take(frame.header["id"])
-            self._changed.notify_all()
+        if request is None:
+            return
         if frame.kind is Kind.ERROR:
+            with self._changed:
+                self._wake_writer()
             request.future.set_exception(self._reported(frame))
             return
         try:
             result = request.result_of(frame)
-        except (LookupError, TypeError, ValueError) as error:
-            wrong = self._out_of_step(f"a reply makes no sense ({error!r})")
-            request.future.set_exception(wrong)
-            self._fail(wrong)
-        else:
-            request.future.set_result(result)
+            seconds = sum(frame.header["seconds"]) if frame.kind is Kind.RESULT else None
+        except _NONSENSE as error:
+            self._fail(self._misread(repr(error)), request)
+            return
+        with self._changed:
+            if seconds is not None:
+                self._vitals.window.answered(seconds, request.size)
+            self._adapt()
+        request.future.set_result(result)
+
+    def _pong(self, frame: Frame) -> None:
+        received = steady()
+        with self._changed:
+            ping = self._vitals.ponged(frame, received)
+            self._adapt()
+        if ping is not None:
+            ping.future.set_result(received - ping.sent)
 
     def _reported(self, frame: Frame) -> EdgeFlareError:
         message = str(frame.header.get("message", "an error without a message"))
         for word, users in self.users_words.items():
             message = message.replace(word, users)
-        return reported(self.name, str(frame.header.get("code")), message)
+        return agent_errors.reported(self.name, str(frame.header.get("code")), message)
+
+    def _misread(self, why: str) -> EdgeFlareError:
+        version = self._from_agent.first_version()
+        if self._greeting.future.done():
+            return agent_errors.damaged(self.name, why)
+        if version not in (None, VERSION):
+            return agent_errors.other_version(self.name, version)
+        return agent_errors.no_handshake(self.name, why, self._printed())
 
     def _writer(self) -> None:
         try:
-            while self._failure is None:
+            while self._end.failure is None:
                 self._write_next()
         except UnreachableError:
             self._ended()
 
     def _write_next(self) -> None:
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._failure is not None or self._control or self._table.can_send()
-            )
-            if self._failure is not None:
+            while self._end.failure is None and not self._control and not self._table.can_send():
+                self._changed.wait()
+            if self._end.failure is not None:
                 return
-            control = self._control.popleft() if self._control else None
-            request = self._table.send_next() if control is None else None
-        if control is not None:
-            self._stream.write(encode(control))
-        elif request is not None:
-            self._write_in_pieces(request.blocks)
-            with self._changed:
-                self._table.written(request)
+            control = list(self._control)
+            self._control.clear()
+            requests = self._table.send_next(_TOGETHER)
+        blocks: list[bytes] = []
+        for one in control:
+            blocks += encode(one.frame() if isinstance(one, Ping) else one)
+        for request in requests:
+            blocks += request.blocks
+        self._to_agent.write(blocks)
+        for request in requests:
+            self._table.written(request)
             request.blocks = []
 
-    def _write_in_pieces(self, blocks: list[bytes]) -> None:
-        """Write a request; each piece that the link takes shows that it lives, however slow it is."""
-        if sum(map(len, blocks)) <= _PIECE:
-            self._stream.write(blocks)
-            self._wrote_at = time.monotonic()
-            return
-        for block in blocks:
-            view = memoryview(block)
-            for begin in range(0, len(view), _PIECE):
-                self._stream.write([view[begin : begin + _PIECE]])
-                self._wrote_at = time.monotonic()
-
     def _watch(self) -> None:
-        tick = min(self.limits.heartbeat_s, self.limits.timeout_s) / 4
-        beat = 0.0
+        tick = min(self.limits.heartbeat_s / 4, self.limits.timeout_s / 4, _BEAT_S)
         while not self._stopped.wait(tick):
-            beat -= tick
-            if beat <= 0:
-                self._heartbeat()
-                beat = self.limits.heartbeat_s / 4
+            self._beat()
             with self._changed:
                 overdue = self._table.overdue()
                 head = self._table.head
-            silent = time.monotonic() - max(self._from_agent.heard_at, self._wrote_at)
+            quiet_s = time.monotonic() - max(self._from_agent.heard_at, self._to_agent.wrote_at)
             patient = head is not None and head.kind in _MAY_HOLD_THE_INTERPRETER
             if overdue is not None:
-                self._fail(self._hanging(overdue))
-            elif silent > self.limits.heartbeat_s and not patient:
-                self._fail(
-                    DeviceTimeoutError(
-                        f"nothing came from the agent on {self.name} for {silent:.0f} s: the device "
-                        "hangs or the link is cut"
-                    )
-                )
+                kind, allowance_s = overdue.kind, overdue.allowance_s
+                self._fail(agent_errors.hanging(self.name, kind, allowance_s, self._printed()))
+            elif quiet_s > self.limits.heartbeat_s and not patient:
+                self._fail(agent_errors.silent(self.name, quiet_s))
 
-    def _heartbeat(self) -> None:
+    def _beat(self) -> None:
         with self._changed:
-            if self._greeting.future.done() and not any(f.kind is Kind.PING for f in self._control):
-                self._control.append(Frame(Kind.PING, {}))
-                self._pings.append((time.monotonic(), Future()))
-                self._changed.notify_all()
-
-    def _hanging(self, request: Request) -> DeviceTimeoutError:
-        allowed = f"within {request.allowance_s:g} s"
-        if request.kind is Kind.HELLO:
-            return DeviceTimeoutError(
-                f"the agent on {self.name} did not start {allowed}{self._shown()}"
-            )
-        work = {Kind.LOAD: "load the model", Kind.CONFIGURE: "take the input's description"}
-        return DeviceTimeoutError(
-            f"the agent on {self.name} lives, but did not {work.get(request.kind, 'infer')} {allowed}"
-        )
-
-    def _out_of_step(self, why: str) -> DeviceProtocolError:
-        return DeviceProtocolError(
-            f"not what the agent says came from {self.name}: {why}{self._shown()}"
-        )
-
-    def _shown(self) -> str:
-        """Return what came in place of a handshake, for messages."""
-        lines = self._printed()
-        return f"; instead came: {' | '.join(lines)}" if lines else ""
+            waits = any(isinstance(one, Ping) for one in self._control)
+            if self._greeting.future.done() and self._end.failure is None and not waits:
+                self._control.append(self._vitals.pings.new())
+                self._changed.notify()
 
     def _printed(self) -> list[str]:
+        """Return what came in place of a handshake, for messages."""
         return [] if self._greeting.future.done() else self._from_agent.first_lines(_SHOWN_LINES)
 
     def _ended(self) -> None:
@@ -342,23 +372,24 @@ class AgentLink:
             return
         status = self._stream.exit_status(_STATUS_S)
         stderr = self._stream.stderr_tail().splitlines()
-        self._fail(died(self.name, status, stderr, self._printed()))
+        self._fail(agent_errors.died(self.name, status, stderr, self._printed()))
 
-    def _fail(self, error: EdgeFlareError) -> None:
-        """End the link: settle every future with this error, wake the threads, end the agent."""
+    def _fail(self, error: EdgeFlareError, *taken: Request) -> None:
+        """End the link: tell so, settle every future with this error, wake the threads, end the agent.
+
+        `taken`: requests that are not in the table any more, and not settled either.
+        """
+        pending: list[Future[Any]] = [one.future for one in taken]
         with self._changed:
-            if self._failure is None:
-                self._failure = error
-            pending: list[Future[Any]] = [one.future for one in self._table.drain()]
-            pending += [future for _, future in self._pings]
-            self._pings.clear()
+            to_tell = self._end.end(error, by_itself=not self._closing)
+            pending += [one.future for one in self._table.drain()] + self._vitals.pings.drain()
             self._changed.notify_all()
         self._stopped.set()
-        for future in pending:
-            future.set_exception(_copy(self._failure))
-        self._stream.close()
-
-
-def _copy(error: EdgeFlareError) -> EdgeFlareError:
-    """Return an error of the same class and text; one that many raise would gather their tracebacks."""
-    return type(error)(str(error))
+        first = self._end.failure or error
+        try:
+            for callback in to_tell:
+                callback(copy(first))
+        finally:
+            for future in pending:
+                future.set_exception(copy(first))
+            self._stream.close()

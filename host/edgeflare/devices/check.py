@@ -4,8 +4,9 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from edgeflare.devices.agent_link import AgentLink, Limits
+from edgeflare.devices.agent_link import AgentLink
 from edgeflare.devices.device import Device
+from edgeflare.devices.limits import Limits
 from edgeflare.devices.probe import (
     Lack,
     Probe,
@@ -17,6 +18,7 @@ from edgeflare.devices.probe import (
     runtime_lack,
 )
 from edgeflare.devices.provision import make_space, provision_agent
+from edgeflare.devices.report import DeviceReport, ask_report
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import EdgeFlareError
 
@@ -102,12 +104,22 @@ def _try_agent(transport: Transport, seen: Probe, device: Device) -> Iterator[Ch
         yield CheckLine(
             "agent", True, f"answers, on {about.get('board') or about.get('cpu')}", None
         )
-        middle = statistics.median(link.ping().result() for _ in range(_PINGS))
+        report = ask_report(link)
+        yield CheckLine("lease", True, _holders(report), None)
+        if report.temperature_c is not None:
+            slowed = ", slowed down by heat or weak power" if report.throttled else ""
+            yield CheckLine("temperature", True, f"{report.temperature_c:.1f} C{slowed}", None)
+        middle = statistics.median(link.round_trip() for _ in range(_PINGS))
         yield CheckLine("round trip", True, f"{1000 * middle:.2f} ms", None)
     except EdgeFlareError as error:
         yield CheckLine("round trip", False, str(error), None)
     finally:
         link.close()
+
+
+def _holders(report: DeviceReport) -> str:
+    held = [f"{lease.about}, for {lease.since_s / 60:.0f} minutes" for lease in report.leases]
+    return f"in use by {'; '.join(held)}" if held else "free"
 
 
 def _line(name: str, lack: Lack | None, detail: str) -> CheckLine:

@@ -18,6 +18,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
+from edgeflare.devices.compression import CompressionMode
 from edgeflare.errors import InventoryError
 
 _URL = re.compile(
@@ -81,6 +82,11 @@ class Device(BaseModel):
     connect_timeout_s: float = Field(default=15, gt=0, le=3600, allow_inf_nan=False)
     """Seconds until a connection must stand; where it is not given, the SSH config's ConnectTimeout."""
 
+    share: bool = False
+    """Other campaigns may use it at the same time."""
+    compression: CompressionMode = "auto"
+    """Whether samples travel compressed: "auto" where that gains time; never to a local device."""
+
     @model_validator(mode="before")
     @classmethod
     def _local_python(cls, data: Any) -> Any:
@@ -113,7 +119,7 @@ class Device(BaseModel):
         return value
 
 
-LOCAL = Device(name="local", transport="local")
+LOCAL = Device(name="local", transport="local", share=True)
 """The machine that the host runs on, through a process of its own."""
 
 

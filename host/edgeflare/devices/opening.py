@@ -6,9 +6,10 @@ from typing import Any
 
 from edgeflare.devices.check import CheckLine, check
 from edgeflare.devices.device import Device
+from edgeflare.devices.lease import Lease
 from edgeflare.devices.local import LocalTransport
 from edgeflare.devices.probe import probe, require
-from edgeflare.devices.provision import provision
+from edgeflare.devices.provision import Provisioned, provision
 from edgeflare.devices.prune import PruneReport, prune
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
@@ -54,12 +55,15 @@ def open_device(
     options: Mapping[str, Any] | None = None,
     ask: Prompt | None = None,
     progress: Callable[[str], None] | None = None,
+    lease: Lease | None = None,
+    connect: Callable[[Device, Prompt | None], Transport] = connect,
 ) -> DeviceSession:
     """Return a session with the model loaded on the device; the session owns its connection.
 
     The runtime is the one given, else the device's, else by the model's extension; `options` win
-    over the device's. `progress` is told of uploads. Raises UsageError, ModelError, DeviceError and
-    its kinds.
+    over the device's. `progress` is told of uploads. The lease is taken before the model is loaded,
+    and shared where the device is. `connect` reaches the device. Raises UsageError, ModelError,
+    DeviceError and its kinds; DeviceBusyError where another holds the device.
     """
     chosen = runtime or device.runtime or runtime_for(model)
     if chosen not in _BY_EXTENSION.values():
@@ -71,15 +75,28 @@ def open_device(
         seen = probe(transport, device)
         require(seen, chosen)
         wanted = {**device.options, **(options or {})}
+
+        def start(there: Provisioned) -> DeviceSession:
+            return DeviceSession.open(
+                transport,
+                there,
+                chosen,
+                wanted,
+                compression="off" if device.transport == "local" else device.compression,
+                lease=lease,
+                share=device.share,
+                owns_transport=True,
+            )
+
         there = provision(transport, seen, device, model, progress=progress)
         try:
-            return DeviceSession.open(transport, there, chosen, wanted, owns_transport=True)
+            return start(there)
         except (AgentDiedError, DeviceProtocolError, ModelError):
             # A cached file may be damaged: worth a second try only if one was.
             there = provision(transport, seen, device, model, verify=True, progress=progress)
             if not there.uploaded:
                 raise
-        return DeviceSession.open(transport, there, chosen, wanted, owns_transport=True)
+        return start(there)
     except BaseException:
         transport.close()
         raise

@@ -3,7 +3,7 @@
 import time
 
 from edgeflare.devices.transport import Stream
-from edgeflare_agent.wire import SCAN_LIMIT
+from edgeflare_agent.wire import MAGIC, SCAN_LIMIT
 
 _AT_LEAST = 64 << 10
 
@@ -18,20 +18,27 @@ class ReadAhead:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._ahead = b""
+        self._at = 0
         self.first = bytearray()
         self.heard_at = time.monotonic()
 
     def read(self, n: int) -> bytes:
         """Return at least one and at most n bytes; ``b""`` at the end."""
-        if not self._ahead:
-            self._ahead = self._stream.read(max(n, _AT_LEAST))
+        if self._at == len(self._ahead):
+            self._ahead, self._at = self._stream.read(max(n, _AT_LEAST)), 0
             self.heard_at = time.monotonic()
             if len(self.first) < SCAN_LIMIT:
                 self.first += self._ahead[:SCAN_LIMIT]
-        chunk, self._ahead = self._ahead[:n], self._ahead[n:]
+        chunk = self._ahead[self._at : self._at + n]
+        self._at += len(chunk)
         return chunk
 
     def first_lines(self, count: int) -> list[str]:
         """Return the first lines that aren't blank, as text."""
         lines = self.first.decode(errors="replace").splitlines()
         return [line.strip() for line in lines if line.strip()][:count]
+
+    def first_version(self) -> int | None:
+        """Return the protocol version of the first frame; None where none began."""
+        _, magic, rest = self.first.partition(MAGIC)
+        return rest[0] if magic and rest else None

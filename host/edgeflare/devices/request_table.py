@@ -6,13 +6,20 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from edgeflare.devices.window import MOST_BYTES
 from edgeflare_agent.wire import Frame, Kind
 
-REPLIES = {Kind.LOAD: Kind.LOADED, Kind.CONFIGURE: Kind.CONFIGURED, Kind.INFER: Kind.RESULT}
+REPLIES = {
+    Kind.LOAD: Kind.LOADED,
+    Kind.CONFIGURE: Kind.CONFIGURED,
+    Kind.INFER: Kind.RESULT,
+    Kind.LEASE: Kind.LEASED,
+    Kind.STATUS: Kind.STATE,
+}
 
 
 class Request:
-    """One request: its encoded frame, and how its reply becomes the future's result.
+    """One request: its encoded frame of `size` bytes, and how its reply becomes the future's result.
 
     `allowance_s` is how long the agent may work on it. `read` raises LookupError, TypeError or
     ValueError for a reply that makes no sense.
@@ -29,6 +36,7 @@ class Request:
         self.id = id_
         self.kind = kind
         self.blocks = blocks
+        self.size = sum(map(len, blocks))
         self.allowance_s = allowance_s
         self._read = read
         self.future: Future[Any] = Future()
@@ -44,15 +52,24 @@ class Request:
 class RequestTable:
     """Orders requests and knows since when the agent works on the oldest; no locks, no threads.
 
-    At most `window` requests are under way. The agent works in order, so the oldest under way is the
-    one it works on: its clock runs from when it was written and those before it were answered.
+    At most `window` requests are under way, and more than one only within `most_bytes`; both may be
+    changed at any time. The agent works in order, so the oldest under way is the one it works on: its
+    clock runs from when it was written and those before it were answered.
     """
 
-    def __init__(self, window: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._window = window
+    def __init__(
+        self,
+        window: int,
+        most_bytes: int = MOST_BYTES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.window = window
+        self.most_bytes = most_bytes
         self._clock = clock
         self._waiting: deque[Request] = deque()
         self._sent: dict[int, Request] = {}
+        self._sent_bytes = 0
+        self._highest = -1
         self._head_since = clock()
 
     @property
@@ -68,32 +85,59 @@ class RequestTable:
     def add(self, request: Request) -> None:
         """Take a request in."""
         self._waiting.append(request)
+        self._highest = max(self._highest, request.id)
 
     def can_send(self) -> bool:
-        """Whether one waits and the window has room."""
-        return bool(self._waiting) and len(self._sent) < self._window
+        """Whether one waits and the window has room for it."""
+        if not self._waiting or len(self._sent) >= self.window:
+            return False
+        return not self._sent or self._sent_bytes + self._waiting[0].size <= self.most_bytes
 
-    def send_next(self) -> Request | None:
-        """Return the next request, now under way; None where it was cancelled while it waited."""
-        request = self._waiting.popleft()
-        if not request.future.set_running_or_notify_cancel():
-            return None
-        if not self._sent:
-            self._head_since = self._clock()
-        self._sent[request.id] = request
-        return request
+    def send_next(self, together: int = 0) -> list[Request]:
+        """Return the next requests, now under way: one, or those that have so many bytes together.
+
+        One that was cancelled while it waited falls out; so there may be none.
+        """
+        going: list[Request] = []
+        size = 0
+        while self.can_send():
+            size += self._waiting[0].size
+            if going and size > together:
+                break
+            request = self._waiting.popleft()
+            if not request.future.set_running_or_notify_cancel():
+                continue
+            if not self._sent:
+                self._head_since = self._clock()
+            self._sent[request.id] = request
+            self._sent_bytes += request.size
+            going.append(request)
+        return going
 
     def written(self, request: Request) -> None:
         """Note that a request is on the wire as a whole."""
         request.written_at = self._clock()
 
-    def take(self, id_: int) -> Request:
-        """Remove a request that was answered. Raises KeyError for one that isn't under way."""
+    def take(self, id_: int) -> Request | None:
+        """Remove a request that was answered; None for one that was answered before.
+
+        Raises KeyError for one that was never sent.
+        """
+        if id_ not in self._sent:
+            if self._was_answered(id_):
+                return None
+            raise KeyError(id_)
         was_head = self.head is self._sent[id_]
         request = self._sent.pop(id_)
+        self._sent_bytes -= request.size
         if was_head:
             self._head_since = self._clock()
         return request
+
+    def _was_answered(self, id_: int) -> bool:
+        """Whether a request that is not under way was; ids are numbers, given out in order."""
+        waits = any(one.id == id_ for one in self._waiting)
+        return 0 <= id_ <= self._highest and not waits
 
     @property
     def head(self) -> Request | None:
@@ -113,5 +157,6 @@ class RequestTable:
         waiting = [one for one in self._waiting if one.future.set_running_or_notify_cancel()]
         left = [*self._sent.values(), *waiting]
         self._sent.clear()
+        self._sent_bytes = 0
         self._waiting.clear()
         return left

@@ -1,19 +1,27 @@
 """A deployed model on its device, ready to answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
-from edgeflare.devices.agent_link import AgentLink, Limits
+from edgeflare.devices.agent_link import AgentLink
+from edgeflare.devices.bandwidth import measure_bandwidth
+from edgeflare.devices.compression import Compression, CompressionMode
 from edgeflare.devices.fingerprint import fingerprint
+from edgeflare.devices.health import Health
+from edgeflare.devices.lease import Lease
+from edgeflare.devices.limits import Limits
 from edgeflare.devices.provision import Provisioned
 from edgeflare.devices.transport import Transport
+from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.spec import InputSpec, TensorInfo
 from edgeflare_agent.wire import Frame, Kind
+
+_FIRST_PINGS = 5
 
 
 @dataclass(frozen=True)
@@ -66,25 +74,37 @@ class DeviceSession:
         runtime: str,
         options: Mapping[str, Any],
         *,
-        window: int = 16,
+        window: int | None = None,
         heartbeat_s: float = 20.0,
         timeout_s: float = 60.0,
+        compression: CompressionMode = "off",
+        lease: Lease | None = None,
+        share: bool = False,
         owns_transport: bool = False,
     ) -> "DeviceSession":
-        """Start the agent and load the model.
+        """Start the agent, take the lease if there is one, and load the model.
 
-        At most `window` requests are under way at once. The session fails when nothing comes from the
-        agent for `heartbeat_s`, or when it works for longer than `timeout_s` on the start, on loading
-        or on one inference. `owns_transport`: `close` closes the transport, too.
-        Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError, DeviceRuntimeError, ModelError,
-        UsageError and what the transport raises; the transport is open then.
+        At most `window` requests are under way at once; None: as many as keep the device busy. The
+        session fails when nothing comes from the agent for `heartbeat_s`, or when it works for longer
+        than `timeout_s` on the start, on loading or on one inference. With `compression` other than
+        "off" the link's bandwidth is measured; "auto" packs where that gains time. `share`: other
+        leases that share may stand beside this one. `owns_transport`: `close` closes the transport, too.
+        Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError, DeviceBusyError,
+        DeviceRuntimeError, ModelError, UsageError and what the transport raises; the transport is open
+        then.
         """
         limits = Limits(window, heartbeat_s, timeout_s)
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
         link.users_words[provisioned.model_path] = str(provisioned.source)
         header = {"model": provisioned.model_name, "runtime": runtime, "options": dict(options)}
         try:
-            model = link.request(Kind.LOAD, header, read=_read_model).result()
+            if lease is not None:
+                link.request(Kind.LEASE, lease.to_json(share), read=_read_nothing).result()
+            _measure(link, compression)
+            loaded = link.request(Kind.LOAD, header, read=_read_model)
+            memory = link.request(Kind.STATUS, {}, read=_read_memory)
+            model = loaded.result()
+            link.learn(memory=memory.result())
             return cls(link, model, transport if owns_transport else None)
         except BaseException:
             link.close()
@@ -99,6 +119,29 @@ class DeviceSession:
     def queued(self) -> int:
         """Requests that wait on the host for room in the window."""
         return self._link.queued
+
+    @property
+    def window(self) -> int:
+        """Requests that keep the device busy right now."""
+        return self._link.window
+
+    @property
+    def health(self) -> Health:
+        """How the device fares, as it told a moment ago."""
+        return self._link.health
+
+    @property
+    def failure(self) -> EdgeFlareError | None:
+        """Why the session ended; None while it lives. Errors of single requests don't end it."""
+        return self._link.failure
+
+    def on_failure(self, callback: Callable[[EdgeFlareError], None]) -> None:
+        """Have this called once, when the session ends by itself and not by `close`.
+
+        It is called from a thread of the session, before the pending futures fail; at once, from this
+        thread, where the session has ended already.
+        """
+        self._link.on_failure(callback)
 
     def configure(self, spec: InputSpec, output: str | None) -> None:
         """Say how samples become the input, and which output is wanted (None: the only one).
@@ -128,13 +171,23 @@ class DeviceSession:
 
     def ping(self) -> float:
         """Return one round trip to the agent and back, in seconds; also while it infers."""
-        return self._link.ping().result()
+        return self._link.round_trip()
 
     def close(self) -> None:
         """End the agent; what is pending fails. Safe to repeat."""
         self._link.close()
         if self._transport is not None:
             self._transport.close()
+
+
+def _measure(link: AgentLink, compression: CompressionMode) -> None:
+    """Learn the round trip and, where it matters, the bandwidth, while nothing else is under way."""
+    round_trip = min(link.round_trip() for _ in range(_FIRST_PINGS))
+    if compression == "off":
+        return
+    bandwidth = measure_bandwidth(link.round_trip, round_trip)
+    link.learn(bytes_per_s=bandwidth)
+    link.compression = Compression(compression, bandwidth)
 
 
 def _read_model(frame: Frame) -> LoadedModel:
@@ -149,3 +202,8 @@ def _read_model(frame: Frame) -> LoadedModel:
 
 def _read_nothing(_: Frame) -> None:
     """Take a reply that has no content."""
+
+
+def _read_memory(frame: Frame) -> int | None:
+    available = frame.header.get("memory_available_bytes")
+    return None if available is None else int(available)

@@ -49,8 +49,7 @@ def begin_slow_inference(tmp_path: Path) -> Callable[[AgentProcess, int], None]:
             {"rounds": np.array(rounds), "yes": np.array(True)},
         )
         assert agent.load(model, "onnx").kind is Kind.LOADED
-        configure = {"id": 1, "input": PIXELS.to_json(), "output": None}
-        assert agent.ask(Kind.CONFIGURE, configure).kind is Kind.CONFIGURED
+        assert agent.configure(PIXELS).kind is Kind.CONFIGURED
         agent.send(Kind.INFER, {"id": "slow"}, [np.zeros((8, 8, 1), np.uint8)])
 
     return begin

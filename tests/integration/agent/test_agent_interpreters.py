@@ -81,10 +81,10 @@ def answers(agent: AgentProcess, name: str) -> dict[str, object]:
     """Load a TFLite model and check eight answers; return what is in effect."""
     loaded = agent.load(TFLITE / name, "tflite")
     assert loaded.kind is Kind.LOADED, loaded.header
-    agent.ask(Kind.CONFIGURE, {"id": 1, "input": PIXELS.to_json(), "output": None})
+    agent.configure(PIXELS)
     rng = np.random.default_rng(0)
     samples = [rng.integers(0, 256, (8, 8, 1), dtype=np.uint8) for _ in range(8)]
-    result = agent.ask(Kind.INFER, {"id": 2}, samples)
+    result = agent.infer(samples)
     assert result.kind is Kind.RESULT, result.header
     here = load(str(TFLITE / name), "tflite", {})
     for sample, raw in zip(samples, result.arrays, strict=True):
@@ -132,7 +132,7 @@ def _check_damaged_files(agent: AgentProcess, folder: Path) -> None:
 def _check_state(agent: AgentProcess) -> None:
     spec = InputSpec((1, 5, 4), "float32", (5, 4), 1, scale=(1, 255))
     assert agent.load(TFLITE / "lstm.tflite", "tflite").kind is Kind.LOADED
-    agent.ask(Kind.CONFIGURE, {"id": 1, "input": spec.to_json(), "output": None})
+    agent.configure(spec)
     steps = np.arange(20, dtype=np.uint8).reshape(5, 4, 1)
-    first, again = agent.ask(Kind.INFER, {"id": 2}, [steps, steps]).arrays
+    first, again = agent.infer([steps, steps]).arrays
     assert first.tobytes() == again.tobytes()

@@ -55,15 +55,14 @@ def test_answers_bit_for_bit_what_the_same_runtime_answers_here(
     assert loaded.header["runtime"] == here.describe()
     assert loaded.header["metadata"] == here.metadata
 
-    configured = agent.ask(Kind.CONFIGURE, {"id": 2, "input": PIXELS.to_json(), "output": None})
-    assert (configured.kind, configured.header) == (Kind.CONFIGURED, {"id": 2})
+    configured = agent.configure(PIXELS)
+    assert configured.kind is Kind.CONFIGURED
 
     samples = images(5)
-    result = agent.ask(Kind.INFER, {"id": 3}, samples)
-    assert (result.kind, result.header["id"]) == (Kind.RESULT, 3)
+    result = agent.infer(samples)
+    assert result.kind is Kind.RESULT
     assert len(result.header["seconds"]) == 5
     assert all(seconds > 0 for seconds in result.header["seconds"])
-    assert result.header["rss_bytes"] > 1 << 20
     for sample, raw in zip(samples, result.arrays, strict=True):
         assert raw.tobytes() == here.run(prepare(sample, PIXELS))[0].tobytes()
 
@@ -72,17 +71,17 @@ def test_an_answer_does_not_depend_on_its_neighbours(agent: AgentProcess) -> Non
     agent.load(TFLITE / "int8.tflite", "tflite")
     quantization = (0.003921555820852518, -128)
     spec = PIXELS._replace(dtype="int8", quantization=quantization)
-    agent.ask(Kind.CONFIGURE, {"id": 1, "input": spec.to_json(), "output": None})
+    agent.configure(spec)
     samples = images(6)
-    together = agent.ask(Kind.INFER, {"id": 2}, samples).arrays
-    alone = [agent.ask(Kind.INFER, {"id": 3}, [sample]).arrays[0] for sample in samples]
+    together = agent.infer(samples).arrays
+    alone = [agent.infer([sample]).arrays[0] for sample in samples]
     assert [raw.tobytes() for raw in together] == [raw.tobytes() for raw in alone]
     assert together[0].dtype == np.int8
 
 
 def test_replies_come_in_the_order_of_requests(agent: AgentProcess) -> None:
     agent.load(TFLITE / "float.tflite", "tflite")
-    agent.ask(Kind.CONFIGURE, {"id": 1, "input": PIXELS.to_json(), "output": None})
+    agent.configure(PIXELS)
     for number in range(50):
         agent.send(Kind.INFER, {"id": number}, images(1))
     assert [agent.receive().header["id"] for _ in range(50)] == list(range(50))
@@ -103,20 +102,20 @@ def test_replies_come_in_the_order_of_requests(agent: AgentProcess) -> None:
     ],
 )
 def test_only_content_names_are_model_names(agent: AgentProcess, name: str | None) -> None:
-    answer = agent.ask(Kind.LOAD, {"id": 1, "model": name, "runtime": "tflite"})
+    answer = agent.request(Kind.LOAD, {"model": name, "runtime": "tflite"})
     assert "is no model name" in refused(answer, "bad-request")
 
 
 def test_a_model_that_was_changed_is_refused(agent: AgentProcess) -> None:
     name = agent.put(TFLITE / "float.tflite")
     (agent.models / name).write_bytes((TFLITE / "flat.tflite").read_bytes())
-    answer = agent.ask(Kind.LOAD, {"id": 1, "model": name, "runtime": "tflite"})
+    answer = agent.request(Kind.LOAD, {"model": name, "runtime": "tflite"})
     assert "its content is not what its name says" in refused(answer, "bad-model")
 
 
 def test_a_model_that_is_absent_is_refused_by_path(agent: AgentProcess) -> None:
     name = hashlib.sha256(b"").hexdigest() + ".onnx"
-    answer = agent.ask(Kind.LOAD, {"id": 1, "model": name, "runtime": "onnx"})
+    answer = agent.request(Kind.LOAD, {"model": name, "runtime": "onnx"})
     assert f"no model file at {agent.models / name}" in refused(answer, "bad-model")
 
 
@@ -142,18 +141,18 @@ def test_bad_options_and_runtimes_are_refused(agent: AgentProcess) -> None:
 
 
 def test_requests_out_of_order_say_what_comes_first(agent: AgentProcess) -> None:
-    infer = agent.ask(Kind.INFER, {"id": 1}, images(1))
+    infer = agent.infer(images(1))
     assert "send LOAD first" in refused(infer, "bad-request")
     agent.load(TFLITE / "float.tflite", "tflite")
-    infer = agent.ask(Kind.INFER, {"id": 1}, images(1))
+    infer = agent.infer(images(1))
     assert "send CONFIGURE first" in refused(infer, "bad-request")
 
 
 def test_a_new_model_needs_a_new_configuration(agent: AgentProcess) -> None:
     agent.load(TFLITE / "float.tflite", "tflite")
-    agent.ask(Kind.CONFIGURE, {"id": 1, "input": PIXELS.to_json(), "output": None})
+    agent.configure(PIXELS)
     agent.load(TFLITE / "int8.tflite", "tflite")
-    infer = agent.ask(Kind.INFER, {"id": 1}, images(1))
+    infer = agent.infer(images(1))
     assert "send CONFIGURE first" in refused(infer, "bad-request")
 
 
@@ -171,7 +170,7 @@ def test_a_spec_that_does_not_fit_the_model_is_refused(
 ) -> None:
     agent.load(TFLITE / "float.tflite", "tflite")
     spec = {**PIXELS.to_json(), **change}
-    answer = agent.ask(Kind.CONFIGURE, {"id": 1, "input": spec, "output": None})
+    answer = agent.request(Kind.CONFIGURE, {"input": spec, "output": None})
     assert words in refused(answer, "bad-request")
 
 
@@ -188,17 +187,17 @@ def test_the_output_is_chosen_by_name(agent: AgentProcess, tmp_path: Path) -> No
     agent.load(model, "onnx")
     spec = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1).to_json()
     for output in (None, "other"):
-        answer = agent.ask(Kind.CONFIGURE, {"id": 1, "input": spec, "output": output})
+        answer = agent.request(Kind.CONFIGURE, {"input": spec, "output": output})
         assert "outputs are plus, minus" in refused(answer, "bad-request")
-    agent.ask(Kind.CONFIGURE, {"id": 1, "input": spec, "output": "minus"})
+    agent.request(Kind.CONFIGURE, {"input": spec, "output": "minus"})
     [sample] = images(1)
-    [raw] = agent.ask(Kind.INFER, {"id": 2}, [sample]).arrays
+    [raw] = agent.infer([sample]).arrays
     np.testing.assert_array_equal(raw[0], -sample.astype(np.float32))
 
 
 def test_a_sample_of_another_size_is_refused_with_its_id(agent: AgentProcess) -> None:
     agent.load(TFLITE / "float.tflite", "tflite")
-    agent.ask(Kind.CONFIGURE, {"id": 1, "input": PIXELS.to_json(), "output": None})
+    agent.configure(PIXELS)
     answer = agent.ask(Kind.INFER, {"id": "this one"}, [np.zeros((9, 9, 1), np.uint8)])
     assert "9 x 9 pixels" in refused(answer, "bad-request")
     assert answer.header["id"] == "this one"

@@ -42,6 +42,8 @@ def answer(frame):
         tensor = {{"name": "x", "shape": [1], "dtype": "float32", "quantization": None}}
         send(Kind.LOADED, {{"id": frame.header["id"], "inputs": [tensor], "outputs": [tensor],
             "runtime": {{"name": "fake"}}, "metadata": {{}}}})
+    elif frame.kind is Kind.STATUS:
+        send(Kind.STATE, {{"id": frame.header["id"], "leases": []}})
     elif frame.kind is Kind.BYE:
         sys.exit(0)
     else:

@@ -3,24 +3,28 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from edgeflare.devices import Device, DeviceSession
+from edgeflare.devices import Device, DeviceSession, Lease, Reply
 from edgeflare.devices.local import LocalStream, LocalTransport
 from edgeflare.devices.probe import probe
 from edgeflare.devices.provision import Provisioned, provision
 from edgeflare.errors import (
     AgentDiedError,
+    DeviceBusyError,
     DeviceError,
     DeviceProtocolError,
     DeviceRuntimeError,
     DeviceTimeoutError,
     EdgeFlareError,
+    InferenceFailedError,
 )
 from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.wire import VERSION
 
 Start = Callable[..., DeviceSession]
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
@@ -57,7 +61,9 @@ def test_what_was_printed_instead_of_a_handshake_is_quoted(start: Start) -> None
 
 
 def test_endless_text_is_no_handshake(start: Start) -> None:
-    with pytest.raises(DeviceProtocolError, match=r"no handshake .* came: menu \| menu \| menu"):
+    with pytest.raises(
+        DeviceProtocolError, match=r"no handshake .* came: menu \| menu \| menu; see what"
+    ):
         start("while True: print('menu')")
 
 
@@ -69,20 +75,24 @@ def test_start_that_hangs_is_given_up(start: Start) -> None:
 
 
 def test_another_protocol_version_is_named(start: Start) -> None:
-    with pytest.raises(DeviceProtocolError, match="protocol version 9"):
+    with pytest.raises(DeviceProtocolError, match=r"protocol version 9, this host .* prune --all"):
         start(
-            "wire.write(encode(Frame(Kind.HELLO, {}))[0].replace(b'EFW\\x01', b'EFW\\x09')); greet()"
+            "old = bytearray(encode(Frame(Kind.HELLO, {}))[0]); old[4] = 9; wire.write(old); greet()"
         )
-    with pytest.raises(DeviceProtocolError, match="protocol version 7, this host speaks 1"):
+    with pytest.raises(DeviceProtocolError, match=f"protocol version 7, this host {VERSION}: "):
         start("send(Kind.HELLO, {'protocol': 7, 'device': {}}); next_request()")
 
 
 def test_loading_that_is_refused(start: Start) -> None:
-    refuse = (
-        "greet(); frame = receive(); frame = receive(); "
-        "send(Kind.ERROR, {'id': frame.header['id'], 'code': 'no-runtime', 'message': 'pip it'}); "
-        "next_request()"
-    )
+    refuse = """
+greet()
+while True:
+    frame = receive()
+    if frame.kind is Kind.LOAD:
+        send(Kind.ERROR, {'id': frame.header['id'], 'code': 'no-runtime', 'message': 'pip it'})
+    else:
+        answer(frame)
+"""
     with pytest.raises(DeviceRuntimeError, match="fake: pip it"):
         start(refuse)
 
@@ -173,14 +183,161 @@ def test_garbage_in_the_stream_ends_the_session(start: Start) -> None:
         "send(Kind.RESULT, {'id': f.header['id'], 'seconds': [1, 2]}, f.arrays)",
         "send(Kind.RESULT, {'id': 4711, 'seconds': [1]}, f.arrays)",
         "send(Kind.LOADED, {'id': f.header['id']})",
-        "send(Kind.PONG, {}); send(Kind.PONG, {}); send(Kind.PONG, {})",
+        "send(Kind.PONG, {})",
+        "send(Kind.PONG, {'ping': 4711})",
+        "send(Kind.HELLO, {'id': 1})",
     ],
 )
 def test_reply_that_makes_no_sense_ends_the_session(start: Start, reply: str) -> None:
     session = start(f"greet(); f = next_request(); {reply}; next_request()")
     with pytest.raises(DeviceProtocolError, match="makes no sense"):
         session.submit([SAMPLE]).result(60)
+    assert isinstance(session.failure, DeviceProtocolError)
     assert isinstance(session.submit([SAMPLE]).exception(60), DeviceProtocolError)
+
+
+def test_damaged_frame_is_told_with_what_to_do(start: Start) -> None:
+    session = start(
+        """
+greet()
+frame = next_request()
+reply = Frame(Kind.RESULT, {"id": frame.header["id"], "seconds": [0]}, frame.arrays)
+damaged = bytearray(b"".join(encode(reply)))
+damaged[-1] ^= 4
+wire.write(damaged)
+wire.flush()
+time.sleep(600)
+"""
+    )
+    with pytest.raises(DeviceProtocolError, match=r"arrived damaged .*checksum.*; try again"):
+        session.submit([SAMPLE]).result(60)
+
+
+def test_what_comes_twice_counts_once(start: Start) -> None:
+    session = start(
+        """
+plain_send = send
+def send(*arguments):
+    plain_send(*arguments)
+    plain_send(*arguments)
+greet()
+while True:
+    frame = next_request()
+    send(Kind.RESULT, {"id": frame.header["id"], "seconds": [0]}, frame.arrays)
+"""
+    )
+    pending = [session.submit([np.full(3, n, np.uint8)]) for n in range(40)]
+    assert [int(one.result(60).outputs[0][0]) for one in pending] == list(range(40))
+    assert session.ping() > 0
+    assert session.failure is None
+
+
+def test_failure_is_told_once_before_what_is_pending_fails(start: Start) -> None:
+    session = start("greet(); next_request(); os._exit(7)")
+    told: list[EdgeFlareError] = []
+    pending: list[Future[Reply]] = []
+    unsettled: list[bool] = []
+    submitted = threading.Event()
+
+    def note(error: EdgeFlareError) -> None:
+        submitted.wait(60)
+        unsettled.extend(not one.done() for one in pending)
+        assert session.failure is not None
+        told.append(error)
+
+    session.on_failure(note)
+    assert session.failure is None
+    pending += [session.submit([SAMPLE]) for _ in range(3)]
+    submitted.set()
+    for one in pending:
+        assert isinstance(one.exception(60), AgentDiedError)
+    assert (unsettled, [type(error) for error in told]) == ([True] * 3, [AgentDiedError])
+    assert "exit status 7" in str(session.failure)
+    session.on_failure(told.append)
+    session.close()
+    assert [str(error) for error in told] == [str(session.failure)] * 2
+
+
+def test_nonsense_reply_is_told_before_its_own_future_fails(start: Start) -> None:
+    session = start("greet(); f = next_request(); send(Kind.LOADED, f.header); next_request()")
+    order: list[str] = []
+    session.on_failure(lambda _: order.append("session"))
+    reply = session.submit([SAMPLE])
+    reply.add_done_callback(lambda _: order.append("request"))
+    assert isinstance(reply.exception(60), DeviceProtocolError)
+    session.close()
+    assert order == ["session", "request"]
+
+
+def test_closing_is_no_failure_to_be_told(start: Start) -> None:
+    session = start("greet(); next_request(); next_request()")
+    told: list[EdgeFlareError] = []
+    session.on_failure(told.append)
+    pending = session.submit([SAMPLE])
+    session.close()
+    session.on_failure(told.append)
+    assert isinstance(pending.exception(60), DeviceError)
+    assert told == []
+
+
+def test_error_of_one_request_leaves_the_session_alive(start: Start) -> None:
+    session = start(
+        "greet(); f = next_request(); "
+        "send(Kind.ERROR, {'id': f.header['id'], 'code': 'inference', 'message': 'm'}); next_request()"
+    )
+    assert isinstance(session.submit([SAMPLE]).exception(60), InferenceFailedError)
+    assert session.failure is None
+
+
+def test_busy_device_is_refused_before_the_model_is_loaded(
+    fake_agent: Callable[[str], LocalTransport], nothing_there: Provisioned, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    transport = fake_agent(
+        f"""
+greet()
+while True:
+    frame = receive()
+    if frame.kind is Kind.LEASE:
+        message = "in use by " + repr(sorted(frame.header.items()))
+        send(Kind.ERROR, {{"id": frame.header["id"], "code": "busy", "message": message}})
+    else:
+        open({str(seen)!r}, "a").write(frame.kind.name + " ")
+        answer(frame)
+"""
+    )
+    lease = Lease("night", "night/0", "campaign night")
+    with pytest.raises(
+        DeviceBusyError, match=r"fake: in use by .*'night/0'.*'share', True"
+    ) as caught:
+        DeviceSession.open(transport, nothing_there, "fake", {}, lease=lease, share=True)
+    assert "campaign night" in str(caught.value)
+    assert "LOAD" not in seen.read_text()
+
+
+def test_devices_clock_that_is_set_is_noticed(start: Start) -> None:
+    session = start(
+        """
+ahead = 0
+def receive(plain=receive):
+    global ahead
+    frame = plain()
+    if frame.kind is Kind.PING:
+        frame.header["wall"] = time.time() + ahead
+    elif frame.kind is Kind.INFER:
+        ahead = 3600
+        send(Kind.RESULT, {"id": frame.header["id"], "seconds": [0]}, frame.arrays)
+    return frame
+greet()
+while True:
+    next_request()
+"""
+    )
+    session.ping()
+    assert session.health.clock_jump_s == 0.0
+    session.submit([SAMPLE]).result(60)
+    session.ping()
+    assert session.health.clock_jump_s == pytest.approx(3600, abs=60)
 
 
 def test_error_without_an_id_ends_the_session(start: Start) -> None:
@@ -232,7 +389,14 @@ while True:
 
 def test_loading_may_hold_the_agents_interpreter(start: Start) -> None:
     session = start(
-        "greet(); start = receive(); load = receive(); time.sleep(1.5); answer(load); next_request()",
+        """
+greet()
+while True:
+    frame = receive()
+    if frame.kind is Kind.LOAD:
+        time.sleep(1.5)
+    answer(frame)
+""",
         heartbeat_s=0.4,
     )
     assert session.model.runtime == {"name": "fake"}

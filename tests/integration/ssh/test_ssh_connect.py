@@ -5,6 +5,7 @@ import socket
 import sys
 import threading
 
+import paramiko
 import pytest
 from ssh_servers import free_port, has_ipv6, known_line, make_key, start_asyncssh
 
@@ -220,3 +221,12 @@ def test_no_key_is_offered_to_a_server_that_is_not_trusted(ssh_server, tmp_path)
     with pytest.raises(HostKeyError):
         SshTransport.connect(device, ask=asked.append)
     assert asked == []
+
+
+def test_quick_cipher_is_offered_first_and_none_that_paramiko_would_not_offer(ssh_server):
+    transport = SshTransport.connect(ssh_server.device())
+    connected = transport._connection.transport
+    offered = connected.get_security_options().ciphers
+    assert sorted(offered) == sorted(paramiko.Transport._preferred_ciphers)
+    assert connected.local_cipher == connected.remote_cipher == "aes128-gcm@openssh.com"
+    transport.close()

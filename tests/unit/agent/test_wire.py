@@ -141,7 +141,7 @@ def test_a_header_over_the_limit_is_not_sent() -> None:
 
 
 def test_another_version_is_named() -> None:
-    with pytest.raises(ProtocolError, match="speaks protocol version 9, this one 1"):
+    with pytest.raises(ProtocolError, match="speaks protocol version 9, this one 2"):
         read_frame(reader(packed(b"{}", version=9)))
 
 

@@ -4,9 +4,11 @@ import pytest
 
 from edgeflare.devices.agent_errors import MAPPED, died, reported
 from edgeflare.errors import (
+    DeviceBusyError,
     DeviceError,
     DeviceRuntimeError,
     EdgeFlareError,
+    InferenceFailedError,
     ModelError,
     UsageError,
 )
@@ -29,7 +31,8 @@ def test_map_holds_every_code_of_the_agent_and_no_other() -> None:
         ("no-runtime", DeviceRuntimeError),
         ("numpy-clash", DeviceRuntimeError),
         ("bad-request", UsageError),
-        ("inference", DeviceError),
+        ("inference", InferenceFailedError),
+        ("busy", DeviceBusyError),
         ("internal", DeviceError),
         ("a-code-of-tomorrow", DeviceError),
     ],

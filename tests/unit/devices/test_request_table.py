@@ -8,12 +8,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from edgeflare.devices.request_table import Request, RequestTable
 from edgeflare_agent.wire import Frame, Kind
 
-WINDOW = 3
+MOST_BYTES = 10
+TOGETHER = 4
 ALLOWANCE = 10.0
 
 
-def make(id_: int) -> Request:
-    return Request(id_, Kind.INFER, [], ALLOWANCE, lambda frame: frame)
+def make(id_: int, size: int = 0) -> Request:
+    return Request(id_, Kind.INFER, [bytes(size)], ALLOWANCE, lambda frame: frame)
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -22,32 +23,47 @@ class TableMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.table = RequestTable(WINDOW, lambda: self.now)
+        self.window = 3
+        self.table = RequestTable(self.window, MOST_BYTES, lambda: self.now)
         self.requests: dict[int, Request] = {}
         self.waiting: list[int] = []
         self.sent: list[int] = []
+        self.answered: list[int] = []
         self.worked = 0.0
 
-    @rule()
-    def add(self) -> None:
-        request = make(len(self.requests))
+    def has_room(self) -> bool:
+        if not self.waiting or len(self.sent) >= self.window:
+            return False
+        ids = [*self.sent, self.waiting[0]]
+        return not self.sent or sum(self.requests[id_].size for id_ in ids) <= MOST_BYTES
+
+    @rule(size=st.integers(0, 12))
+    def add(self, size: int) -> None:
+        request = make(len(self.requests), size)
         self.requests[request.id] = request
         self.table.add(request)
         self.waiting.append(request.id)
 
-    @precondition(lambda self: self.waiting and len(self.sent) < WINDOW)
+    @rule(window=st.integers(1, 6))
+    def change_the_window(self, window: int) -> None:
+        self.window = self.table.window = window
+
     @rule(write=st.booleans())
     def send(self, write: bool) -> None:
-        id_ = self.waiting.pop(0)
-        request = self.table.send_next()
-        if self.requests[id_].future.cancelled():
-            assert request is None
-            return
-        assert request is self.requests[id_]
-        if not self.sent:
-            self.worked = 0.0
-        self.sent.append(id_)
-        if write:
+        going: list[Request] = []
+        while self.has_room():
+            request = self.requests[self.waiting[0]]
+            if going and sum(one.size for one in [*going, request]) > TOGETHER:
+                break
+            self.waiting.pop(0)
+            if request.future.cancelled():
+                continue
+            if not self.sent:
+                self.worked = 0.0
+            self.sent.append(request.id)
+            going.append(request)
+        assert self.table.send_next(TOGETHER) == going
+        for request in going if write else []:
             self.table.written(request)
 
     @precondition(lambda self: self.sent)
@@ -65,7 +81,19 @@ class TableMachine(RuleBasedStateMachine):
         if id_ == self.sent[0]:
             self.worked = 0.0
         self.sent.remove(id_)
+        self.answered.append(id_)
         assert self.table.take(id_) is self.requests[id_]
+
+    @precondition(lambda self: self.answered)
+    @rule(data=st.data())
+    def answer_again(self, data: st.DataObject) -> None:
+        assert self.table.take(data.draw(st.sampled_from(self.answered))) is None
+
+    @rule(beyond=st.integers(0, 3))
+    def answer_what_was_never_sent(self, beyond: int) -> None:
+        for id_ in [*self.waiting, len(self.requests) + beyond, -1]:
+            with pytest.raises(KeyError):
+                self.table.take(id_)
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
@@ -86,7 +114,7 @@ class TableMachine(RuleBasedStateMachine):
     @invariant()
     def counts_and_deadline_are_the_models(self) -> None:
         assert (self.table.in_flight, self.table.queued) == (len(self.sent), len(self.waiting))
-        assert self.table.can_send() == (bool(self.waiting) and len(self.sent) < WINDOW)
+        assert self.table.can_send() == self.has_room()
         late = None
         if self.sent and self.requests[self.sent[0]].written_at is not None:
             late = self.requests[self.sent[0]] if self.worked > ALLOWANCE else None

@@ -1,0 +1,36 @@
+"""Readings of the device that are at hand at once, however slow the sensors are."""
+
+import threading
+import time
+from typing import Any, Callable, Dict
+
+FRESH_S = 1.0
+
+
+class Sampler:
+    """Calls `read` in a thread of its own: when it starts, and when a reading is asked for that is
+    older than a second.
+
+    Safe in several threads. Until the first reading is there, `latest` gives `before`.
+    """
+
+    def __init__(self, read: Callable[[], Dict[str, Any]], before: Dict[str, Any]) -> None:
+        self._read = read
+        self._reading = before
+        self._read_at = -FRESH_S
+        self._wanted = threading.Event()
+        self._wanted.set()
+
+    def run(self) -> None:
+        """Read when asked to, for ever; the body of the thread."""
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            self._reading = self._read()
+            self._read_at = time.monotonic()
+
+    def latest(self) -> Dict[str, Any]:
+        """Return the last reading; never waits."""
+        if time.monotonic() - self._read_at >= FRESH_S:
+            self._wanted.set()
+        return self._reading

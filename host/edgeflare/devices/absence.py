@@ -1,0 +1,97 @@
+"""A device that is away: since when and why, when to try again, and what the user is told of it."""
+
+import random
+from collections.abc import Callable
+
+from edgeflare.devices.backoff import Backoff
+from edgeflare.errors import EdgeFlareError
+
+_QUIET_S = 60.0
+
+
+class Absence:
+    """Keeps the tries to reopen a device and tells of them; no locks, no threads.
+
+    A loss is told at once; while the trouble lasts, which it does until `lost` says otherwise, it is
+    told once a minute at most, and the return only after a loss that was told.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        backoff: Backoff,
+        rng: random.Random,
+        tell: Callable[[str], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.cause: EdgeFlareError | None = None
+        self._name = name
+        self._backoff = backoff
+        self._rng = rng
+        self._tell = tell
+        self._clock = clock
+        self._since = 0.0
+        self._tries = 0
+        self._next_try_at = 0.0
+        self._told_at: float | None = None
+        self._told_lost = False
+
+    @property
+    def seconds(self) -> float:
+        """For how long, by now; trouble that goes on counts from its beginning."""
+        return self._clock() - self._since
+
+    @property
+    def outlook(self) -> str:
+        """Why, and when the next try comes."""
+        wait = self._next_try_at - self._clock()
+        then = f"next try in {in_seconds(wait)}" if wait > 0 else "trying now"
+        return f"{one_line(self.cause) if self.cause else 'not reached'}; {then}"
+
+    def begin(self, cause: EdgeFlareError | None, *, anew: bool) -> None:
+        """Note that the device is lost; `anew`: it was well before, this is no trouble that goes on."""
+        self.cause = cause
+        self._next_try_at = now = self._clock()
+        if anew:
+            self._since = now
+            self._tries = 0
+            self._told_at = None
+
+    def next_delay_s(self) -> float:
+        """Return the seconds to wait before the next try, and count it."""
+        delay = self._backoff.delay_s(self._tries, self._rng)
+        self._tries += 1
+        self._next_try_at = self._clock() + delay
+        return delay
+
+    def tell_lost(self) -> None:
+        """Tell, if it is time to."""
+        now = self._clock()
+        if self._told_at is None or now - self._told_at >= _QUIET_S:
+            self._told_at = now
+            self._told_lost = True
+            self._tell(f"{self._name} is lost: {self.outlook}")
+
+    def tell_back(self, away_s: float, again: int) -> None:
+        """Tell that the device is back, and how many requests it is asked again."""
+        if self._told_lost:
+            self._told_lost = False
+            text = f"{self._name} is back after {in_seconds(away_s)}"
+            if again:
+                text += f", {again} request{'s' if again > 1 else ''} sent again"
+            self._tell(text)
+
+
+def one_line(error: BaseException) -> str:
+    """Return the error's text in one line."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return " | ".join(filter(None, lines)).replace(": | ", ": ")
+
+
+def in_seconds(seconds: float) -> str:
+    """Return a time for people."""
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def silent(_: str) -> None:
+    """Tell nobody."""

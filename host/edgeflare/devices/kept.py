@@ -1,0 +1,97 @@
+"""The requests that a device still owes an answer, over all of its sessions."""
+
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from edgeflare.types import Sample
+
+DEATHS = 3
+"""So many deaths of the agent in a row at one request's side, and it is given up."""
+
+R = TypeVar("R")
+
+
+class Kept(Generic[R]):
+    """One request. `future` can't be cancelled; `deaths` in a row the agent died at its side."""
+
+    def __init__(self, id_: int, samples: Sequence[Sample]) -> None:
+        self.id = id_
+        self.samples = samples
+        self.future: Future[R] = Future()
+        self.future.set_running_or_notify_cancel()
+        self.deaths = 0
+        self.sent_at: float | None = None
+        self.under_way = False
+
+
+class KeptRequests(Generic[R]):
+    """Keeps requests in the order they came, until each is taken out; no locks, no threads.
+
+    Whoever takes one out, and nobody else, settles its future. The agent works in order: the oldest
+    that is under way is the one it worked on when it died. One at whose side it died all but the last
+    time is sent alone then, so that no other request and hardly any cut of the link is mistaken for it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Kept[R]] = {}
+        self._unsent: deque[Kept[R]] = deque()
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def sent_before(self) -> int:
+        """How many have been sent once at least."""
+        return sum(kept.sent_at is not None for kept in self._kept.values())
+
+    def add(self, samples: Sequence[Sample]) -> Kept[R]:
+        """Take a request in, to be sent after all others."""
+        self._last_id += 1
+        kept: Kept[R] = Kept(self._last_id, samples)
+        self._kept[kept.id] = kept
+        self._unsent.append(kept)
+        return kept
+
+    def send_next(self, now: float) -> Kept[R] | None:
+        """Return the next to send, under way from now on; None where none is, or one must be alone."""
+        while self._unsent and self._unsent[0].id not in self._kept:
+            self._unsent.popleft()
+        if not self._unsent:
+            return None
+        oldest = next(iter(self._kept.values()))
+        if oldest.under_way and oldest.deaths == DEATHS - 1:
+            return None
+        kept = self._unsent.popleft()
+        kept.sent_at = now
+        kept.under_way = True
+        return kept
+
+    def take(self, kept: Kept[R]) -> bool:
+        """Take one out; False where it is out already."""
+        return self._kept.pop(kept.id, None) is not None
+
+    def lost(self, *, died: bool) -> Kept[R] | None:
+        """Note that the session is lost: all are to be sent again. Returns the one given up, taken out.
+
+        `died`: the agent did, as far as is known.
+        """
+        given_up = None
+        oldest = next(iter(self._kept.values()), None)
+        if oldest is not None and oldest.under_way:
+            oldest.deaths = oldest.deaths + 1 if died else 0
+            if oldest.deaths == DEATHS:
+                given_up = self._kept.pop(oldest.id)
+        self._unsent = deque(self._kept.values())
+        for kept in self._unsent:
+            kept.under_way = False
+        return given_up
+
+    def drain(self) -> list[Kept[R]]:
+        """Take all out."""
+        left = list(self._kept.values())
+        self._kept.clear()
+        self._unsent.clear()
+        return left

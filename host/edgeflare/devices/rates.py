@@ -1,0 +1,128 @@
+"""How fast a device answers and how busy it is, over the last seconds."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from edgeflare.devices.health import Health
+
+WINDOW_S = 10.0
+_BUCKET_S = 0.1
+_RECENT = 1024
+_LOOK_S = 1.0
+
+
+class Throughput:
+    """Answered queries: how many in all, how many a second, and after how long. No locks."""
+
+    def __init__(self, began: float) -> None:
+        self.queries = 0
+        self._began = began
+        self._buckets: deque[tuple[float, int]] = deque()
+        self._latencies: deque[float] = deque(maxlen=_RECENT)
+
+    def answered(self, now: float, queries: int, latency_s: float) -> None:
+        """Note a reply to a request of so many queries."""
+        self.queries += queries
+        self._latencies.append(latency_s)
+        if self._buckets and now - self._buckets[-1][0] < _BUCKET_S:
+            since, so_far = self._buckets[-1]
+            self._buckets[-1] = since, so_far + queries
+        else:
+            self._buckets.append((now, queries))
+        self._forget(now)
+
+    def per_s(self, now: float) -> float:
+        """Return queries a second over the last 10 s, or since the beginning if that is less."""
+        self._forget(now)
+        span = min(WINDOW_S, now - self._began)
+        return sum(count for _, count in self._buckets) / span if span > 0 else 0.0
+
+    def latency_s(self, fraction: float) -> float | None:
+        """Return the latency that this fraction of the last 1024 requests stayed within, by nearest rank."""
+        if not self._latencies:
+            return None
+        ordered = sorted(self._latencies)
+        rank = -(-fraction * len(ordered) // 1)  # rounded up
+        return ordered[max(1, int(rank)) - 1]
+
+    def _forget(self, now: float) -> None:
+        while self._buckets and now - self._buckets[0][0] >= WINDOW_S:
+            self._buckets.popleft()
+
+
+class BusyFraction:
+    """The fraction of time the agent worked, from what it says of itself: two counters, in seconds."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[float, float]] = deque()
+
+    def see(self, uptime_s: float, busy_s: float) -> None:
+        """Take in the counters; an uptime that went back is another agent's."""
+        if uptime_s <= 0:  # no heartbeat was answered yet
+            return
+        if self._points and uptime_s <= self._points[-1][0]:
+            if uptime_s == self._points[-1][0]:
+                return
+            self._points.clear()
+        self._points.append((uptime_s, busy_s))
+        while len(self._points) > 2 and uptime_s - self._points[1][0] >= WINDOW_S:
+            self._points.popleft()
+
+    @property
+    def value(self) -> float | None:
+        """Over the last 10 s or somewhat more, or since the agent began; None: nothing is known."""
+        if not self._points:
+            return None
+        began, worked = self._points[0] if len(self._points) > 1 else (0.0, 0.0)
+        until, busy = self._points[-1]
+        return min(1.0, max(0.0, (busy - worked) / (until - began)))
+
+
+class Pulse:
+    """What a device's agents say of themselves, over many sessions; safe to use from several threads.
+
+    `tell` is told once a session of a clock that jumped. `clock_jump_s` is the last such jump, 0.0: none.
+    """
+
+    def __init__(self, name: str, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self.clock_jump_s = 0.0
+        self._name = name
+        self._tell = tell
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._busy = BusyFraction()
+        self._told = False
+        self._looked_at = clock()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the last look was some time ago."""
+        return self._clock() - self._looked_at >= _LOOK_S
+
+    @property
+    def busy(self) -> float | None:
+        """The fraction of time the agent worked, 0 to 1; None: nothing is known."""
+        with self._lock:
+            return self._busy.value
+
+    def begin(self) -> None:
+        """Note that a new session begins."""
+        with self._lock:
+            self._busy = BusyFraction()
+            self._told = False
+
+    def look(self, health: Health) -> None:
+        """Take in what the agent of the present session said last."""
+        with self._lock:
+            self._looked_at = self._clock()
+            self._busy.see(health.uptime_s, health.busy_s)
+            jumped = health.clock_jump_s != 0 and not self._told
+            if jumped:
+                self._told = True
+                self.clock_jump_s = health.clock_jump_s
+        if jumped:
+            self._tell(
+                f"the clock of {self._name} jumped by {health.clock_jump_s:+.0f} s; no result depends on "
+                "it, but the times the device notes may be off"
+            )

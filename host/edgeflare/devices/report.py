@@ -1,0 +1,94 @@
+"""What an agent says of its device: how it fares and who uses it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from edgeflare._version import __version__
+from edgeflare.devices.agent_link import AgentLink
+from edgeflare.devices.health import optional_number
+from edgeflare_agent.wire import VERSION, Frame, Kind
+
+_PINGS = 5
+
+
+@dataclass(frozen=True)
+class LeaseHeld:
+    """A lease that somebody has on a device: who (`about` for people), and since how many seconds."""
+
+    about: str
+    holder: str
+    since_s: float
+    share: bool
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """What a device says of itself right now. None: it doesn't tell.
+
+    `agent` is the agent's version, which is this host's, and its protocol; `runtimes` is {package: version}; `board` is the
+    board's name, else the CPU's; `load` the system's load average over the last minute; `round_trip_s`
+    the least of several.
+    """
+
+    name: str
+    agent: str
+    python: str
+    numpy: str
+    runtimes: dict[str, str]
+    board: str | None
+    leases: tuple[LeaseHeld, ...]
+    temperature_c: float | None
+    frequency_mhz: float | None
+    throttled: bool | None
+    memory_available_bytes: int | None
+    disk_free_bytes: int | None
+    load: float | None
+    round_trip_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self) | {"leases": [asdict(lease) for lease in self.leases]}
+
+
+def ask_report(link: AgentLink) -> DeviceReport:
+    """Return what an agent says. Raises DeviceError and its kinds."""
+    hello, about = link.hello, link.hello["device"]
+    round_trip = min(link.round_trip() for _ in range(_PINGS))
+
+    def read(frame: Frame) -> DeviceReport:
+        state = frame.header
+        throttled = state.get("throttled")
+        return DeviceReport(
+            name=link.name,
+            agent=f"{__version__}, protocol {VERSION}",
+            python=str(hello.get("python")),
+            numpy=str(hello.get("numpy")),
+            runtimes=dict(hello.get("runtimes") or {}),
+            board=about.get("board") or about.get("cpu"),
+            leases=tuple(map(_lease, state["leases"])),
+            temperature_c=optional_number(state.get("temperature_c")),
+            frequency_mhz=optional_number(state.get("frequency_mhz")),
+            throttled=None if throttled is None else bool(throttled),
+            memory_available_bytes=_optional_count(state.get("memory_available_bytes")),
+            disk_free_bytes=_optional_count(state.get("disk_free_bytes")),
+            load=_load(state.get("load")),
+            round_trip_s=round_trip,
+        )
+
+    answer: DeviceReport = link.request(Kind.STATUS, {}, read=read).result()
+    return answer
+
+
+def _lease(entry: dict[str, Any]) -> LeaseHeld:
+    return LeaseHeld(
+        str(entry["about"]), str(entry["holder"]), float(entry["since_s"]), bool(entry["share"])
+    )
+
+
+def _optional_count(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _load(value: Any) -> float | None:
+    """Return the load average over a minute, which some agents give with those over more."""
+    return optional_number(value[0] if isinstance(value, list) else value)

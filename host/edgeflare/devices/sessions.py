@@ -1,0 +1,56 @@
+"""What a device over many sessions needs of each of them."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from edgeflare.devices.health import Health
+from edgeflare.devices.session import LoadedModel, Reply
+from edgeflare.errors import EdgeFlareError
+from edgeflare.types import Sample
+from edgeflare_agent.spec import InputSpec
+
+
+class Session(Protocol):
+    """What is needed of a DeviceSession."""
+
+    name: str
+    device: dict[str, Any]
+    model: LoadedModel
+    fingerprint: dict[str, Any]
+
+    @property
+    def window(self) -> int:
+        """Requests that keep the device busy right now."""
+        ...
+
+    @property
+    def in_flight(self) -> int:
+        """Requests on the wire or at the agent."""
+        ...
+
+    @property
+    def failure(self) -> EdgeFlareError | None:
+        """Why the link ended; None while it lives."""
+        ...
+
+    @property
+    def health(self) -> Health:
+        """What the agent said last of itself."""
+        ...
+
+    def on_failure(self, callback: Callable[[EdgeFlareError], None]) -> None:
+        """Have this called once when the link ends by itself, at once if it has."""
+        ...
+
+    def configure(self, spec: InputSpec, output: str | None) -> None:
+        """Say how samples become the input, and which output is wanted."""
+        ...
+
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+        """Queue raw samples without waiting for anything."""
+        ...
+
+    def close(self) -> None:
+        """End the agent; may take seconds."""
+        ...

@@ -1,0 +1,395 @@
+"""A device over many sessions: lost, reopened, and what it owes asked again."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+
+from edgeflare.devices.absence import Absence, one_line, silent
+from edgeflare.devices.background import Task, in_a_thread
+from edgeflare.devices.backoff import Backoff
+from edgeflare.devices.ending import copy
+from edgeflare.devices.kept import DEATHS, Kept, KeptRequests
+from edgeflare.devices.likeness import check_unchanged
+from edgeflare.devices.rates import Pulse, Throughput
+from edgeflare.devices.session import Reply
+from edgeflare.devices.sessions import Session
+from edgeflare.devices.status import DeviceStatus, State
+from edgeflare.errors import (
+    AgentDiedError,
+    DeviceAwayError,
+    DeviceChangedError,
+    DeviceError,
+    DeviceProtocolError,
+    DeviceTimeoutError,
+    EdgeFlareError,
+    HostKeyError,
+    InferenceFailedError,
+    UnreachableError,
+    UsageError,
+)
+from edgeflare.types import Sample
+from edgeflare_agent.spec import InputSpec
+
+FOR_GOOD = (HostKeyError, UsageError, DeviceChangedError)
+"""Errors of reopening that another try would meet again; ModelError is a UsageError."""
+_OF_THE_LINK = (AgentDiedError, DeviceProtocolError, DeviceTimeoutError, UnreachableError)
+_STEADY_S = 60.0
+
+
+class SteadySession:
+    """A deployed model on a device that may be lost and come back; safe to use from several threads.
+
+    It begins with an open session and owns it. When a session fails, the device is AWAY: requests
+    without a reply are kept in order, and `reopen` is tried, with the delays of `backoff` drawn from
+    `rng`, until it gives a new session or raises an error that is for good (`FOR_GOOD`), which retires
+    the device. The new session must have the first one's fingerprint; it is configured as the last
+    one was, and every kept request is sent again, the oldest first. Each future is settled once, with
+    no lock held, in a thread of the session: its callbacks may submit again, but must be short.
+
+    `tell` is told, in one sentence each, of a device that is lost (at first, then once a minute at
+    most), is back, takes no more part, or whose clock jumped; it must not raise. `name`, `device`,
+    `model` and `fingerprint` are the first session's.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        reopen: Callable[[], Session],
+        *,
+        rng: random.Random,
+        tell: Callable[[str], None] = silent,
+        backoff: Backoff = Backoff(),  # noqa: B008  frozen
+        clock: Callable[[], float] = time.monotonic,
+        background: Callable[[Task, threading.Event], None] = in_a_thread,
+    ) -> None:
+        self.name = session.name
+        self.device = session.device
+        self.model = session.model
+        self.fingerprint = session.fingerprint
+        self._reopen = reopen
+        self._tell = tell
+        self._clock = clock
+        self._background = background
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._kept: KeptRequests[Reply] = KeptRequests()
+        self._feeding = False
+        self._reopening = False
+        self._configuration: tuple[InputSpec, str | None] | None = None
+        self._session: Session | None = session
+        self._latest = session
+        self._up_since = clock()
+        self._proven = True
+        self._retired: EdgeFlareError | None = None
+        self._reconnects = 0
+        self._absence = Absence(self.name, backoff, rng, tell, clock)
+        self._throughput = Throughput(clock())
+        self._pulse = Pulse(self.name, tell, clock)
+        session.on_failure(partial(self._lost, session))
+
+    @property
+    def state(self) -> State:
+        """Whether the device answers; closed, it is RETIRED."""
+        with self._lock:
+            return self._state()
+
+    @property
+    def away_s(self) -> float:
+        """For how many seconds the device has not been reached; 0.0 while it is up.
+
+        A device that comes back and is lost again before it answers anything was not reached.
+        """
+        with self._lock:
+            return 0.0 if self._session is not None else self._absence.seconds
+
+    @property
+    def detail(self) -> str:
+        """Why the device is not up; empty while it is."""
+        with self._lock:
+            return self._detail()
+
+    @property
+    def depth(self) -> int:
+        """Requests that keep the device busy; while it is away, that did."""
+        return self._latest.window
+
+    @property
+    def round_trip_s(self) -> float | None:
+        """The least of recent round trips to the agent, in seconds; None: not known."""
+        return self._latest.health.round_trip_s
+
+    @property
+    def clock_jump_s(self) -> float:
+        """How far the device's clock last jumped, in seconds; 0.0: it never did."""
+        self._pulse.look(self._latest.health)
+        return self._pulse.clock_jump_s
+
+    def configure(self, spec: InputSpec, output: str | None) -> None:
+        """Say how samples become the input, and which output is wanted (None: the only one).
+
+        Holds for what is submitted afterwards, in all sessions; while the device is away it is only
+        noted. Raises UsageError, also while requests are pending, and the error of a device that is retired.
+        """
+        with self._lock:
+            if self._retired is not None:
+                raise copy(self._retired)
+            if self._kept:
+                raise UsageError(
+                    f"{self.name} still answers {len(self._kept)} requests; configure it after them"
+                )
+            session, before = self._session, self._configuration
+            self._configuration = (spec, output)
+        if session is None:
+            return
+        try:
+            session.configure(spec, output)
+        except EdgeFlareError as error:
+            if session.failure is not None or isinstance(error, _OF_THE_LINK):
+                self._lost(session, session.failure or error)
+                return
+            with self._lock:
+                self._configuration = before
+            raise
+
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+        """Queue raw samples, inferred one by one in this order; returns without waiting.
+
+        The future can't be cancelled, and the samples must not change until it is done. Its errors:
+        InferenceFailedError where the device can't answer on them, UsageError, DeviceAwayError after
+        `withdraw`, and the error of a device that is retired.
+        """
+        with self._lock:
+            retired = self._retired
+            kept = self._kept.add(samples) if retired is None else None
+        if kept is None:
+            refused: Future[Reply] = Future()
+            refused.set_exception(retired and copy(retired))
+            return refused
+        self._feed()
+        return kept.future
+
+    def status(self) -> DeviceStatus:
+        """Return what the device does right now."""
+        latest = self._latest
+        health, in_flight, depth = latest.health, latest.in_flight, latest.window
+        self._pulse.look(health)
+        busy = self._pulse.busy
+        with self._lock:
+            state = self._state()
+            up = state is State.UP
+            return DeviceStatus(
+                name=self.name,
+                state=state,
+                detail=self._absence.outlook if state is State.AWAY else self._detail(),
+                queries=self._throughput.queries,
+                queries_per_s=self._throughput.per_s(self._clock()),
+                in_flight=in_flight if up else 0,
+                depth=depth,
+                busy=busy if up else None,
+                latency_median_s=self._throughput.latency_s(0.5),
+                latency_p99_s=self._throughput.latency_s(0.99),
+                temperature_c=health.temperature_c if up else None,
+                throttled=health.throttled if up else None,
+                reconnects=self._reconnects,
+            )
+
+    def withdraw(self) -> None:
+        """Fail all that is pending with DeviceAwayError; a device that is away is still tried again."""
+        with self._lock:
+            pending = self._kept.drain()
+            why = self._detail()
+        self._fail(
+            pending,
+            DeviceAwayError(
+                f"what {self.name} was asked is taken back" + (f": {why}" if why else "")
+            ),
+        )
+
+    def close(self) -> None:
+        """End the session, or the tries for one; what is pending fails. Safe to repeat."""
+        session = self._end(DeviceError(f"the session with {self.name} was closed"))
+        if session is not None:
+            self._pulse.look(session.health)
+            session.close()
+
+    def _state(self) -> State:
+        if self._retired is not None:
+            return State.RETIRED
+        return State.UP if self._session is not None else State.AWAY
+
+    def _detail(self) -> str:
+        if self._session is not None:
+            return ""
+        cause = self._retired or self._absence.cause
+        return one_line(cause) if cause is not None else ""
+
+    def _feed(self) -> None:
+        """Send what is to be sent; only one thread at a time does, so that order is kept."""
+        with self._lock:
+            if self._feeding:
+                return
+            self._feeding = True
+        while True:
+            with self._lock:
+                session = self._session
+                kept = None if session is None else self._kept.send_next(self._clock())
+                if session is None or kept is None:
+                    self._feeding = False
+                    return
+            try:
+                inner = session.submit(kept.samples)
+            except Exception as error:  # noqa: BLE001  the samples' fault; their future tells it
+                self._settle(kept, error)
+            else:
+                inner.add_done_callback(partial(self._answered, kept, session))
+
+    def _answered(self, kept: Kept[Reply], session: Session, inner: "Future[Reply]") -> None:
+        error = inner.exception()
+        if error is None:
+            self._take_reply(kept, session, inner.result())
+            return
+        failure = session.failure
+        if failure is None and isinstance(error, _OF_THE_LINK):
+            failure = error
+        if failure is not None:
+            self._lost(session, failure)
+            return
+        with self._lock:
+            if self._session is not session:  # closed by this side: it is asked again
+                return
+        if type(error) is DeviceError:
+            error = InferenceFailedError(str(error))
+        self._settle(kept, error)
+        self._feed()
+
+    def _take_reply(self, kept: Kept[Reply], session: Session, reply: Reply) -> None:
+        with self._lock:
+            now = self._clock()
+            taken = self._kept.take(kept)
+            if taken and kept.sent_at is not None:
+                self._throughput.answered(now, len(kept.samples), now - kept.sent_at)
+            self._proven = self._proven or session is self._session
+        if taken:
+            kept.future.set_result(reply)
+        self._feed()
+        if self._pulse.is_due:
+            self._pulse.look(self._latest.health)
+
+    def _settle(self, kept: Kept[Reply], error: BaseException) -> None:
+        with self._lock:
+            taken = self._kept.take(kept)
+        if taken:
+            kept.future.set_exception(error)
+
+    def _fail(self, pending: Sequence[Kept[Reply]], error: EdgeFlareError) -> None:
+        for kept in pending:
+            kept.future.set_exception(copy(error))
+
+    def _lost(self, session: Session, error: EdgeFlareError) -> None:
+        """Take note, once, that the session failed; let go of it and have the device reopened."""
+        with self._lock:
+            if self._session is not session:
+                return
+            self._session = None
+            steady = self._clock() - self._up_since >= _STEADY_S
+            self._absence.begin(error, anew=self._proven or steady)
+            given_up = self._kept.lost(died=isinstance(error, AgentDiedError))
+            idle, self._reopening = not self._reopening, True
+        self._pulse.look(session.health)
+        if idle:
+            self._background(self._coming_back(), self._stop)
+        self._background(_closing(session), self._stop)
+        if given_up is not None:
+            given_up.future.set_exception(
+                InferenceFailedError(
+                    f"the agent on {self.name} died {DEATHS} times in a row at this input: "
+                    f"{one_line(error)}"
+                )
+            )
+
+    def _coming_back(self) -> Task:
+        """Try to reopen the device until it is up, retired or closed; only one of these runs at a time."""
+        while True:
+            with self._lock:
+                if self._state() is not State.AWAY:
+                    self._reopening = False
+                    return
+                delay = self._absence.next_delay_s()
+            self._absence.tell_lost()
+            yield delay
+            try:
+                session = self._reopen()
+                self._welcome(session)
+            except FOR_GOOD as error:
+                self._retire(error)
+            except Exception as error:  # noqa: BLE001  whatever it is, it may pass
+                told = error if isinstance(error, EdgeFlareError) else DeviceError(repr(error))
+                with self._lock:
+                    self._absence.cause = told
+
+    def _welcome(self, session: Session) -> None:
+        """Take a new session into use. Raises DeviceChangedError and the errors of configuring."""
+        taken = False
+        try:
+            check_unchanged(self.name, self.fingerprint, session.fingerprint)
+            while not taken:
+                configuration = self._configuration
+                if configuration is not None:
+                    self._configure_again(session, *configuration)
+                with self._lock:
+                    if self._retired is not None:
+                        return
+                    taken = configuration is self._configuration
+                    if taken:
+                        away_s, again = self._take_into_use(session)
+        finally:
+            if not taken:
+                self._background(_closing(session), self._stop)
+        self._absence.tell_back(away_s, again)
+        session.on_failure(partial(self._lost, session))
+        self._feed()
+
+    def _take_into_use(self, session: Session) -> tuple[float, int]:
+        self._session = self._latest = session
+        self._up_since = self._clock()
+        self._proven = False
+        self._reconnects += 1
+        self._pulse.begin()
+        return self._absence.seconds, self._kept.sent_before
+
+    def _configure_again(self, session: Session, spec: InputSpec, output: str | None) -> None:
+        try:
+            session.configure(spec, output)
+        except FOR_GOOD as error:
+            if session.failure is not None:
+                raise DeviceError(one_line(session.failure)) from error
+            raise
+
+    def _retire(self, error: EdgeFlareError) -> None:
+        self._end(error)
+        if self._retired is error:  # else it was closed meanwhile
+            self._tell(f"{self.name} takes no more part: {one_line(error)}")
+
+    def _end(self, error: EdgeFlareError) -> Session | None:
+        """Let no more in, and fail what is pending, with this error; returns the session that was up."""
+        with self._lock:
+            if self._retired is not None:
+                return None
+            self._retired = error
+            session, self._session = self._session, None
+            if session is not None:
+                self._absence.begin(None, anew=True)
+            pending = self._kept.drain()
+        self._stop.set()
+        self._fail(pending, error)
+        return session
+
+
+def _closing(session: Session) -> Task:
+    with suppress(EdgeFlareError, OSError):
+        session.close()
+    yield from ()

@@ -1,0 +1,38 @@
+"""What is observed of an agent: heartbeats and replies, and what follows from them."""
+
+from edgeflare.devices.health import Health, HealthRecord
+from edgeflare.devices.heartbeat import Ping, Pings
+from edgeflare.devices.window import AdaptiveWindow
+from edgeflare_agent.wire import Frame
+
+
+class Vitals:
+    """The device's health and the window that keeps it busy; no locks, no threads.
+
+    `pings` are the heartbeats under way. `fixed`: a window that never changes.
+    """
+
+    def __init__(self, fixed: int | None) -> None:
+        self.pings = Pings()
+        self.window = AdaptiveWindow(fixed)
+        self._record = HealthRecord()
+
+    @property
+    def health(self) -> Health:
+        """What the last heartbeat told."""
+        return self._record.health
+
+    def ponged(self, frame: Frame, received: float) -> Ping | None:
+        """Take in an answer to a heartbeat, received at this time of `steady`; None for a second one.
+
+        Raises LookupError, TypeError or ValueError for one that makes no sense.
+        """
+        ping = self.pings.find(frame.header)
+        if ping is None:
+            return None
+        self._record.note(frame.header, ping.sent, received, empty=ping.size == 0)
+        self.pings.remove(ping)
+        self.window.worked(self.health.busy_s, self.health.served)
+        if self.health.round_trip_s is not None:
+            self.window.round_trip_is(self.health.round_trip_s)
+        return ping
