@@ -1,7 +1,26 @@
 """The one place that knows concurrency."""
 
-from edgeflare.scheduler.budget import Budget, Counters
-from edgeflare.scheduler.chain import ChainResult, Rules, chain_seed
-from edgeflare.scheduler.scheduler import Reply, Scheduler
+from edgeflare.scheduler.budget import Budget, Counters, FleetLimits
+from edgeflare.scheduler.chain import Chain, ChainResult, Rules, chain_seed
+from edgeflare.scheduler.job import Feed, Job, Life
+from edgeflare.scheduler.lane import Deployed, Reply
+from edgeflare.scheduler.questions import Answered, Question
+from edgeflare.scheduler.scheduler import Scheduler
 
-__all__ = ["Budget", "ChainResult", "Counters", "Reply", "Rules", "Scheduler", "chain_seed"]
+__all__ = [
+    "Answered",
+    "Budget",
+    "Chain",
+    "ChainResult",
+    "Counters",
+    "Deployed",
+    "Feed",
+    "FleetLimits",
+    "Job",
+    "Life",
+    "Question",
+    "Reply",
+    "Rules",
+    "Scheduler",
+    "chain_seed",
+]

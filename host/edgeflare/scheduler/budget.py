@@ -1,4 +1,4 @@
-"""What a chain may spend and what it has spent."""
+"""What a chain, a device and a campaign may spend, and what a chain has spent."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,12 +16,26 @@ class Budget(NamedTuple):
     seconds: float | None = 180.0
 
 
+class FleetLimits(NamedTuple):
+    """What devices may spend and how long they are waited for.
+
+    Once one device was asked `device_queries` inputs, or all together `total_queries`, no new job
+    begins there; jobs under way end. A device away for `handover_s` gives its jobs back to a feed that it
+    shares; with no device left for `patience_s` the run ends.
+    """
+
+    device_queries: int | None = None
+    total_queries: int | None = None
+    handover_s: float = 30.0
+    patience_s: float = 600.0
+
+
 @dataclass
 class Counters:
     """The four kinds of query, and the seconds as `Budget` counts them.
 
     A query is one input given to both models (or to the device alone). `host_only` counts inputs
-    given to the original alone.
+    given to the original alone. `device_seconds` is the devices' own part of all time.
     """
 
     seed: int = 0
@@ -29,3 +43,4 @@ class Counters:
     confirmation: int = 0
     host_only: int = 0
     seconds: float = 0.0
+    device_seconds: float = 0.0

@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from edgeflare.errors import EdgeFlareError, StrategyError
+from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
 from edgeflare.scheduler.budget import Budget, Counters
+from edgeflare.scheduler.job import Life
 from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Seed, Status, Strategy
 
 
@@ -31,7 +32,8 @@ class ChainResult:
     `sample` is the triggering (or unstable, or non-finite) input, None where there is none; `outputs`
     are both models' answers on it when it was confirmed, and `confirmed` says how often it was.
     `mutations` lead from the seed to a triggering input; they are empty for a non-finite one, which
-    ends a search before its strategy is asked.
+    ends a search before its strategy is asked. `detail` says why a search failed; `sample` is the input
+    on which it did, where it was the only one of its request.
     """
 
     seed: Seed
@@ -43,6 +45,7 @@ class ChainResult:
     outputs: Outputs | None = None
     mutations: Sequence[dict[str, Any]] = ()
     confirmed: int = 0
+    detail: str = ""
 
 
 class Rules(NamedTuple):
@@ -55,60 +58,75 @@ class Rules(NamedTuple):
     vault: Vault
 
 
-Life: TypeAlias = Generator[Ask, Answer, ChainResult]
-
-
 @dataclass
 class Chain:
-    """One search in flight. Touched by one worker at a time."""
+    """One search in flight; a `Job`."""
 
     seed: Seed
     rules: Rules
-    counters: Counters = field(default_factory=lambda: Counters(seed=1))
-    searching: bool = True
+    counters: Counters = field(default_factory=Counters)
+    seconds_count: bool = True
 
-    def live(self) -> Life:
+    def live(self) -> Life[ChainResult]:
         """Search from the seed; yield what is to be asked; confirm what is found; return the result.
 
-        The caller runs the queries and adds to ``counters.seconds`` while ``searching`` holds.
+        The caller runs the queries and adds to ``counters.seconds`` while ``seconds_count`` holds.
         """
+        self.counters = Counters(seed=1)
         natural = _FINDINGS_AT_THE_SEED.get(self.seed.outputs.decision)
+        self.seconds_count = natural is None
         if natural is not None:
-            self.searching = False
             return (yield from self._confirm(natural, self.seed.sample, ()))
         number = chain_seed(self.rules.campaign_seed, self.seed.id)
         search = self.rules.strategy(self.seed, np.random.default_rng(number))
+        try:
+            ending = yield from self._search(search)
+        finally:
+            search.close()
+        self.seconds_count = False
+        if isinstance(ending, ChainResult):
+            return ending
+        return (yield from self._confirm(*ending))
+
+    def _search(
+        self, search: Generator[Ask, Answer, Outcome]
+    ) -> Generator[Ask, Answer, "ChainResult | _Finding"]:
+        """Drive the strategy to its end: a result without a finding, or a finding to be confirmed."""
         step: Callable[[], Ask] = search.__next__
         while True:
             try:
-                ask = step()
-            except StopIteration as stop:
-                self.searching = False
-                outcome: Outcome = stop.value
+                ask = self._stepped(step)
+            except _Ended as end:
+                outcome = end.outcome
                 if outcome.sample is None:
                     return self._result(Status.GAVE_UP)
-                return (yield from self._confirm(Status.FOUND, outcome.sample, outcome.mutations))
-            except EdgeFlareError:
-                raise
-            except Exception as error:
-                raise StrategyError(
-                    f"the search from seed {self.seed.id} failed in its strategy or in a mutation "
-                    f"operator: {type(error).__name__}: {error}"
-                ) from error
+                return _Finding(Status.FOUND, outcome.sample, outcome.mutations)
             if not self._afford(ask):
-                search.close()
                 return self._result(Status.EXHAUSTED)
-            answer = yield ask
+            try:
+                answer = yield ask
+            except InferenceFailedError as error:
+                return self._failed(ask.samples, error)
             for sample, outputs in zip(ask.samples, answer.outputs, strict=True):
                 if outputs.decision is Decision.NONFINITE:
-                    search.close()
-                    self.searching = False
-                    return (yield from self._confirm(Status.NONFINITE, sample, ()))
+                    return _Finding(Status.NONFINITE, sample, ())
             limit = self.rules.budget.seconds
             if limit is not None and self.counters.seconds > limit and not _deviates(answer):
-                search.close()
                 return self._result(Status.TIMEOUT)
             step = _send(search, answer)
+
+    def _stepped(self, step: Callable[[], Ask]) -> Ask:
+        try:
+            return step()
+        except StopIteration as stop:
+            raise _Ended(stop.value) from None
+        except EdgeFlareError:
+            raise
+        except Exception as error:
+            raise StrategyError(
+                f"the search from seed {self.seed.id} failed in its strategy or in a mutation "
+                f"operator: {type(error).__name__}: {error}"
+            ) from error
 
     def _afford(self, ask: Ask) -> bool:
         if ask.of == "original":
@@ -120,7 +138,9 @@ class Chain:
         self.counters.search += len(ask.samples)
         return True
 
-    def _confirm(self, status: Status, sample: Sample, mutations: Sequence[dict[str, Any]]) -> Life:
+    def _confirm(
+        self, status: Status, sample: Sample, mutations: Sequence[dict[str, Any]]
+    ) -> Life[ChainResult]:
         """Store the sample and ask about the stored bytes again, as often as the rules say."""
         digest = self.rules.vault.put_sample(sample)
         wanted = Decision.NONFINITE if status is Status.NONFINITE else Decision.DEVIATION
@@ -128,7 +148,11 @@ class Chain:
         outputs: Outputs | None = None
         for _ in range(self.rules.confirmations):
             self.counters.confirmation += 1
-            answer = yield Ask((self.rules.vault.get_sample(digest),))
+            stored = self.rules.vault.get_sample(digest)
+            try:
+                answer = yield Ask((stored,))
+            except InferenceFailedError as error:
+                return self._failed((stored,), error)
             outputs = answer.outputs[0]
             if outputs.decision is not wanted:
                 status = Status.UNSTABLE
@@ -143,9 +167,32 @@ class Chain:
             confirmed=confirmed,
         )
 
+    def _failed(self, samples: Sequence[Sample], error: InferenceFailedError) -> ChainResult:
+        """Keep the input on which the device can't answer, where it is known which one that is."""
+        if len(samples) != 1:
+            return self._result(Status.FAILED, detail=str(error))
+        digest = self.rules.vault.put_sample(samples[0])
+        return self._result(
+            Status.FAILED, sample=samples[0], sample_digest=digest, detail=str(error)
+        )
+
     def _result(self, status: Status, **found: Any) -> ChainResult:
         number = chain_seed(self.rules.campaign_seed, self.seed.id)
         return ChainResult(self.seed, number, status, self.counters, **found)
+
+
+class _Finding(NamedTuple):
+    """What is to be confirmed."""
+
+    status: Status
+    sample: Sample
+    mutations: Sequence[dict[str, Any]]
+
+
+class _Ended(Exception):  # noqa: N818 - no error: the strategy has returned
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
 
 
 _FINDINGS_AT_THE_SEED = {

@@ -1,25 +1,22 @@
-"""Drives many chains at once over one original and one deployed model."""
+"""Drives many jobs at once over one original model and the deployed model on one or more devices."""
 
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol
 
+from edgeflare.devices import State
+from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
 from edgeflare.oracles import Oracle
-from edgeflare.scheduler.chain import Chain, ChainResult, Life, Rules
-from edgeflare.types import Answer, Ask, Decision, Outputs, Sample, Scores, Seed
+from edgeflare.scheduler.budget import FleetLimits
+from edgeflare.scheduler.job import Feed, R
+from edgeflare.scheduler.keeper import Keeper
+from edgeflare.scheduler.lane import Deployed, Lane, Reply, Running
+from edgeflare.types import Answer, Ask, Decision, Outputs, Sample, Scores
 
-_WAIT_S = 0.5
-
-
-class Reply(NamedTuple):
-    """The deployed model's answers to one request and the device's own time for each, in seconds."""
-
-    scores: Sequence[Scores]
-    seconds: Sequence[float]
 
 
 class Original(Protocol):
@@ -30,158 +27,239 @@ class Original(Protocol):
         ...
 
 
-class Deployed(Protocol):
-    """The deployed model, on whatever device; requests are answered in any order."""
-
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
-        """Queue a request without waiting for anything."""
-        ...
+class _Done(NamedTuple, Generic[R]):
+    running: Running[R]
+    result: R
 
 
-class Scheduler:
-    """Keeps `concurrency` chains in flight and the device's queue full.
+class _Lost(NamedTuple, Generic[R]):
+    """A job whose device does not answer any more."""
 
-    A small pool of `workers` threads takes the chains' own steps and runs the original model; the
-    device's link has threads of its own. Two steps of one chain never overlap. What a chain finds
-    does not depend on what runs beside it.
+    running: Running[R]
+
+
+class Scheduler(Generic[R]):
+    """Keeps every device's request queue full, and the original model busy beside it.
+
+    `feeds` gives each device, in order, the feed it takes jobs from; devices that share a feed do each
+    other's work: jobs of one that is away begin again on another. A small pool of `workers` threads
+    takes the jobs' own steps and runs the original model; the devices' links have threads of their
+    own. Two steps of one job never overlap. What a job finds does not depend on what runs beside it.
+    `concurrency` jobs run on each device, by default as many as keep it busy. `asked` is how often each
+    device, by name, was asked before, for the limits. Every `tick_s` seconds it looks after devices
+    that are away.
     """
 
     def __init__(
         self,
         original: Original,
-        deployed: Deployed,
+        devices: Sequence[Deployed],
+        feeds: Sequence[Feed[R]],
         oracle: Oracle,
-        rules: Rules,
         *,
-        concurrency: int,
         workers: int,
+        concurrency: int | None = None,
+        limits: FleetLimits | None = None,
+        asked: Mapping[str, int] | None = None,
+        tick_s: float = 0.5,
     ) -> None:
         self._original = original
-        self._deployed = deployed
         self._oracle = oracle
-        self._rules = rules
-        self._concurrency = concurrency
         self._workers = workers
-        self._ended: queue.SimpleQueue[ChainResult | BaseException] = queue.SimpleQueue()
+        self._tick_s = tick_s
+        self._limits = limits or FleetLimits()
+        self._lanes: list[Lane[R]] = [
+            Lane(
+                device,
+                feed,
+                self._limits,
+                shares_feed=sum(other is feed for other in feeds) > 1,
+                concurrency=concurrency,
+                spare=2 * workers + 2,
+                asked=(asked or {}).get(device.name, 0),
+            )
+            for device, feed in zip(devices, feeds, strict=True)
+        ]
+        self._events: queue.SimpleQueue[_Done[R] | _Lost[R] | BaseException] = queue.SimpleQueue()
         self._stopping = threading.Event()
-        self._in_flight: dict[str, Chain] = {}
 
     def run(
         self,
-        seeds: Iterable[Seed],
-        on_result: Callable[[ChainResult], None],
-        on_wait: Callable[[], None] = lambda: None,
+        on_result: Callable[[R, str], None],
+        on_tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """Search from every seed; `on_result` is called once a chain, one call at a time, as each ends.
+        """Do every job; `on_result` is called with each result and its device's name, one at a time.
 
-        It is called in a thread of its own, where Ctrl-C cannot cut it short. `on_wait` is called
-        about twice a second while no chain ends. An error (of a device, a model or a strategy) or
-        Ctrl-C stops the run: the chains that have ended are still handed to `on_result`, then the
-        error is raised.
+        It is called in a thread of its own, where Ctrl-C cannot cut it short. `on_tick` is called
+        every `tick_s` seconds in the caller's thread. An error (of a model, a strategy, every device)
+        or Ctrl-C stops the run: what was done by then is still handed to `on_result`, then the error is raised;
+        DeviceAwayError where no device is left. Ends early where the limits are used up: `left` says so.
         """
-        waiting = iter(seeds)
         with (
-            ThreadPoolExecutor(1, thread_name_prefix="edgeflare-result") as keeper,
+            Keeper(on_result) as keeper,
             ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step") as pool,
         ):
-
-            def keep(ended: ChainResult) -> None:
-                keeper.submit(on_result, ended).result()
-
             try:
-                for seed in waiting:
-                    self._start(seed, pool)
-                    if len(self._in_flight) == self._concurrency:
-                        self._hand_over(self._next_ended(on_wait), keep)
-                while self._in_flight:
-                    self._hand_over(self._next_ended(on_wait), keep)
+                self._loop(pool, keeper, on_tick)
             except BaseException:
                 self._stopping.set()
                 pool.shutdown(wait=True, cancel_futures=True)
-                self._hand_over_the_rest(keep)
+                self._hand_over_the_rest(keeper)
                 raise
 
     @property
+    def left(self) -> bool:
+        """Whether jobs remain that were not begun."""
+        return any(lane.feed.left for lane in self._lanes)
+
+    @property
     def queries_in_flight(self) -> int:
-        """Search queries so far of the chains that have not ended."""
-        return sum(chain.counters.search for chain in tuple(self._in_flight.values()))
+        """Search queries so far of the jobs that have not ended."""
+        return sum(one.job.counters.search for lane in self._lanes for one in tuple(lane.running))
 
-    def _next_ended(self, on_wait: Callable[[], None]) -> ChainResult | BaseException:
-        while True:
-            try:
-                return self._ended.get(timeout=_WAIT_S)
-            except queue.Empty:
-                on_wait()
-
-    def _hand_over(
-        self, ended: ChainResult | BaseException, on_result: Callable[[ChainResult], None]
+    def _loop(
+        self, pool: ThreadPoolExecutor, keeper: Keeper[R], on_tick: Callable[[], None]
     ) -> None:
-        if isinstance(ended, BaseException):
-            raise ended
-        del self._in_flight[ended.seed.id]
-        on_result(ended)
+        next_tick = time.monotonic() + self._tick_s
+        while True:
+            self._fill(pool)
+            if not any(lane.running for lane in self._lanes) and not self._wait_worth():
+                return
+            try:
+                event = self._events.get(timeout=max(0.0, next_tick - time.monotonic()))
+            except queue.Empty:
+                event = None
+            if event is not None:
+                self._take(event, keeper)
+            if time.monotonic() >= next_tick:
+                keeper.check()
+                self._tend()
+                on_tick()
+                next_tick = time.monotonic() + self._tick_s
 
-    def _hand_over_the_rest(self, on_result: Callable[[ChainResult], None]) -> None:
+    def _fill(self, pool: ThreadPoolExecutor) -> None:
+        """Begin jobs, on the hungriest device first, until every one has enough."""
+        total = self._limits.total_queries
+        if total is not None and sum(lane.asked for lane in self._lanes) >= total:
+            return
+        while ready := [lane for lane in self._lanes if lane.can_take]:
+            lane = min(ready, key=lambda one: one.fill)
+            job = lane.feed.take()
+            if job is not None:
+                running = Running(job, lane)
+                lane.running.add(running)
+                pool.submit(self._advance, pool, running, running.life.__next__)
+
+    def _wait_worth(self) -> bool:
+        """Whether, with nothing under way, a device that is away may still do what is left."""
+        total = self._limits.total_queries
+        if total is not None and sum(lane.asked for lane in self._lanes) >= total:
+            return False
+        if all(lane.device.state is State.RETIRED for lane in self._lanes) and self.left:
+            raise self._nobody_left()
+        return any(lane.useful for lane in self._lanes)
+
+    def _take(self, event: "_Done[R] | _Lost[R] | BaseException", keeper: Keeper[R]) -> None:
+        if isinstance(event, BaseException):
+            raise event
+        lane = event.running.lane
+        lane.running.discard(event.running)
+        if isinstance(event, _Done):
+            keeper.keep(event.result, lane.device.name)
+        else:
+            event.running.life.close()
+            lane.feed.give_back(event.running.job)
+
+    def _hand_over_the_rest(self, keeper: Keeper[R]) -> None:
         while True:
             try:
-                ended = self._ended.get_nowait()
+                event = self._events.get_nowait()
             except queue.Empty:
                 return
-            if isinstance(ended, ChainResult):
-                on_result(ended)
+            if isinstance(event, _Done):
+                keeper.keep(event.result, event.running.lane.device.name)
 
-    def _start(self, seed: Seed, pool: ThreadPoolExecutor) -> None:
-        chain = Chain(seed, self._rules)
-        self._in_flight[seed.id] = chain
-        life = chain.live()
-        pool.submit(self._advance, pool, chain, life, life.__next__)
+    def _tend(self) -> None:
+        """Take work off devices that stay away; give up where none is left."""
+        for lane in self._lanes:
+            others_up = any(
+                other.up and other.feed is lane.feed for other in self._lanes if other is not lane
+            )
+            if lane.should_hand_over(others_up):
+                lane.device.withdraw()
+        at_work = any(lane.up and (lane.running or lane.can_take) for lane in self._lanes)
+        away = [
+            lane.device.away_s
+            for lane in self._lanes
+            if lane.device.state is State.AWAY and lane.useful
+        ]
+        if not at_work and away and min(away) >= self._limits.patience_s:
+            raise self._nobody_left()
+
+    def _nobody_left(self) -> DeviceError:
+        reasons = "; ".join(
+            f"{lane.device.name}: {lane.device.detail or lane.device.state.value}"
+            for lane in self._lanes
+            if not lane.up
+        )
+        return DeviceAwayError(f"no device is left that could go on ({reasons})")
 
     def _advance(
-        self, pool: ThreadPoolExecutor, chain: Chain, life: Life, step: Callable[[], Ask]
+        self, pool: ThreadPoolExecutor, running: Running[R], step: Callable[[], Ask]
     ) -> None:
-        """Take one step of a chain; the next one is queued behind those of the other chains."""
+        """Take one step of a job; the next one is queued behind those of the others."""
         if self._stopping.is_set():
             return
+        job = running.job
         began = time.thread_time()
         try:
             ask = step()
-            pending = None if ask.of == "original" else self._deployed.submit(ask.samples)
+            pending = None if ask.of == "original" else running.lane.submit(ask.samples)
             asked = self._original.scores(ask.samples) if ask.of != "deployed" else None
-            if chain.searching:
-                chain.counters.seconds += time.thread_time() - began
+            if job.seconds_count:
+                job.counters.seconds += time.thread_time() - began
             if pending is None:
-                self._resume(pool, chain, life, partial(self._answer, ask, asked, None))
+                self._resume(pool, running, partial(self._answer, ask, asked, None))
             else:
-                pending.add_done_callback(partial(self._answered, pool, chain, life, ask, asked))
+                pending.add_done_callback(partial(self._answered, pool, running, ask, asked))
         except StopIteration as stop:
-            self._ended.put(stop.value)
+            self._events.put(_Done(running, stop.value))
         except BaseException as error:  # noqa: BLE001 - raised again in `run`
-            self._ended.put(error)
+            self._events.put(error)
 
     def _answered(
         self,
         pool: ThreadPoolExecutor,
-        chain: Chain,
-        life: Life,
+        running: Running[R],
         ask: Ask,
         asked: Sequence[Scores] | None,
         pending: "Future[Reply]",
     ) -> None:
-        """Take a device's answer (in the link's thread) and hand the chain back to the pool."""
-        try:
+        """Take a device's answer (in the link's thread) and hand the job back to the pool."""
+        error = pending.exception()
+        if isinstance(error, InferenceFailedError):
+            self._submit(pool, running, partial(running.life.throw, error))
+        elif error is not None:
+            gone = running.lane.device.state is State.RETIRED or isinstance(error, DeviceAwayError)
+            self._events.put(_Lost(running) if gone else error)
+        else:
             reply = pending.result()
-        except BaseException as error:  # noqa: BLE001 - raised again in `run`
-            self._ended.put(error)
-            return
-        if chain.searching:
-            chain.counters.seconds += sum(reply.seconds)
-        self._resume(pool, chain, life, partial(self._answer, ask, asked, reply.scores))
+            counters = running.job.counters
+            counters.device_seconds += sum(reply.seconds)
+            if running.job.seconds_count:
+                counters.seconds += sum(reply.seconds)
+            self._resume(pool, running, partial(self._answer, ask, asked, reply.scores))
 
     def _resume(
-        self, pool: ThreadPoolExecutor, chain: Chain, life: Life, answer: Callable[[], Answer]
+        self, pool: ThreadPoolExecutor, running: Running[R], answer: Callable[[], Answer]
+    ) -> None:
+        self._submit(pool, running, lambda: running.life.send(answer()))
+
+    def _submit(
+        self, pool: ThreadPoolExecutor, running: Running[R], step: Callable[[], Ask]
     ) -> None:
         try:
-            pool.submit(self._advance, pool, chain, life, lambda: life.send(answer()))
+            pool.submit(self._advance, pool, running, step)
         except RuntimeError:  # the pool is shut down: the run is stopping
             if not self._stopping.is_set():
                 raise
@@ -199,4 +277,4 @@ class Scheduler:
                 else self._oracle.decide(first, second)
             )
             outputs.append(Outputs(first, second, decision))
-        return Answer(tuple(outputs))
+        return Answer(outputs)

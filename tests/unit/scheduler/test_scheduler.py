@@ -1,17 +1,25 @@
 """The scheduler over real strategies and a small linear classifier whose device answers out of order."""
 
-import hashlib
-import random
 import threading
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
+from linear_models import Device, Linear, Shelf, make_seeds
 
-from edgeflare.errors import AgentDiedError, StrategyError
+from edgeflare.errors import AgentDiedError, InferenceFailedError, StrategyError
 from edgeflare.oracles import LabelOracle
-from edgeflare.scheduler import Budget, ChainResult, Reply, Rules, Scheduler, chain_seed
+from edgeflare.scheduler import (
+    Budget,
+    Chain,
+    ChainResult,
+    Feed,
+    Reply,
+    Rules,
+    Scheduler,
+    chain_seed,
+)
 from edgeflare.search import build_strategy
 from edgeflare.types import (
     Answer,
@@ -26,91 +34,18 @@ from edgeflare.types import (
     Strategy,
 )
 
-WEIGHTS = np.random.default_rng(0).normal(size=(64, 4)) / 100
 
-
-def softmax(logits: Scores) -> Scores:
-    powers = np.exp(logits - logits.max())
-    return np.asarray(powers / powers.sum())
-
-
-class Linear:
-    """A classifier of 8 x 8 x 1 images; `step` rounds its weights, as a quantised copy would."""
-
-    def __init__(self, step: float = 0.0) -> None:
-        self.weights = np.round(WEIGHTS / step) * step if step else WEIGHTS
-
-    def one(self, sample: Sample) -> Scores:
-        return softmax(sample.reshape(-1).astype(np.float64) @ self.weights)
-
-    def scores(self, samples: Sequence[Sample]) -> list[Scores]:
-        return [self.one(sample) for sample in samples]
-
-
-class Device:
-    """Answers from threads of its own, in an order of its own."""
-
-    def __init__(self, model: Linear, *, seconds: float = 0.0) -> None:
-        self.model = model
-        self.seconds = seconds
-        self.pool = ThreadPoolExecutor(3)
-        self.shuffle = random.Random(0)
-        self.waiting = 0
-        self.most_waiting = 0
-        self.lock = threading.Lock()
-
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
-        with self.lock:
-            self.waiting += 1
-            self.most_waiting = max(self.most_waiting, self.waiting)
-            pause = self.shuffle.random() * 2e-3
-        return self.pool.submit(self._answer, samples, pause)
-
-    def _answer(self, samples: Sequence[Sample], pause: float) -> Reply:
-        threading.Event().wait(pause)
-        with self.lock:
-            self.waiting -= 1
-        return Reply(self.model.scores(samples), [self.seconds] * len(samples))
-
-
-class Shelf:
-    """A vault in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Sample] = {}
-
-    def put_sample(self, sample: Sample) -> str:
-        digest = hashlib.sha256(sample.tobytes()).hexdigest()
-        self.kept[digest] = sample.copy()
-        return digest
-
-    def get_sample(self, digest: str) -> Sample:
-        return self.kept[digest]
-
-
-def make_seeds(count: int, original: Linear, deployed: Linear) -> list[Seed]:
-    rng = np.random.default_rng(9)
-    seeds = []
-    while len(seeds) < count:
-        sample = rng.integers(0, 256, (8, 8, 1), dtype=np.uint8)
-        answers = original.one(sample), deployed.one(sample)
-        outputs = Outputs(*answers, LabelOracle().decide(*answers))
-        if outputs.decision == "agree":
-            seeds.append(Seed(f"s{len(seeds)}", sample, outputs))
-    return seeds
-
-
-def run(
-    seeds: list[Seed],
+def scheduler_over(
+    seeds: Iterable[Seed],
     device: Device,
     *,
     original: Linear | None = None,
     strategy: Strategy | None = None,
-    concurrency: int = 8,
+    concurrency: int | None = 8,
     budget: Budget | None = None,
     confirmations: int = 2,
     workers: int = 2,
-) -> dict[str, ChainResult]:
+) -> Scheduler[ChainResult]:
     rules = Rules(
         strategy or build_strategy("dflare", {}),
         budget or Budget(500, None),
@@ -118,21 +53,25 @@ def run(
         7,
         Shelf(),
     )
-    scheduler = Scheduler(
+    return Scheduler(
         original or Linear(),
-        device,
+        [device],
+        [Feed(Chain(seed, rules) for seed in seeds)],
         LabelOracle(),
-        rules,
         concurrency=concurrency,
         workers=workers,
     )
+
+
+def run(seeds: list[Seed], device: Device, **more: object) -> dict[str, ChainResult]:
     results: dict[str, ChainResult] = {}
 
-    def keep(result: ChainResult) -> None:
+    def keep(result: ChainResult, name: str) -> None:
+        assert name == device.name
         assert result.seed.id not in results
         results[result.seed.id] = result
 
-    scheduler.run(seeds, keep)
+    scheduler_over(seeds, device, **more).run(keep)  # type: ignore[arg-type]
     return results
 
 
@@ -279,12 +218,10 @@ def test_a_dying_device_loses_no_finished_chain() -> None:
             return super().submit(samples)
 
     seeds = make_seeds(40, Linear(), Linear(5e-3))
-    device = Dying(Linear(5e-3))
-    rules = Rules(build_strategy("dflare", {}), Budget(500, None), 2, 7, Shelf())
     kept: list[ChainResult] = []
-    scheduler = Scheduler(Linear(), device, LabelOracle(), rules, concurrency=4, workers=2)
+    scheduler = scheduler_over(seeds, Dying(Linear(5e-3)), concurrency=4)
     with pytest.raises(AgentDiedError, match="gone"):
-        scheduler.run(seeds, kept.append)
+        scheduler.run(lambda result, _: kept.append(result))
     assert kept
     assert len({result.seed.id for result in kept}) == len(kept) < 40
 
@@ -299,10 +236,11 @@ def test_a_long_search_is_seen_to_move() -> None:
             return Reply(self.model.scores(samples), [0.3])
 
     seeds = make_seeds(2, Linear(), Linear())
-    rules = Rules(build_strategy("dflare", {}), Budget(5, None), 2, 7, Shelf())
     seen: list[int] = []
-    scheduler = Scheduler(Linear(), Slow(Linear()), LabelOracle(), rules, concurrency=2, workers=1)
-    scheduler.run(seeds, lambda result: None, lambda: seen.append(scheduler.queries_in_flight))
+    scheduler = scheduler_over(
+        seeds, Slow(Linear()), budget=Budget(5, None), concurrency=2, workers=1
+    )
+    scheduler.run(lambda *_: None, lambda: seen.append(scheduler.queries_in_flight))
     assert seen == sorted(seen)
     assert 0 < max(seen) <= 10
 
@@ -314,3 +252,50 @@ def test_a_strategys_own_error_names_the_seed() -> None:
 
     with pytest.raises(StrategyError, match=r"seed s\d .*ZeroDivisionError: in the strategy"):
         run(make_seeds(2, Linear(), Linear()), Device(Linear()), strategy=faulty)
+
+
+def test_by_default_a_device_gets_as_many_searches_as_its_depth_asks_for() -> None:
+    seeds = make_seeds(40, Linear(), Linear(5e-3))
+    shallow, deep = Device(Linear(5e-3)), Device(Linear(5e-3))
+    deep.depth = 24
+    assert essence(run(seeds, shallow, concurrency=None)) == essence(
+        run(seeds, deep, concurrency=None)
+    )
+    assert shallow.most_waiting < deep.most_waiting
+    assert deep.most_waiting >= 24
+
+
+def test_an_input_on_which_the_device_cannot_answer_ends_its_search_alone() -> None:
+    class Fragile(Device):
+        """Can't answer on inputs whose first pixel is bright, unless they are seeds."""
+
+        def __init__(self, model: Linear, seeds: list[Seed]) -> None:
+            super().__init__(model)
+            self.fine = {seed.sample.tobytes() for seed in seeds}
+
+        def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+            if samples[0][0, 0, 0] < 128 or samples[0].tobytes() in self.fine:
+                return super().submit(samples)
+            failed: Future[Reply] = Future()
+            failed.set_exception(InferenceFailedError("board can't answer on an input"))
+            return failed
+
+    seeds = make_seeds(20, Linear(), Linear(5e-3))
+    results = run(seeds, Fragile(Linear(5e-3), seeds))
+    assert len(results) == 20
+    failed = [result for result in results.values() if result.status is Status.FAILED]
+    assert failed
+    assert len(failed) < 20
+    for result in failed:
+        assert result.sample is not None
+        assert result.sample[0, 0, 0] >= 128
+        assert "can't answer" in result.detail
+
+
+def test_an_error_while_a_result_is_kept_stops_the_run() -> None:
+    def refuse(result: ChainResult, name: str) -> None:
+        raise OSError("the disk is gone")
+
+    scheduler = scheduler_over(make_seeds(30, Linear(), Linear(5e-3)), Device(Linear(5e-3)))
+    with pytest.raises(OSError, match="the disk is gone"):
+        scheduler.run(refuse)

@@ -1,0 +1,136 @@
+"""One device in a run: what it works on and what it may take."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Generic, NamedTuple, Protocol
+
+from edgeflare.devices import State
+from edgeflare.scheduler.budget import FleetLimits
+from edgeflare.scheduler.job import Feed, Job, Life, R
+from edgeflare.types import Sample, Scores
+
+MOST_JOBS = 512
+
+
+class Reply(NamedTuple):
+    """The deployed model's answers to one request and the device's own time for each, in seconds."""
+
+    scores: Sequence[Scores]
+    seconds: Sequence[float]
+
+
+class Deployed(Protocol):
+    """The deployed model on one device; requests are answered in any order.
+
+    `depth` requests in flight keep it busy. `away_s`: for how long it has not been reached; `detail`
+    says why. After `withdraw` pending requests fail with DeviceAwayError.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def depth(self) -> int: ...  # noqa: D102
+
+    @property
+    def state(self) -> State: ...  # noqa: D102
+
+    @property
+    def away_s(self) -> float: ...  # noqa: D102
+
+    @property
+    def detail(self) -> str: ...  # noqa: D102
+
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+        """Queue a request without waiting for anything."""
+        ...
+
+    def withdraw(self) -> None:
+        """Fail what is pending."""
+        ...
+
+
+class Running(Generic[R]):
+    """A job under way on a lane."""
+
+    def __init__(self, job: Job[R], lane: "Lane[R]") -> None:
+        self.job = job
+        self.lane = lane
+        self.life: Life[R] = job.live()
+
+
+class Lane(Generic[R]):
+    """A device with the feed it takes jobs from; `spare` jobs wait on the host beside those on the wire."""
+
+    def __init__(
+        self,
+        device: Deployed,
+        feed: Feed[R],
+        limits: FleetLimits,
+        *,
+        shares_feed: bool,
+        concurrency: int | None,
+        spare: int,
+        asked: int = 0,
+    ) -> None:
+        self.device = device
+        self.feed = feed
+        self.shares_feed = shares_feed
+        self.running: set[Running[R]] = set()
+        self._limits = limits
+        self._concurrency = concurrency
+        self._spare = spare
+        self._asked = asked
+        self._lock = threading.Lock()
+
+    @property
+    def asked(self) -> int:
+        """Inputs given to the device."""
+        with self._lock:
+            return self._asked
+
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+        """Ask the device, and count."""
+        with self._lock:
+            self._asked += len(samples)
+        return self.device.submit(samples)
+
+    @property
+    def up(self) -> bool:
+        """Whether the device answers."""
+        return self.device.state is State.UP
+
+    @property
+    def spent(self) -> bool:
+        """Whether the device's own budget is used up."""
+        limit = self._limits.device_queries
+        return limit is not None and self.asked >= limit
+
+    @property
+    def fill(self) -> float:
+        """Jobs under way against those that keep the device busy; 1.0: enough."""
+        wanted = self._concurrency or min(MOST_JOBS, self.device.depth + self._spare)
+        return len(self.running) / wanted
+
+    @property
+    def can_take(self) -> bool:
+        """Whether another job may begin here now."""
+        return self.up and not self.spent and self.fill < 1.0 and self.feed.left
+
+    @property
+    def useful(self) -> bool:
+        """Whether, up again, it would have something to do."""
+        if self.device.state is State.RETIRED:
+            return False
+        return bool(self.running) or (self.feed.left and not self.spent)
+
+    def should_hand_over(self, others_up: bool) -> bool:
+        """Whether what it has begun is better begun again elsewhere."""
+        return (
+            self.shares_feed
+            and others_up
+            and bool(self.running)
+            and not self.up
+            and self.device.away_s >= self._limits.handover_s
+        )

@@ -1,0 +1,44 @@
+"""Jobs that ask once: both models about a seed, one device about another one's triggering input."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+from edgeflare.errors import InferenceFailedError
+from edgeflare.scheduler.budget import Counters
+from edgeflare.types import Answer, Ask, Outputs, Sample
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True)
+class Answered(Generic[K]):
+    """What was asked about (`key`), the outputs, and the device's own seconds.
+
+    `outputs` is None where the device can't answer on this input; `detail` says why then.
+    """
+
+    key: K
+    outputs: Outputs | None
+    seconds: float
+    detail: str = ""
+
+
+@dataclass
+class Question(Generic[K]):
+    """Asks about one sample; `key` is whatever tells the caller which it is."""
+
+    key: K
+    sample: Sample
+    of: Literal["deployed", "both"] = "both"
+    counters: Counters = field(default_factory=Counters)
+    seconds_count: bool = False
+
+    def live(self) -> Generator[Ask, Answer, Answered[K]]:
+        """Ask once; return the answer."""
+        self.counters = Counters()
+        try:
+            answer = yield Ask((self.sample,), self.of)
+        except InferenceFailedError as error:
+            return Answered(self.key, None, self.counters.device_seconds, str(error))
+        return Answered(self.key, answer.outputs[0], self.counters.device_seconds)
