@@ -44,6 +44,8 @@ class SshServer:
     user: str = field(default_factory=lambda: pwd.getpwuid(os.getuid()).pw_name)
     kill: Callable[[], None] = lambda: None
     """Ends the server and all its connections at once."""
+    restart: Callable[[], None] = lambda: None
+    """Starts a killed OpenSSH server again, as the same one."""
 
     @property
     def key(self) -> Path:
@@ -182,20 +184,24 @@ def start_sshd(extra: Sequence[str] = ()) -> Iterator[SshServer]:
             lines.append("Subsystem sftp internal-sftp")
         config = server.folder / "sshd_config"
         config.write_text("\n".join(lines) + "\n")
-        with (server.folder / "sshd.log").open("wb") as log:
-            process = subprocess.Popen(
-                [SSHD, "-D", "-e", "-f", str(config)], stderr=log, start_new_session=True
-            )
+        running: list[subprocess.Popen[bytes]] = []
+
+        def start() -> None:
+            with (server.folder / "sshd.log").open("ab") as log:
+                command = [SSHD, "-D", "-e", "-f", str(config)]
+                running.append(subprocess.Popen(command, stderr=log, start_new_session=True))
+            _await_banner(server, lambda: running[-1].poll() is None)
 
         def kill() -> None:
+            process = running[-1]
             for pid in [process.pid, *_children(process.pid)]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             process.wait()
 
-        server.kill = kill
+        server.kill, server.restart = kill, start
         try:
-            _await_banner(server, lambda: process.poll() is None)
+            start()
             yield server
         finally:
             kill()

@@ -4,13 +4,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from edgeflare import toml
 from edgeflare.errors import UsageError
 from edgeflare.models import InputOptions, Pixels
 
 AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+
+
+def _one_or_several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
 
 
 class _Section(BaseModel):
@@ -70,23 +82,46 @@ class SearchConfig(_Section):
         return self
 
 
+class FleetConfig(_Section):
+    """How several devices share a campaign.
+
+    "split": devices of one kind share the seeds; "replicate": each device searches from every seed, then
+    every triggering input is tried on every device. `allow_mixed` lets devices that differ share seeds;
+    what is found then depends on which device took which seed. `device_queries` and `total_queries`:
+    once a device, or all of them, were asked so often, no new search begins; those under way end.
+    `handover_s`: a device away for so long hands its seeds to the others; `patience_s`: with none left
+    for so long the campaign pauses.
+    """
+
+    mode: Literal["split", "replicate"] = "split"
+    allow_mixed: bool = False
+    device_queries: int | None = Field(default=None, ge=1)
+    total_queries: int | None = Field(default=None, ge=1)
+    handover_s: float = Field(default=30.0, ge=0, allow_inf_nan=False)
+    patience_s: float = Field(default=600.0, ge=0, allow_inf_nan=False)
+
+
 class CampaignConfig(_Section):
     """Everything that a campaign is run from.
 
-    `device` is ``local``, a name in the inventory or ``ssh://user@host:port``; `python` is the command
-    of its Python, over what the inventory says. `concurrency` is the
-    number of searches in flight; it does not change what is found.
+    `devices` are ``local``, names in the inventory or ``ssh://user@host:port``; one that stands there
+    several times gets as many agents. `python` is the command of their Python, over what the inventory
+    says. `concurrency` is the number of searches in flight on each device (None: as many as keep it
+    busy); it does not change what is found.
     """
 
     original: ModelConfig
     deployed: ModelConfig
     seeds: SeedsConfig
-    device: str = "local"
+    devices: Annotated[tuple[str, ...], BeforeValidator(_one_or_several), Field(min_length=1)] = (
+        "local",
+    )
     python: str | None = Field(default=None, min_length=1)
-    inventory: Path | None = None
+    inventory: AbsolutePath | None = None
     out: Path | None = None
     search: SearchConfig = SearchConfig()
-    concurrency: int = Field(default=16, ge=1, le=4096)
+    fleet: FleetConfig = FleetConfig()
+    concurrency: int | None = Field(default=None, ge=1, le=4096)
     allow_disagreement: bool = False
 
 

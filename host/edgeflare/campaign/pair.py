@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from edgeflare.campaign.config import CampaignConfig, ModelConfig
-from edgeflare.devices import DeviceSession
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.devices import State, SteadySession
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
     InputOptions,
@@ -35,11 +36,40 @@ class Side(NamedTuple):
 
 
 class DeployedModel:
-    """The deployed model on its device, answering with scores."""
+    """The deployed model on one device, answering with scores, or with raw outputs where `reader` is None."""
 
-    def __init__(self, session: DeviceSession, reader: OutputReader) -> None:
+    def __init__(self, session: SteadySession, reader: OutputReader | None) -> None:
         self._session = session
         self._reader = reader
+
+    @property
+    def name(self) -> str:
+        """The device's."""
+        return self._session.name
+
+    @property
+    def depth(self) -> int:
+        """Requests in flight that keep the device busy."""
+        return self._session.depth
+
+    @property
+    def state(self) -> State:
+        """Whether the device answers."""
+        return self._session.state
+
+    @property
+    def away_s(self) -> float:
+        """For how many seconds it has not been reached."""
+        return self._session.away_s
+
+    @property
+    def detail(self) -> str:
+        """Why it isn't reached."""
+        return self._session.detail
+
+    def withdraw(self) -> None:
+        """Fail what is pending with DeviceAwayError."""
+        self._session.withdraw()
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
         """Queue a request; its samples are inferred one by one on the device."""
@@ -52,7 +82,10 @@ class DeployedModel:
                 return
             raw = pending.result()
             try:
-                scores = [self._reader.scores(output) for output in raw.outputs]
+                scores = [
+                    output if self._reader is None else self._reader.scores(output)
+                    for output in raw.outputs
+                ]
             except (ValueError, ArithmeticError) as fault:
                 answered.set_exception(
                     ModelError(f"an output of the deployed model can't be read: {fault}")
@@ -64,18 +97,30 @@ class DeployedModel:
         return answered
 
 
+class RawOriginal:
+    """The original model, answering with raw outputs in place of scores."""
+
+    def __init__(self, original: OriginalModel) -> None:
+        self._original = original
+
+    def scores(self, samples: Sequence[Sample]) -> list[NDArray[Any]]:
+        """Return one raw output a sample."""
+        return [self._original.raw(sample) for sample in samples]
+
+
 def resolve_pair(
-    config: CampaignConfig, original: OriginalModel, session: DeviceSession
+    config: CampaignConfig, original: OriginalModel, fleet: Fleet
 ) -> tuple[Side, Side]:
-    """Return both models' input specs and outputs, and configure both models with them.
+    """Return both models' input specs and outputs; configure the original and every device with them.
 
     A pixel scaling that a file doesn't tell and the user doesn't state is taken from the other model,
     since both were made for the same inputs. Raises UsageError or ModelError where the two don't fit.
     """
-    first, second = original.input, session.model.inputs[0]
+    model = fleet.sessions[0].model
+    first, second = original.input, model.inputs[0]
     told = (
         _told(original.metadata, first, config.original),
-        _told(session.model.metadata, second, config.deployed),
+        _told(model.metadata, second, config.deployed),
     )
     sides = (
         Side(
@@ -94,12 +139,13 @@ def resolve_pair(
                 _prefer(told[1], config.original.input, told[0]),
                 "the deployed model",
             ),
-            _choose(session.model.outputs, config.deployed, "the deployed model"),
+            _choose(model.outputs, config.deployed, "the deployed model"),
         ),
     )
     _check_classes(*sides)
     original.configure(*sides[0])
-    session.configure(sides[1].spec, sides[1].output.name)
+    for session in fleet:
+        session.configure(sides[1].spec, sides[1].output.name)
     return sides
 
 

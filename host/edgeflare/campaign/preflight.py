@@ -2,20 +2,39 @@
 
 from collections.abc import Sequence
 from statistics import median
+from typing import NamedTuple
 
 from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.mismatch import Explanation
 from edgeflare.campaign.statistics import wilson
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.seeds import RawSeed
-from edgeflare.types import Decision, Scores, Seed
+from edgeflare.types import Decision, Outputs, Scores
 
 MINIMUM_SEEDS = 20
 DISAGREEMENT_LIMIT = 0.20
 
 
+class SeedFigures(NamedTuple):
+    """What the checks need of one seed that both models answered: labels are None where not known."""
+
+    id: str
+    label: int | None
+    decision: Decision
+    original: int
+    deployed: int
+    classes: int
+
+    @classmethod
+    def of(cls, seed_id: str, label: int | None, outputs: Outputs) -> "SeedFigures":
+        """Return the figures of one seed."""
+        original, deployed = outputs.original, outputs.deployed
+        classes = 0 if original is None else len(original)
+        return cls(seed_id, label, outputs.decision, _top(original), _top(deployed), classes)
+
+
 def check_pair(
-    seeds: Sequence[Seed], explanation: Explanation | None = None, *, allow: bool
+    seeds: Sequence[SeedFigures], explanation: Explanation | None = None, *, allow: bool
 ) -> list[str]:
     """Look at both models' answers on the seeds; return notices for the user.
 
@@ -60,9 +79,9 @@ def check_labels(seeds: Sequence[RawSeed], classes: int) -> None:
 
 def slowness(seconds: Sequence[float], search: SearchConfig) -> list[str]:
     """Return a notice where the time budget will end searches before the query budget does."""
-    typical = median(seconds)
-    if not search.timeout_s or not search.max_queries:
+    if not seconds or not search.timeout_s or not search.max_queries:
         return []
+    typical = median(seconds)
     affordable = int(search.timeout_s / typical) if typical else search.max_queries
     if affordable >= search.max_queries:
         return []
@@ -74,13 +93,12 @@ def slowness(seconds: Sequence[float], search: SearchConfig) -> list[str]:
     return [sentence]
 
 
-def _disagreement(seeds: Sequence[Seed]) -> str:
-    differing = [seed for seed in seeds if seed.outputs.decision is Decision.DEVIATION]
+def _disagreement(seeds: Sequence[SeedFigures]) -> str:
+    differing = [seed for seed in seeds if seed.decision is Decision.DEVIATION]
     if not differing or wilson(len(differing), len(seeds))[0] <= DISAGREEMENT_LIMIT:
         return ""
     examples = ", ".join(
-        f"{seed.id} ({_top(seed.outputs.original)} against {_top(seed.outputs.deployed)})"
-        for seed in differing[:3]
+        f"{seed.id} ({seed.original} against {seed.deployed})" for seed in differing[:3]
     )
     return (
         f"The two models disagree on {len(differing)} of {len(seeds)} seeds as they are, far more "
@@ -88,18 +106,17 @@ def _disagreement(seeds: Sequence[Seed]) -> str:
     )
 
 
-def _accuracy(seeds: Sequence[Seed], which: str) -> str:
+def _accuracy(seeds: Sequence[SeedFigures], which: str) -> str:
     labelled = [seed for seed in seeds if seed.label is not None]
     if not labelled:
         return ""
-    answers = [getattr(seed.outputs, which) for seed in labelled]
-    right = sum(_top(answer) == seed.label for seed, answer in zip(labelled, answers, strict=True))
-    chance = 1 / len(answers[0])
+    right = sum(getattr(seed, which) == seed.label for seed in labelled)
+    chance = 1 / labelled[0].classes
     if wilson(right, len(labelled))[0] > chance:
         return ""
     return (
         f"The {which} model is right on only {right} of {len(labelled)} labelled seeds, no better "
-        f"than guessing among {len(answers[0])} classes."
+        f"than guessing among {labelled[0].classes} classes."
     )
 
 

@@ -7,7 +7,9 @@ from edgeflare.store import OutcomeRecord, distances, margin
 from edgeflare.types import Scores
 
 
-def outcome_record(result: ChainResult, device: str) -> OutcomeRecord:
+def outcome_record(
+    result: ChainResult, device: str, *, device_name: str, replica: str
+) -> OutcomeRecord:
     """Return the record of a chain that has ended; `device` is the digest of its fingerprint."""
     original = result.outputs.original if result.outputs else None
     deployed = result.outputs.deployed if result.outputs else None
@@ -27,18 +29,21 @@ def outcome_record(result: ChainResult, device: str) -> OutcomeRecord:
         trigger=result.sample_digest,
         original=original,
         deployed=deployed,
-        original_label=_label(original),
-        deployed_label=_label(deployed),
+        original_label=top_label(original),
+        deployed_label=top_label(deployed),
         original_margin=None if original is None else margin(original),
         deployed_margin=None if deployed is None else margin(deployed),
         l2=l2,
         linf=linf,
         mutations=result.mutations,
         confirmed=result.confirmed,
+        detail=result.detail,
+        device_name=device_name,
+        replica=replica,
     )
 
 
-def _label(scores: Scores | None) -> int | None:
+def top_label(scores: Scores | None) -> int | None:
     """Return the top-1 label; NaN leaves none."""
     if scores is None or np.isnan(scores).any():
         return None

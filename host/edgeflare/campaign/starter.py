@@ -8,11 +8,11 @@ STARTER = """\
 # An EdgeFlare campaign. Run it with: edgeflare run campaign.toml
 # Relative paths start at this file's folder. Flags of `edgeflare run` win over what stands here.
 
-device = "local"            # "local", a name in devices.toml, or "ssh://user@host:port"
-# python = "/home/pi/venv/bin/python"   # the device's Python command, over the inventory's
+devices = ["local"]         # "local", names in devices.toml, "ssh://user@host:port"; several share the seeds
+# python = "/home/pi/venv/bin/python"   # the devices' Python command, over the inventory's
 # inventory = "devices.toml"
 # out = "campaigns/first"   # where the campaign's folder is made; by default under campaigns/
-# concurrency = 16          # searches in flight; does not change what is found
+# concurrency = 16          # searches in flight on each device; by default as many as keep it busy
 # allow_disagreement = false  # go on although the seeds already disagree suspiciously often
 
 [original]                  # the model that the deployed one was made from; runs on this machine
@@ -52,6 +52,14 @@ timeout_s = 180             # seconds for each seed, waiting in queues not count
 confirmations = 2           # how often a triggering input is sent again before it counts
 # options = { delta = 1e-3, threshold = 0.5 }
 # operators = ["gaussian-noise", "median-blur"]   # by default all of the paper's table 3
+
+[fleet]                     # where there are several devices
+mode = "split"              # share the seeds; "replicate": every device searches from every seed
+# allow_mixed = false       # let devices that differ share the seeds; results then depend on who took which
+# device_queries = 100000   # once a device was asked so often, no new search begins on it
+# total_queries = 1000000   # the same for all devices together
+# handover_s = 30           # a device away for so long hands its seeds to the others
+# patience_s = 600          # no device left for so long: the campaign pauses; `edgeflare resume` goes on
 """
 
 

@@ -31,8 +31,9 @@ def test_relative_paths_start_at_the_files_folder(tmp_path: Path) -> None:
 
 def test_flags_win_over_the_file_and_keep_the_rest(tmp_path: Path) -> None:
     text = MINIMAL + "[search]\nmax_queries = 5\nseed = 3\n"
-    config = load_config(write(tmp_path, text), {"search": {"seed": 4}, "device": "pi4"})
-    assert (config.search.max_queries, config.search.seed, config.device) == (5, 4, "pi4")
+    config = load_config(write(tmp_path, text), {"search": {"seed": 4}, "devices": "pi4"})
+    assert (config.search.max_queries, config.search.seed) == (5, 4)
+    assert config.devices == ("pi4",)
 
 
 def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None:

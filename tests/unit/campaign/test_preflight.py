@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from edgeflare.campaign.config import SearchConfig
-from edgeflare.campaign.preflight import check_labels, check_pair, slowness
+from edgeflare.campaign.preflight import SeedFigures, check_labels, check_pair, slowness
 from edgeflare.campaign.statistics import wilson
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.seeds import RawSeed
-from edgeflare.types import Decision, Outputs, Seed
+from edgeflare.types import Decision, Outputs
 
 SAMPLE = np.zeros((1, 1, 1), np.uint8)
 
@@ -15,7 +15,7 @@ def one_hot(label: int) -> np.ndarray:  # type: ignore[type-arg]
     return np.eye(10)[label]
 
 
-def seeds(total: int, differing: int, *, wrong: int | None = None) -> list[Seed]:
+def seeds(total: int, differing: int, *, wrong: int | None = None) -> list[SeedFigures]:
     made = []
     for k in range(total):
         deviates = k < differing
@@ -25,7 +25,7 @@ def seeds(total: int, differing: int, *, wrong: int | None = None) -> list[Seed]
             Decision.DEVIATION if deviates else Decision.AGREE,
         )
         label = None if wrong is None else (k + (k < wrong)) % 10
-        made.append(Seed(f"s{k}", SAMPLE, outputs, label))
+        made.append(SeedFigures.of(f"s{k}", label, outputs))
     return made
 
 

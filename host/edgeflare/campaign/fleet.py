@@ -1,0 +1,200 @@
+"""The devices of a campaign: opened together, each steady over lost connections, closed together."""
+
+import getpass
+import platform
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, TypeAlias
+
+from edgeflare.campaign.config import CampaignConfig
+from edgeflare.devices import (
+    Device,
+    DeviceSession,
+    DeviceStatus,
+    Lease,
+    SteadySession,
+    Transport,
+    connect,
+    load_inventory,
+    open_device,
+    resolve_device,
+)
+from edgeflare.errors import DeviceError, EdgeFlareError, UsageError
+
+Prompt: TypeAlias = Callable[[str], str | None]
+Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
+Tell: TypeAlias = Callable[[str], None]
+
+
+class Campaigner(NamedTuple):
+    """Who asks the devices: the campaign's id and folder, for their leases."""
+
+    id: str
+    folder: Path
+
+    def lease(self, device: str) -> Lease:
+        """Return the lease for one device."""
+        about = f"campaign {self.folder.name} of {_user()}@{platform.node()}"
+        return Lease(self.id, f"{self.id}/{device}", about)
+
+
+def fleet_devices(config: CampaignConfig) -> list[Device]:
+    """Return the campaign's devices; one that is named several times gets a number.
+
+    Raises InventoryError.
+    """
+    inventory = load_inventory(config.inventory)
+    found: list[Device] = []
+    for text in config.devices:
+        device = resolve_device(text, inventory)
+        if config.python is not None:
+            device = device.model_copy(update={"python": config.python})
+        same = sum(one.name.partition("#")[0] == device.name for one in found)
+        if same:
+            device = device.model_copy(update={"name": f"{device.name}#{same + 1}"})
+        found.append(device)
+    return found
+
+
+class Fleet(AbstractContextManager["Fleet"]):
+    """Open devices, in the campaign's order; `missing` are those that could not be opened, with why."""
+
+    def __init__(
+        self, sessions: Sequence[SteadySession], missing: Sequence[tuple[str, EdgeFlareError]]
+    ) -> None:
+        self.sessions = tuple(sessions)
+        self.missing = tuple(missing)
+
+    @classmethod
+    def open(
+        cls,
+        devices: Sequence[Device],
+        config: CampaignConfig,
+        campaigner: Campaigner,
+        *,
+        ask: Prompt | None,
+        uploading: Tell,
+        tell: Tell,
+        connect: Connect = connect,
+        need_all: bool,
+    ) -> "Fleet":
+        """Open all devices side by side; without `need_all` those that can be.
+
+        `ask` is asked each question once; `uploading` hears of uploads, `tell` of lost devices and ones
+        that are back, both from other threads. Raises what `open_device` raises.
+        """
+        asked = _Asked(ask) if ask is not None else None
+
+        def opener(device: Device, progress: Tell | None = None) -> DeviceSession:
+            return open_device(
+                device,
+                config.deployed.path,
+                runtime=config.deployed.runtime,
+                options=config.deployed.options,
+                ask=asked,
+                progress=progress,
+                lease=campaigner.lease(device.name),
+                connect=connect,
+            )
+
+        def attempt(device: Device) -> DeviceSession | EdgeFlareError:
+            try:
+                return opener(device, uploading)
+            except EdgeFlareError as error:
+                return error
+
+        with ThreadPoolExecutor(len(devices), thread_name_prefix="edgeflare-open") as pool:
+            opened = list(pool.map(attempt, devices))
+        sessions = [
+            SteadySession(
+                session,
+                partial(opener, device),
+                rng=random.Random(f"{campaigner.id}/{device.name}"),  # noqa: S311 - spreads retries
+                tell=tell,
+            )
+            for device, session in zip(devices, opened, strict=True)
+            if isinstance(session, DeviceSession)
+        ]
+        missing = [
+            (device.name, error)
+            for device, error in zip(devices, opened, strict=True)
+            if isinstance(error, EdgeFlareError)
+        ]
+        fleet = cls(sessions, missing)
+        if missing and (need_all or not sessions):
+            fleet.close()
+            raise _together([error for _, error in missing])
+        return fleet
+
+    def __iter__(self) -> Iterator[SteadySession]:
+        return iter(self.sessions)
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+    def status(self) -> tuple[DeviceStatus, ...]:
+        """Return what every device does right now."""
+        return tuple(session.status() for session in self.sessions)
+
+    def close(self) -> None:
+        """End every agent."""
+        with ThreadPoolExecutor(max(1, len(self.sessions))) as pool:
+            for session in self.sessions:
+                pool.submit(session.close)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def check_one_model(fleet: Fleet) -> None:
+    """Raise UsageError where the devices' runtimes describe the model differently."""
+    first = fleet.sessions[0]
+    for other in fleet.sessions[1:]:
+        if (other.model.inputs, other.model.outputs) != (first.model.inputs, first.model.outputs):
+            raise UsageError(
+                f"{first.name} and {other.name} describe the deployed model differently: "
+                f"{first.model.inputs + first.model.outputs} and "
+                f"{other.model.inputs + other.model.outputs}; use the same runtime on both"
+            )
+
+
+class _Asked:
+    """Remembers the user's answers, so that a device that comes back asks nobody again."""
+
+    def __init__(self, ask: Prompt) -> None:
+        self._ask = ask
+        self._answers: dict[str, str | None] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, question: str) -> str | None:
+        with self._lock:
+            if question not in self._answers:
+                self._answers[question] = self._ask(question)
+            return self._answers[question]
+
+
+def _together(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
+    """Return one error for several devices."""
+    if len(errors) == 1:
+        return errors[0]
+    text = "; ".join(str(error) for error in errors)
+    kinds = {type(error) for error in errors}
+    return (kinds.pop() if len(kinds) == 1 else DeviceError)(text)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        return "somebody"

@@ -1,0 +1,148 @@
+"""What a campaign does right now, left in its folder by the process that runs it, for other terminals."""
+
+import json
+import os
+import platform
+import uuid
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from edgeflare.devices import DeviceStatus
+from edgeflare.errors import StoreError
+from edgeflare.store import CampaignLock, Store
+
+LIVE_NAME = "live.json"
+
+RunState: TypeAlias = Literal["running", "interrupted", "paused", "failed", "finished"]
+
+
+@dataclass(frozen=True)
+class CampaignStatus:
+    """How far a campaign is.
+
+    `state`: "interrupted" by Ctrl-C, SIGTERM or a process that was killed; "paused" when no device was
+    left or a query limit was reached; "failed" by another error; `message` says why. `stage`, `detail`, `done` and `total` are those
+    of the stage under way (of the whole search where none is); `found`, `searched` and `queries` (search
+    queries, those of searches under way included) count over the whole campaign. `devices`, `pid` and
+    `host` are as the process said last, at `updated_at`; times are ISO 8601, UTC.
+    """
+
+    folder: str
+    state: RunState
+    stage: str
+    detail: str
+    done: int
+    total: int
+    found: int
+    searched: int
+    queries: int
+    devices: tuple[DeviceStatus, ...]
+    message: str
+    pid: int | None
+    host: str
+    started_at: str
+    updated_at: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self) | {"devices": [device.to_json() for device in self.devices]}
+
+
+def now() -> str:
+    """Return the time, UTC, as the status has it."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def beginning(folder: Path) -> CampaignStatus:
+    """Return the status of a campaign that this process begins, or goes on with, now."""
+    return CampaignStatus(
+        folder=str(folder),
+        state="running",
+        stage="",
+        detail="",
+        done=0,
+        total=0,
+        found=0,
+        searched=0,
+        queries=0,
+        devices=(),
+        message="",
+        pid=os.getpid(),
+        host=platform.node(),
+        started_at=now(),
+        updated_at=now(),
+    )
+
+
+def leave_status(status: CampaignStatus) -> None:
+    """Put the status into the campaign's folder, whole or not at all. Raises OSError."""
+    path = Path(status.folder) / LIVE_NAME
+    temporary = path.with_name(f".{LIVE_NAME}-{uuid.uuid4().hex}")
+    try:
+        temporary.write_text(json.dumps(status.to_json()), encoding="utf-8")
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def campaign_status(folder: Path) -> CampaignStatus:
+    """Return how far the campaign in this folder is, whether or not a process runs it now.
+
+    Raises StoreError where the folder is no campaign's.
+    """
+    with Store.open(folder) as store:
+        left = _left(folder) or _never_told(store)
+        running = CampaignLock.is_held(folder)
+        if running and left.state == "running":
+            return left
+        counted = store.tally()
+        return replace(
+            left,
+            folder=str(folder),
+            state=_state(running, left.state),
+            message="" if running else left.message or _by_kill(left.state),
+            stage="search",
+            detail="",
+            done=counted.done,
+            total=store.fact("outcomes_expected") or store.seed_count(),
+            found=counted.found,
+            searched=counted.searched,
+            queries=counted.queries,
+        )
+
+
+def _state(running: bool, told: RunState) -> RunState:
+    if running:
+        return "running"
+    return "interrupted" if told == "running" else told
+
+
+def _by_kill(told: RunState) -> str:
+    return (
+        "its process ended without a word: killed, or the machine went down"
+        if told == "running"
+        else ""
+    )
+
+
+def _left(folder: Path) -> CampaignStatus | None:
+    path = Path(folder) / LIVE_NAME
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        devices = tuple(DeviceStatus.from_json(one) for one in data["devices"])
+        return CampaignStatus(**{**data, "devices": devices})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"{path} can't be read ({error}); delete it: only the live view is in it"
+        ) from error
+
+
+def _never_told(store: Store) -> CampaignStatus:
+    """Return the status of a campaign whose process was killed before it said anything."""
+    began = store.created_at.isoformat(timespec="seconds")
+    return replace(beginning(store.folder), pid=None, host="", started_at=began, updated_at=began)

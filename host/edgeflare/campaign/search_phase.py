@@ -1,0 +1,217 @@
+"""The search from every seed, and, where every device searched for itself, the replay of what each found."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.pair import DeployedModel
+from edgeflare.campaign.progress import Notice, Stage, Step
+from edgeflare.campaign.records import outcome_record, top_label
+from edgeflare.campaign.reporter import Reporter
+from edgeflare.campaign.seed_phase import Read
+from edgeflare.devices import State
+from edgeflare.errors import DeviceAwayError
+from edgeflare.models import OriginalModel
+from edgeflare.oracles import LabelOracle
+from edgeflare.scheduler import (
+    Answered,
+    Budget,
+    Chain,
+    ChainResult,
+    Feed,
+    FleetLimits,
+    Question,
+    Rules,
+    Scheduler,
+)
+from edgeflare.store import OutcomeRecord, ReplayRecord, Store
+from edgeflare.types import Seed, Status, Strategy
+
+_TRIGGERS = (Status.FOUND, Status.SEED_DEVIATES)
+
+
+class SearchPhase:
+    """Everything the search needs; `replicas` gives each replica the devices that serve it."""
+
+    def __init__(
+        self,
+        config: CampaignConfig,
+        original: OriginalModel,
+        fleet: Fleet,
+        read: Read,
+        store: Store,
+        reporter: Reporter,
+        *,
+        replicas: Mapping[str, Sequence[str]],
+        workers: int,
+    ) -> None:
+        self._config = config
+        self._original = original
+        self._fleet = fleet
+        self._store = store
+        self._reporter = reporter
+        self._replicas = replicas
+        self._workers = workers
+        self._deployed = {one.name: DeployedModel(one, read.deployed) for one in fleet}
+        self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
+        self._oracle = LabelOracle()
+
+    def search(self, strategy: Strategy) -> None:
+        """Search from every seed without an outcome. Raises what the scheduler raises."""
+        config = self._config
+        rules = Rules(
+            strategy,
+            Budget(config.search.max_queries or None, config.search.timeout_s or None),
+            config.search.confirmations,
+            config.search.seed,
+            self._store,
+        )
+        digests = {
+            one.name: self._store.add_device(one.fingerprint, one.name) for one in self._fleet
+        }
+        feeds = {replica: Feed(self._chains(replica, rules)) for replica in self._replicas}
+        scheduler: Scheduler[ChainResult] = Scheduler(
+            self._original,
+            [self._deployed[name] for name in self._replica_of],
+            [feeds[replica] for replica in self._replica_of.values()],
+            self._oracle,
+            workers=self._workers,
+            concurrency=config.concurrency,
+            limits=self._limits(),
+            asked=self._asked_before(),
+        )
+        tally = _Tally(self._store)
+
+        def keep(result: ChainResult, name: str) -> None:
+            record = outcome_record(
+                result, digests[name], device_name=name, replica=self._replica_of[name]
+            )
+            self._store.add_outcome(record)
+            tally.add(record)
+
+        names = ", ".join(config.devices)
+        expected = int(self._store.fact("outcomes_expected") or 0)
+        self._reporter(Stage("search", f"{config.search.strategy} on {names}", expected))
+        self._reporter(tally.step(0))
+        try:
+            scheduler.run(keep, lambda: self._reporter(tally.step(scheduler.queries_in_flight)))
+        finally:
+            self._reporter(tally.step(0))
+        if scheduler.left:
+            self._tell_what_is_left(tally.done, expected)
+
+    def replay(self) -> None:
+        """Try every device's triggering inputs on every other device. Raises what the scheduler raises."""
+        done = {(one.seed_id, one.replica, one.on_device) for one in self._store.replays()}
+        counts = {name: sum(1 for _ in self._replays(name, done)) for name in self._replica_of}
+        total = sum(counts.values())
+        if not total:
+            return
+        self._reporter(Stage("replay", "every triggering input on every device", total))
+        finished = 0
+
+        def keep(answered: Answered[OutcomeRecord], name: str) -> None:
+            nonlocal finished
+            finished += 1
+            if answered.outputs is None or answered.outputs.deployed is None:
+                self._reporter.tell(f"a replay failed: {answered.detail}")
+                return
+            found, deployed = answered.key, answered.outputs.deployed
+            assert found.original is not None  # noqa: S101 - a trigger has both models' scores
+            assert found.trigger is not None  # noqa: S101
+            self._store.add_replay(
+                ReplayRecord(
+                    seed_id=found.seed_id,
+                    replica=found.replica,
+                    on_device=name,
+                    trigger=found.trigger,
+                    deployed=deployed,
+                    deployed_label=top_label(deployed),
+                    decision=self._oracle.decide(found.original, deployed),
+                )
+            )
+
+        scheduler: Scheduler[Answered[OutcomeRecord]] = Scheduler(
+            self._original,
+            [self._deployed[name] for name in self._replica_of],
+            [
+                Feed(
+                    Question(found, self._store.get_sample(found.trigger or ""), of="deployed")
+                    for found in self._replays(name, done)
+                )
+                for name in self._replica_of
+            ],
+            self._oracle,
+            workers=self._workers,
+            limits=self._limits()._replace(device_queries=None, total_queries=None),
+        )
+        scheduler.run(keep, lambda: self._reporter(Step(finished)))
+        self._reporter(Step(finished))
+
+    def _replays(self, name: str, done: set[tuple[str, str, str]]) -> Iterator[OutcomeRecord]:
+        """Give the other devices' triggers that this one was not tried on."""
+        own = self._replica_of[name]
+        for found in self._store.outcomes():
+            key = (found.seed_id, found.replica, name)
+            if found.status in _TRIGGERS and found.replica != own and key not in done:
+                yield found
+
+    def _limits(self) -> FleetLimits:
+        fleet = self._config.fleet
+        return FleetLimits(
+            fleet.device_queries, fleet.total_queries, fleet.handover_s, fleet.patience_s
+        )
+
+    def _asked_before(self) -> dict[str, int]:
+        """Return how often each device was asked by searches that are finished."""
+        fleet = self._config.fleet
+        asked: dict[str, int] = {}
+        if fleet.device_queries is None and fleet.total_queries is None:
+            return asked
+        for one in self._store.outcomes():
+            queries = one.search_queries + one.confirmation_queries
+            asked[one.device_name] = asked.get(one.device_name, 0) + queries
+        return asked
+
+    def _chains(self, replica: str, rules: Rules) -> Iterator[Chain]:
+        for seed in self._store.pending_seeds(replica):
+            assert seed.outputs is not None  # noqa: S101 - pending seeds are answered
+            sample = self._store.get_sample(seed.sample)
+            yield Chain(Seed(seed.id, sample, seed.outputs, seed.label), rules)
+
+    def _tell_what_is_left(self, done: int, expected: int) -> None:
+        """Say why seeds are left: devices that take no more part, or limits."""
+        retired = [one for one in self._fleet if one.state is State.RETIRED]
+        if retired:
+            reasons = "; ".join(f"{one.name}: {one.detail}" for one in retired)
+            raise DeviceAwayError(f"{expected - done} of {expected} searches are left ({reasons})")
+        self._reporter(
+            Notice(
+                f"the query limit is reached: {expected - done} of {expected} searches are left; "
+                "`edgeflare resume` with a larger one goes on"
+            )
+        )
+
+
+class _Tally:
+    """Counts outcomes from where the store is; added to in another thread than it is read in."""
+
+    def __init__(self, store: Store) -> None:
+        before = store.tally()
+        self.done = before.done
+        self._found = before.found
+        self._searched = before.searched
+        self._queries = before.queries
+        self._lock = threading.Lock()
+
+    def add(self, record: OutcomeRecord) -> None:
+        with self._lock:
+            self.done += 1
+            self._found += record.status is Status.FOUND
+            self._searched += record.searched
+            self._queries += record.search_queries
+
+    def step(self, in_flight: int) -> Step:
+        with self._lock:
+            return Step(self.done, self._found, self._searched, self._queries + in_flight)

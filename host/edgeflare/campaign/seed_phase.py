@@ -1,0 +1,282 @@
+"""From the seeds' source to seeds in the store that both models have answered."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.identity import model_identity
+from edgeflare.campaign.pair import DeployedModel, RawOriginal, Side, readers
+from edgeflare.campaign.preflight import check_labels
+from edgeflare.campaign.progress import Notice, Stage, Step
+from edgeflare.campaign.reporter import Reporter
+from edgeflare.errors import InferenceFailedError
+from edgeflare.models import OriginalModel, OutputReader
+from edgeflare.oracles import LabelOracle, Oracle
+from edgeflare.scheduler import Answered, Feed, FleetLimits, Question, Scheduler, chain_seed
+from edgeflare.seeds import SeedSource
+from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, SeedRecord, Store
+from edgeflare.types import Decision, Scores, Status
+
+FIRST_SEEDS = 64
+"""So many seeds tell what kind of output a model has."""
+_BATCH = 256
+_SHOWN = 5
+
+
+def store_seeds(
+    source: SeedSource, name: str, classes: int, store: Store, reporter: Reporter
+) -> None:
+    """Bring all seeds into the store that are not there yet; nothing to do where that was finished."""
+    if store.fact("seeds_complete"):
+        return
+    reporter(Stage("seeds", name, source.total))
+    known = store.seed_ids()
+    done = 0
+    seeds = iter(source)
+    while batch := list(islice(seeds, _BATCH)):
+        check_labels(batch, classes)
+        store.add_seeds(
+            SeedInput(seed.id, seed.sample, seed.label, seed.file_sha256)
+            for seed in batch
+            if seed.id not in known
+        )
+        done += len(batch)
+        reporter(Step(done))
+    for skipped in source.skipped:
+        store.add_skipped(skipped.name, skipped.reason)
+    if source.skipped:
+        shown = "; ".join(f"{one.name} ({one.reason})" for one in source.skipped[:_SHOWN])
+        more = len(source.skipped) - _SHOWN
+        reporter(
+            Notice(
+                f"{len(source.skipped)} files skipped: {shown}"
+                + (f"; and {more} more" if more > 0 else "")
+            )
+        )
+    for notice in source.notices:
+        reporter.notice(notice)
+    store.set_fact("seeds_complete", True)
+
+
+class Read(NamedTuple):
+    """How the two models' raw outputs become scores, and the device's seconds for the first seeds."""
+
+    original: OutputReader
+    deployed: OutputReader
+    seconds: Sequence[float] = ()
+
+
+class SeedPhase:
+    """Asks both models about every seed that they have not answered; each seed is inferred alone."""
+
+    def __init__(
+        self,
+        config: CampaignConfig,
+        original: OriginalModel,
+        fleet: Fleet,
+        store: Store,
+        reporter: Reporter,
+        *,
+        workers: int,
+    ) -> None:
+        self._config = config
+        self._original = original
+        self._fleet = fleet
+        self._store = store
+        self._reporter = reporter
+        self._workers = workers
+
+    def read(self, sides: tuple[Side, Side], replica: str) -> Read:
+        """Tell how outputs become scores: as the store has it, else from the first seeds' outputs.
+
+        Those are the first device's, which serves `replica`; they are kept.
+        """
+        models = self._store.models
+        if models:
+            original, deployed = (
+                OutputReader(side.output, models[which]["output"]["kind"])
+                for side, which in zip(sides, ("original", "deployed"), strict=True)
+            )
+            return Read(original, deployed)
+        answers = self._first_answers()
+        raws = tuple(
+            [getattr(answer.outputs, which) for answer in answers]
+            for which in ("original", "deployed")
+        )
+        (original, deployed), doubts = readers(self._config, sides, (raws[0], raws[1]))
+        for doubt in doubts:
+            self._reporter.notice(doubt)
+        self._store.set_models(
+            model_identity(
+                self._config.original.path, sides[0], original, self._original.in_effect
+            ),
+            model_identity(
+                self._config.deployed.path,
+                sides[1],
+                deployed,
+                self._fleet.sessions[0].model.runtime,
+            ),
+        )
+        self._store.add_seed_answers(
+            [_scored(answer, original, deployed, LabelOracle()) for answer in answers],
+            replica,
+        )
+        return Read(original, deployed, [answer.seconds for answer in answers])
+
+    def answer(self, read: Read, replicas: Mapping[str, Sequence[str]]) -> None:
+        """Ask about the rest; `replicas` gives each replica the names of the devices that serve it.
+
+        Seeds that a device can't answer on get an outcome that says so. Raises
+        InferenceFailedError where it can't answer on any.
+        """
+        self._original.read_with(read.original)
+        devices = {session.name: DeployedModel(session, read.deployed) for session in self._fleet}
+        batches = {
+            replica: _Batch(self._store, replica, self._config.search.seed) for replica in replicas
+        }
+        replica_of = {name: replica for replica, names in replicas.items() for name in names}
+        counts = {replica: self._count_answered(replica) for replica in replicas}
+        total = self._store.seed_count() * len(replicas)
+        done = sum(counts.values())
+        self._reporter(Stage("seed queries", "both models", total))
+        self._reporter(Step(done))
+        feeds = {
+            replica: Feed[Answered[SeedRecord]](self._questions(replica)) for replica in replicas
+        }
+
+        def keep(answered: Answered[SeedRecord], name: str) -> None:
+            nonlocal done
+            done += 1
+            batches[replica_of[name]].add(answered, name)
+
+        scheduler = Scheduler(
+            self._original,
+            [devices[name] for name in replica_of],
+            [feeds[replica] for replica in replica_of.values()],
+            LabelOracle(),
+            workers=self._workers,
+            limits=self._patience(),
+        )
+        try:
+            scheduler.run(keep, lambda: self._reporter(Step(done)))
+        finally:
+            for batch in batches.values():
+                batch.flush()
+        self._reporter(Step(done))
+        for replica, batch in batches.items():
+            if batch.failure is not None and not self._count_answered(replica):
+                raise InferenceFailedError(batch.failure)
+
+    def _first_answers(self) -> list[Answered[SeedRecord]]:
+        """Return the first device's and the original's raw outputs on the first seeds."""
+        first = list(islice(self._store.seeds(), FIRST_SEEDS))
+        found: dict[str, Answered[SeedRecord]] = {}
+        failure = ""
+        self._reporter(Stage("seed queries", "both models", self._store.seed_count()))
+
+        def keep(answered: Answered[SeedRecord], _: str) -> None:
+            nonlocal failure
+            if answered.outputs is None:
+                failure = answered.detail
+            else:
+                found[answered.key.id] = answered
+
+        scheduler = Scheduler(
+            RawOriginal(self._original),
+            [DeployedModel(self._fleet.sessions[0], None)],
+            [Feed(self._question(seed) for seed in first)],
+            _NoOracle(),
+            workers=self._workers,
+            limits=self._patience(),
+        )
+        scheduler.run(keep, lambda: self._reporter(Step(len(found))))
+        if not found:
+            raise InferenceFailedError(failure)
+        return [found[seed.id] for seed in first if seed.id in found]
+
+    def _patience(self) -> FleetLimits:
+        fleet = self._config.fleet
+        return FleetLimits(handover_s=fleet.handover_s, patience_s=fleet.patience_s)
+
+    def _question(self, seed: SeedRecord) -> Question[SeedRecord]:
+        return Question(seed, self._store.get_sample(seed.sample))
+
+    def _questions(self, replica: str) -> Iterator[Question[SeedRecord]]:
+        finished = self._store.finished_seed_ids(replica)
+        for seed in self._store.seeds(replica):
+            if seed.outputs is None and seed.id not in finished:
+                yield self._question(seed)
+
+    def _count_answered(self, replica: str) -> int:
+        return sum(seed.outputs is not None for seed in self._store.seeds(replica))
+
+
+class _Batch:
+    """Answers on their way to the store, some at once: one transaction costs as much as many answers."""
+
+    _SIZE = 64
+
+    def __init__(self, store: Store, replica: str, campaign_seed: int) -> None:
+        self._store = store
+        self._replica = replica
+        self._campaign_seed = campaign_seed
+        self._waiting: list[SeedAnswer] = []
+        self.failure: str | None = None
+
+    def add(self, answered: Answered[SeedRecord], device: str) -> None:
+        seed = answered.key
+        if answered.outputs is None:
+            self.failure = answered.detail
+            self._store.add_outcome(
+                _failed(seed, answered.detail, self._replica, device, self._campaign_seed)
+            )
+            return
+        original, deployed, decision = answered.outputs
+        assert original is not None  # noqa: S101 - both were asked
+        assert deployed is not None  # noqa: S101
+        self._waiting.append(SeedAnswer(seed.id, original, deployed, decision))
+        if len(self._waiting) >= self._SIZE:
+            self.flush()
+
+    def flush(self) -> None:
+        self._store.add_seed_answers(self._waiting, self._replica)
+        self._waiting = []
+
+
+def _scored(
+    answer: Answered[SeedRecord], original: OutputReader, deployed: OutputReader, oracle: Oracle
+) -> SeedAnswer:
+    """Return what the store keeps of raw outputs."""
+    assert answer.outputs is not None  # noqa: S101 - those without were left out
+    scores = (
+        original.scores(np.asarray(answer.outputs.original)),
+        deployed.scores(np.asarray(answer.outputs.deployed)),
+    )
+    return SeedAnswer(answer.key.id, *scores, oracle.decide(*scores))
+
+
+def _failed(
+    seed: SeedRecord, detail: str, replica: str, device: str, campaign_seed: int
+) -> OutcomeRecord:
+    return OutcomeRecord(
+        seed_id=seed.id,
+        status=Status.FAILED,
+        chain_seed=chain_seed(campaign_seed, seed.id),
+        seed_queries=1,
+        trigger=seed.sample,
+        detail=detail,
+        replica=replica,
+        device_name=device,
+    )
+
+
+class _NoOracle:
+    """Decides nothing: raw outputs are no scores yet."""
+
+    def decide(self, original: Scores, deployed: Scores) -> Decision:
+        del original, deployed
+        return Decision.UNDECIDED

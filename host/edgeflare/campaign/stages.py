@@ -1,0 +1,228 @@
+"""A campaign with both models and its store at hand, stage by stage; each stage goes on where it stopped."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+
+import numpy as np
+
+from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.live import LIVE_NAME, RunState
+from edgeflare.campaign.mismatch import SEEDS_TRIED, better_explanation
+from edgeflare.campaign.pair import Side
+from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
+from edgeflare.campaign.progress import Notice, Stage
+from edgeflare.campaign.reporter import Reporter, resume_advice
+from edgeflare.campaign.search_phase import SearchPhase
+from edgeflare.campaign.seed_phase import Read, SeedPhase, store_seeds
+from edgeflare.devices import check_like, fingerprint_digest
+from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
+from edgeflare.models import OriginalModel, output_classes
+from edgeflare.seeds import SeedSource
+from edgeflare.store import Store
+from edgeflare.types import Seed, Strategy
+
+_PROBES = 16
+"""So many seeds, and as much noise, tell whether devices answer alike."""
+
+
+class Campaign:
+    """What both a new campaign and one that is resumed do."""
+
+    def __init__(
+        self,
+        config: CampaignConfig,
+        original: OriginalModel,
+        fleet: Fleet,
+        sides: tuple[Side, Side],
+        store: Store,
+        reporter: Reporter,
+        workers: int,
+    ) -> None:
+        self._config = config
+        self._original = original
+        self._fleet = fleet
+        self._sides = sides
+        self._store = store
+        self._reporter = reporter
+        self._workers = workers
+        self._shared = config.fleet.mode == "split"
+        names = [session.name for session in fleet]
+        self._replicas = {"": names} if self._shared else {name: [name] for name in names}
+        self._seeds = SeedPhase(config, original, fleet, store, reporter, workers=workers)
+
+    def begin(self, source: SeedSource | None, strategy: Strategy) -> None:
+        """Run a campaign that was just made; one that taught nothing leaves no folder behind."""
+        self._reporter.watch(self._store, self._fleet.status)
+        try:
+            self._run(source, strategy)
+        except BaseException as error:
+            if self._in_vain(error):
+                with suppress(OSError):
+                    (self._store.folder / LIVE_NAME).unlink(missing_ok=True)
+                self._store.discard()
+            else:
+                self._stopped(error)
+            raise
+        self._ended()
+
+    def go_on(self, source: SeedSource | None, strategy: Strategy, notices: Sequence[str]) -> None:
+        """Run what is left of a campaign."""
+        self._reporter.watch(self._store, self._fleet.status)
+        for notice in notices:
+            self._reporter.notice(notice)
+        for name, error in self._fleet.missing:
+            self._reporter.notice(f"goes on without {name}: {error}")
+        try:
+            self._run(source, strategy)
+        except BaseException as error:
+            self._stopped(error)
+            raise
+        self._ended()
+
+    def _run(self, source: SeedSource | None, strategy: Strategy) -> None:
+        if source is not None:
+            store_seeds(
+                source,
+                self._config.seeds.path.name,
+                output_classes(self._sides[0].output, "the original model"),
+                self._store,
+                self._reporter,
+            )
+        self._note_devices()
+        first = next(iter(self._replicas))
+        read = self._seeds.read(self._sides, first)
+        self._check_likeness()
+        self._seeds.answer(read, self._replicas)
+        self._check(read)
+        searching = SearchPhase(
+            self._config,
+            self._original,
+            self._fleet,
+            read,
+            self._store,
+            self._reporter,
+            replicas=self._replicas,
+            workers=self._workers,
+        )
+        searching.search(strategy)
+        if not self._shared:
+            searching.replay()
+        if self._fleet.missing and not self._shared:
+            names = ", ".join(name for name, _ in self._fleet.missing)
+            raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
+        self._store.set_fact("finished", self._store.tally().done >= self._expected)
+
+    def _ended(self) -> None:
+        """Leave the last status of a run without an error."""
+        if self._store.fact("finished"):
+            self._reporter.end("finished")
+        else:
+            self._reporter.end("paused", "the query limit is reached")
+
+    @property
+    def _expected(self) -> int:
+        return int(self._store.fact("outcomes_expected") or 0)
+
+    def _note_devices(self) -> None:
+        """Record which devices take part, and how many outcomes there will be."""
+        known = dict(self._store.fact("fingerprints") or {})
+        for session in self._fleet:
+            self._store.add_device(session.fingerprint, session.name)
+            known[session.name] = fingerprint_digest(session.fingerprint)
+        self._store.set_fact("fingerprints", known)
+        searches = 1 if self._shared else len(self._store.fact("devices") or ())
+        self._store.set_fact("outcomes_expected", self._store.seed_count() * searches)
+
+    def _check_likeness(self) -> None:
+        """Raise UsageError where devices that are to share the seeds differ."""
+        if not self._shared or len(self._fleet) == 1:
+            return
+        self._reporter(Stage("device", "are they alike?"))
+        samples = [
+            self._store.get_sample(seed.sample) for seed in islice(self._store.seeds(), _PROBES)
+        ]
+        rng = np.random.default_rng(0)
+        noise = [rng.integers(0, 256, samples[0].shape, dtype=np.uint8) for _ in range(_PROBES)]
+        try:
+            check_like(
+                self._fleet.sessions,
+                samples + noise,
+                timeout_s=max(60.0, self._config.fleet.patience_s),
+            )
+        except UsageError as error:
+            problem = error
+        else:
+            return
+        if not self._config.fleet.allow_mixed:
+            raise problem
+        text = f"devices that differ share the seeds ({problem}): what is found depends on which took which"
+        if text not in self._store.notices():
+            self._reporter.notice(text)
+
+    def _check(self, read: Read) -> None:
+        """Look at both models' answers on the seeds; once for each replica."""
+        checked = list(self._store.fact("checked") or [])
+        for replica in self._replicas:
+            if replica in checked:
+                continue
+            figures = [
+                SeedFigures.of(seed.id, seed.label, seed.outputs)
+                for seed in self._store.seeds(replica)
+                if seed.outputs is not None
+            ]
+            explanation = better_explanation(
+                list(islice(self._with_samples(replica), SEEDS_TRIED)),
+                (self._sides[0].spec, self._sides[1].spec),
+                lambda sample, spec: self._original.scores([sample], spec)[0],
+            )
+            where = f"{replica}: " if replica else ""
+            allow = self._config.allow_disagreement
+            for notice in check_pair(figures, explanation, allow=allow):
+                self._reporter.notice(where + notice)
+            checked.append(replica)
+        for notice in slowness(read.seconds, self._config.search):
+            self._reporter.notice(notice)
+        self._store.set_fact("checked", checked)
+
+    def _with_samples(self, replica: str) -> Iterator[Seed]:
+        for seed in self._store.seeds(replica):
+            if seed.outputs is not None:
+                sample = self._store.get_sample(seed.sample)
+                yield Seed(seed.id, sample, seed.outputs, seed.label)
+
+    def _in_vain(self, error: BaseException) -> bool:
+        """Whether the folder holds nothing that a resumed campaign could use."""
+        try:
+            if self._store.tally().done:
+                return False
+            answered = any(seed.outputs for seed in islice(self._store.seeds(), 1))
+        except EdgeFlareError:
+            return False
+        for_good = isinstance(error, EdgeFlareError) and error.exit_code == 2
+        return for_good or not answered
+
+    def _stopped(self, error: BaseException) -> None:
+        """Leave the last status, and say how to go on."""
+        with _not_interrupted():
+            done = self._store.tally().done
+            folder = self._store.folder
+            self._reporter.end(_state(error), str(error))
+            total = self._store.fact("outcomes_expected") or self._store.seed_count()
+            self._reporter(
+                Notice(f"{done} of {total} searches are finished and kept; {resume_advice(folder)}")
+            )
+
+
+def _state(error: BaseException) -> RunState:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return "paused" if isinstance(error, DeviceAwayError) else "failed"
+
+
+@contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """Let the first error through, not one of its aftermath: a full disk can't take a last word either."""
+    with suppress(EdgeFlareError, OSError):
+        yield

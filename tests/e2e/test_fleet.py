@@ -1,0 +1,101 @@
+"""Several devices in one campaign, real agents each."""
+
+from pathlib import Path
+
+import pytest
+from campaigns import found_in
+from command import DEMO
+
+from edgeflare import CampaignConfig, Notice, config_from, run_campaign, summarize
+from edgeflare.errors import UsageError
+from edgeflare.store import Store
+
+
+def config(out: Path, **more: object) -> CampaignConfig:
+    values = {
+        "original": {"path": DEMO / "original.onnx"},
+        "deployed": {"path": DEMO / "deployed.tflite"},
+        "seeds": {"path": DEMO / "seeds.npz", "limit": 16},
+        "search": {"max_queries": 300, "timeout_s": 0},
+        "out": out,
+        **more,
+    }
+    return config_from(values, "test")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_two_and_four_agents_find_what_one_finds(tmp_path: Path) -> None:
+    alone = found_in(run_campaign(config(tmp_path / "one")))
+    for count in (2, 4):
+        folder = run_campaign(config(tmp_path / f"{count}", devices=["local"] * count))
+        assert found_in(folder) == alone
+        with Store.open(folder) as store:
+            took_part = {outcome.device_name for outcome in store.outcomes()}
+        assert len(took_part) == count
+
+
+UNLIKE = """
+[devices.fast]
+transport = "local"
+[devices.reference]
+transport = "local"
+options = { kernels = "reference", delegate = false }
+"""
+
+
+def test_devices_that_differ_do_not_share_seeds_unawares(tmp_path: Path) -> None:
+    (tmp_path / "devices.toml").write_text(UNLIKE)
+    with pytest.raises(UsageError, match=r"fast and reference are not alike.*--allow-mixed"):
+        run_campaign(config(tmp_path / "refused", devices=["fast", "reference"]))
+    assert not (tmp_path / "refused").exists()
+
+    told: list[str] = []
+    folder = run_campaign(
+        config(tmp_path / "mixed", devices=["fast", "reference"], fleet={"allow_mixed": True}),
+        progress=lambda event: told.append(event.text) if isinstance(event, Notice) else None,
+    )
+    assert any("devices that differ share the seeds" in text for text in told)
+    summary = summarize(folder)
+    assert summary.unfinished == 0
+    assert len(summary.devices) == 2
+
+
+def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "devices.toml").write_text(UNLIKE)
+    folder = run_campaign(
+        config(tmp_path / "both", devices=["fast", "reference"], fleet={"mode": "replicate"})
+    )
+    found = found_in(folder)
+    assert len(found) == 2 * 16
+    alone = found_in(run_campaign(config(tmp_path / "alone", devices=["reference"])))
+    assert {seed: value for (seed, replica), value in found.items() if replica == "reference"} == {
+        seed: value for (seed, _), value in alone.items()
+    }
+    triggers = {
+        (key, value[1]) for key, value in found.items() if value[0] in ("found", "seed-deviates")
+    }
+    with Store.open(folder) as store:
+        replays = list(store.replays())
+    assert {((one.seed_id, one.replica), one.trigger) for one in replays} == triggers
+    assert all(one.on_device != one.replica for one in replays)
+    assert {one.decision.value for one in replays} <= {"agree", "deviation", "tie"}
+
+
+def test_limits_end_a_campaign_early_and_resume_goes_on(tmp_path: Path) -> None:
+    from edgeflare import campaign_status, resume_campaign
+
+    folder = run_campaign(config(tmp_path / "small", fleet={"total_queries": 600}, concurrency=1))
+    part = found_in(folder)
+    assert 0 < len(part) < 16
+    status = campaign_status(folder)
+    assert (status.state, status.done, status.total) == ("paused", len(part), 16)
+    resume_campaign(folder, fleet_limits={"total_queries": None})
+    assert found_in(folder) == found_in(run_campaign(config(tmp_path / "whole")))
+    assert campaign_status(folder).state == "finished"

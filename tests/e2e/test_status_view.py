@@ -1,0 +1,269 @@
+"""What ``status``, ``devices status`` and an interrupted ``run`` tell, seen by a user with two terminals."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import DEMO, DEMO_PAIR, edgeflare, environment
+
+TWINS = (
+    *("--original", DEMO / "original.onnx", "--deployed", DEMO / "original.onnx"),
+    *("--seeds", DEMO / "seeds.npz", "--max-queries", 10**9, "--timeout", 0, "--out", "long"),
+)
+"""Flags of a campaign that finds nothing: a model never differs from itself. It runs until it is stopped."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def finished(home: Path) -> Path:
+    devices = ("--device", "local", "--device", "local")
+    ran = edgeflare("run", *DEMO_PAIR, "--limit", 6, *devices, "--out", "short", home=home)
+    assert ran.code == 0, ran.err
+    return home / "short"
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A campaign in `tmp_path`/long that searches until it is stopped."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "edgeflare.cli", "run", *map(str, TWINS)],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def status(home: Path, folder: str = "long") -> dict[str, Any]:
+    ran = edgeflare("status", folder, "--json", home=home)
+    assert ran.code == 0, ran.err
+    told: dict[str, Any] = ran.json
+    return told
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def searching(home: Path) -> bool:
+    if not (home / "long" / "live.json").exists():
+        return False
+    told = status(home)
+    return told["stage"] == "search" and bool(told["devices"]) and told["queries"] > 0
+
+
+def test_a_finished_campaign(home: Path, finished: Path) -> None:
+    told = status(home, "short")
+    assert (told["state"], told["done"], told["total"]) == ("finished", 6, 6)
+    ran = edgeflare("status", finished, home=home)
+    assert ran.out.splitlines()[0] == f"{finished}: finished"
+    assert "6 of 6 done (100.0 %)" in ran.out
+    assert "resume" not in ran.out
+    watched = edgeflare("status", finished, "--watch", home=home)
+    assert (watched.code, len(watched.out.splitlines())) == (0, 1)
+    assert watched.out.startswith("finished: search: 6 of 6 done")
+
+
+def test_watching_in_a_terminal(home: Path, finished: Path) -> None:
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "edgeflare.cli", "status", "short", "--watch"],
+        cwd=home,
+        env={**environment(home), "TERM": "xterm", "COLUMNS": "60", "LINES": "20"},
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+    ) as process:
+        os.close(follower)
+        text = _read_until(leader, None).decode()
+        os.close(leader)
+        assert process.wait(timeout=60) == 0
+    assert "short: " in text
+    assert "6 of 6 done (100.0 %)" in text
+
+
+def test_show_tells_what_each_device_did(home: Path, finished: Path) -> None:
+    summary = edgeflare("show", finished, "--json", home=home).json
+    assert {one["name"] for one in summary["by_device"]} <= {"local", "local#2"}
+    assert sum(one["finished"] for one in summary["by_device"]) == 6
+    assert sum(one["queries"] for one in summary["by_device"]) == summary["total_queries"]["search"]
+
+
+def test_replicas_are_compared(home: Path) -> None:
+    devices = ("--device", "local", "--device", "local", "--fleet", "replicate")
+    ran = edgeflare("run", *DEMO_PAIR, "--limit", 3, *devices, "--out", "replicas", home=home)
+    assert ran.code == 0, ran.err
+    assert "triggers of" in ran.out
+    summary = edgeflare("show", "replicas", "--json", home=home).json
+    assert summary["replicas"] == ["local", "local#2"]
+    assert summary["finished"] == 6
+    for row in summary["transfers"]:
+        assert (row["tried"], row["deviating"]) == (3, 3)
+    assert len(summary["transfers"]) == 2
+
+
+def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -> None:
+    limits = ("--concurrency", 1, "--total-queries", 1)
+    ran = edgeflare("run", *DEMO_PAIR, "--limit", 6, *limits, "--out", "limited", home=home)
+    assert ran.code == 0, ran.err
+    left = edgeflare("show", "limited", "--json", home=home).json["unfinished"]
+    assert left > 0
+    again = edgeflare("resume", "limited", "--total-queries", 10**6, "--json", home=home)
+    assert (again.code, again.json["unfinished"], again.json["finished"]) == (0, 0, 6), again.err
+
+
+def test_a_running_campaign_then_killed(tmp_path: Path, running: "subprocess.Popen[str]") -> None:
+    until(lambda: searching(tmp_path))
+    told = status(tmp_path)
+    assert (told["state"], told["pid"], told["done"]) == ("running", running.pid, 0)
+    (device,) = told["devices"]
+    assert (device["name"], device["state"]) == ("local", "up")
+    shown = edgeflare("status", "long", home=tmp_path).out
+    assert f"process {running.pid} on " in shown
+    assert re.search(r"^local +up ", shown, re.MULTILINE)
+    running.kill()
+    running.wait()
+    told = status(tmp_path)
+    assert told["state"] == "interrupted"
+    assert "killed" in told["message"]
+    shown = edgeflare("status", "long", home=tmp_path).out
+    assert shown.splitlines()[-1].startswith("go on with: edgeflare resume ")
+    assert shown.splitlines()[-1].endswith("long")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_says_once_how_to_go_on(
+    tmp_path: Path, running: "subprocess.Popen[str]", number: int
+) -> None:
+    until(lambda: searching(tmp_path))
+    running.send_signal(number)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert err.count(f"edgeflare resume {tmp_path / 'long'}") == 1
+    assert err.splitlines()[-1] == "edgeflare: interrupted"
+    assert "Traceback" not in err
+    told = status(tmp_path)
+    assert (told["state"], told["pid"]) == ("interrupted", None)
+    ran = edgeflare("status", "long", "--watch", home=tmp_path)
+    assert ran.out.startswith("interrupted")
+
+
+def test_watching_ends_with_the_campaign(tmp_path: Path, running: "subprocess.Popen[str]") -> None:
+    until(lambda: searching(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-m", "edgeflare.cli", "status", "long", "--watch", "--json"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as watcher:
+        assert watcher.stdout is not None
+        assert json.loads(watcher.stdout.readline())["state"] == "running"
+        running.terminate()
+        out, _ = watcher.communicate(timeout=60)
+    assert watcher.returncode == 0
+    assert json.loads(out.splitlines()[-1])["state"] == "interrupted"
+
+
+def test_who_has_seen_enough_stops_nothing(
+    tmp_path: Path, running: "subprocess.Popen[str]"
+) -> None:
+    until(lambda: searching(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-m", "edgeflare.cli", "status", "long", "--watch"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stdout.readline().startswith("running: search: 0 of 100 done")
+        watcher.send_signal(signal.SIGINT)
+        _, err = watcher.communicate(timeout=60)
+    assert (watcher.returncode, err) == (0, "no longer watching; a campaign that runs goes on\n")
+    assert status(tmp_path)["state"] == "running"
+
+
+def test_in_a_terminal_the_bars_are_gone_before_the_advice(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "edgeflare.cli", "run", *map(str, TWINS)],
+        cwd=tmp_path,
+        env={**environment(tmp_path), "TERM": "xterm", "COLUMNS": "100", "LINES": "40"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=follower,
+    ) as process:
+        os.close(follower)
+        seen = _read_until(leader, b"found 0/0")
+        process.send_signal(signal.SIGINT)
+        seen += _read_until(leader, None)
+        os.close(leader)
+        assert process.wait(timeout=60) == 130
+    text = seen.decode()
+    advice = f"edgeflare resume {tmp_path / 'long'}"
+    assert text.count(advice) == 1
+    assert "queries/s" not in text[text.index(advice) :]
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+    assert text.index(advice) > text.rindex("search")
+    assert text.rstrip().endswith("edgeflare: interrupted")
+    assert "Traceback" not in text
+
+
+def test_devices_status_tells_who_holds_a_device_and_which_cannot_be_asked(
+    tmp_path: Path, running: "subprocess.Popen[str]"
+) -> None:
+    until(lambda: searching(tmp_path))
+    gone = "ssh://nobody@127.0.0.1:1"
+    ran = edgeflare("devices", "status", "local", gone, "--json", home=tmp_path)
+    assert ran.code == 3
+    assert "1 of 2 devices can't be asked" in ran.sentence
+    reports = ran.json
+    (lease,) = reports["local"]["leases"]
+    assert lease["about"].startswith("campaign long of ")
+    (away,) = [report for name, report in reports.items() if name != "local"]
+    assert "127.0.0.1" in away["error"]
+    ran = edgeflare("devices", "status", "local", home=tmp_path)
+    assert ran.code == 0, ran.err
+    assert "campaign long of " in ran.out
+    assert "runtimes" in ran.out
+
+
+def test_devices_status_without_any_device(tmp_path: Path) -> None:
+    ran = edgeflare("devices", "status", home=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "devices status local" in ran.sentence
+
+
+def _read_until(terminal: int, word: bytes | None) -> bytes:
+    """Read what is shown until a word has been, or to the end."""
+    seen = b""
+    while word is None or word not in seen:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # Linux says so when the other side is closed
+            return seen
+        if not part:
+            return seen
+        seen += part
+    return seen

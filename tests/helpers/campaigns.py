@@ -1,0 +1,42 @@
+"""What a campaign found, so that two runs of it can be compared."""
+
+from pathlib import Path
+from typing import Any
+
+from edgeflare.errors import StoreError
+from edgeflare.store import Store
+
+Found = dict[tuple[str, str], tuple[Any, ...]]
+
+
+def found_in(folder: Path) -> Found:
+    """Everything that must not depend on devices, order or interruptions, by (seed, replica)."""
+    with Store.open(folder) as store:
+        rows = [
+            (
+                (one.seed_id, one.replica),
+                (
+                    one.status,
+                    one.trigger,
+                    one.search_queries,
+                    one.confirmation_queries,
+                    one.confirmed,
+                    None if one.original is None else one.original.tobytes(),
+                    None if one.deployed is None else one.deployed.tobytes(),
+                    tuple(map(str, one.mutations)),
+                ),
+            )
+            for one in store.outcomes()
+        ]
+    found = dict(rows)
+    assert len(found) == len(rows), "an outcome is there twice"
+    return found
+
+
+def finished(folder: Path) -> int:
+    """How many searches are finished; 0 where the campaign's folder isn't made yet."""
+    try:
+        with Store.open(folder) as store:
+            return store.tally().done
+    except StoreError:
+        return 0
