@@ -11,34 +11,26 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from shared_models import PAIRS
 
 from edgeflare import Summary, config_from, run_campaign, summarize
 
-CIFAR = {
-    "mean": [125.307, 122.95, 113.865],
-    "std": [62.9932, 62.0887, 66.7048],
-}
-PAIRS = {
-    "lenet1": ("mnist_test_0_499.npz", {"scale": "1/255"}),
-    "lenet5": ("mnist_test_0_499.npz", {"scale": "1/255"}),
-    "resnet20": ("cifar10_test_500_jpeg.npz", CIFAR),
-}
+MODELS = ("LeNet-1", "LeNet-5", "ResNet-20")
 
 
 def measure(
     data: Path, name: str, seeds: int, device: str, campaign_seed: int
 ) -> tuple[Summary, float]:
     """Run one campaign; return its summary and its wall-clock seconds."""
-    archive, entry = PAIRS[name]
-    models = data / "models" / "diffchaser"
+    pair = PAIRS[name]
     with tempfile.TemporaryDirectory() as folder:
         config = config_from(
             {
-                "original": {"path": models / f"{name}.onnx", "input": entry},
-                "deployed": {"path": models / f"{name}.quant.tflite", "input": entry},
-                "seeds": {"path": data / "images" / archive, "limit": seeds},
+                "original": {"path": data / pair.original, "input": pair.entry},
+                "deployed": {"path": data / pair.deployed, "input": pair.entry},
+                "seeds": {"path": data / pair.images, "limit": seeds},
                 "search": {"seed": campaign_seed},
-                "device": device,
+                "devices": device,
                 "out": Path(folder) / "campaign",
             },
             "benchmark",
@@ -57,7 +49,7 @@ def main() -> None:
     parser.add_argument("--campaign-seeds", type=int, nargs="+", default=[0, 1, 2])
     arguments = parser.parse_args()
     table = Table("pair", "seeds", "success", "mean queries", "median", "s per seed", "wall s")
-    for name in PAIRS:
+    for name in MODELS:
         runs = [
             measure(arguments.data, name, arguments.seeds, arguments.device, campaign_seed)
             for campaign_seed in arguments.campaign_seeds

@@ -81,8 +81,17 @@ class AgentProcess:
     def request(
         self, kind: Kind, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()
     ) -> Frame:
-        """Ask by an id that no other request has."""
-        return self.ask(kind, {"id": f"request {next(self._ids)}", **header}, arrays)
+        """Ask by an id that no other request has; the answer carries it."""
+        id_ = f"request {next(self._ids)}"
+        answer = self.ask(kind, {"id": id_, **header}, arrays)
+        assert answer.header["id"] == id_
+        return answer
+
+    def ping(self) -> dict[str, Any]:
+        """Return what the agent tells of itself."""
+        pong = self.ask(Kind.PING, {"ping": 1})
+        assert (pong.kind, pong.header.pop("ping")) == (Kind.PONG, 1)
+        return pong.header
 
     def put(self, path: str | Path) -> str:
         """Copy a model below root/models; return its name there."""

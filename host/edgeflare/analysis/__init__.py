@@ -1,6 +1,18 @@
 """What a campaign's folder says: figures and pictures. Reads the store, and nothing else."""
 
+from edgeflare.analysis.devices import DeviceFigures, Transfer
 from edgeflare.analysis.export import ExportReport, export_campaign
-from edgeflare.analysis.summary import LabelPair, Spread, Summary, summarize
+from edgeflare.analysis.figures import Failure, LabelPair, Spread
+from edgeflare.analysis.summary import Summary, summarize
 
-__all__ = ["ExportReport", "LabelPair", "Spread", "Summary", "export_campaign", "summarize"]
+__all__ = [
+    "DeviceFigures",
+    "ExportReport",
+    "Failure",
+    "LabelPair",
+    "Spread",
+    "Summary",
+    "Transfer",
+    "export_campaign",
+    "summarize",
+]

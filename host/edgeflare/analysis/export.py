@@ -3,21 +3,27 @@
 import errno
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from edgeflare.analysis.opening import opened
-from edgeflare.analysis.rows import file_stem, finding_row, jsonable
+from edgeflare.analysis.rows import file_stem, finding_row, jsonable, outcome_part
+from edgeflare.analysis.spool import Spool
 from edgeflare.analysis.summary import summarize
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.types import Status
 
-EXPORTED = (Status.FOUND, Status.SEED_DEVIATES, Status.UNSTABLE, Status.NONFINITE)
-"""The outcomes that have an input to show."""
+_FINDINGS = (Status.FOUND, Status.SEED_DEVIATES, Status.UNSTABLE, Status.NONFINITE)
+
+
+def has_input(outcome: OutcomeRecord) -> bool:
+    """Whether there is an input to show: of a finding, or the one on which a device can't answer."""
+    failed = outcome.status is Status.FAILED and outcome.trigger is not None
+    return failed or outcome.status in _FINDINGS
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,9 @@ def export_campaign(
     """Write every finding of a campaign into a folder.
 
     `campaign.json` says what was run; `triggers.jsonl` has one line a finding, in the order of the
-    seeds; `images/` has for each a PNG of seed and triggering input, pixel by pixel, their amplified
-    difference, and a panel of the three. Numbers that JSON lacks are the texts "nan", "inf", "-inf".
+    seeds, device by device where each searched for itself; `images/` has for each a PNG of seed and
+    triggering input, pixel by pixel, their amplified difference, and a panel of the three. Numbers that
+    JSON lacks are the texts "nan", "inf", "-inf".
 
     The folder must not exist, be empty, or come from an earlier export of the same campaign, which
     is brought up to date. `progress` is called with the findings written and their number.
@@ -51,34 +58,58 @@ def export_campaign(
     with opened(campaign) as store, _written_to(folder):
         _make_ready(folder, store)
         _write_json(folder / "campaign.json", _describe(store))
-        outcomes = {one.seed_id: one for one in store.outcomes() if one.status in EXPORTED}
-        models = store.models
-        lines = []
-        files = 2
-        for seed in store.seeds():
-            if seed.id in outcomes:
-                row = _export_one(store, models, folder, seed, outcomes[seed.id])
-                lines.append(json.dumps(row, allow_nan=False) + "\n")
+        with Spool(folder) as spool:
+            statuses, replicas = _put_aside(store, spool)
+            files = _export_all(store, folder, spool, sorted(replicas), progress)
+    return ExportReport(str(folder), statuses.total(), dict(statuses), files)
+
+
+def _put_aside(store: Store, spool: Spool) -> tuple[Counter[str], set[str]]:
+    """Put what the outcomes say aside; return how many of each status, and of which replicas."""
+    statuses: Counter[str] = Counter()
+    replicas = set()
+    models = store.models
+    for outcome in filter(has_input, store.outcomes()):
+        spool.put((outcome.replica, outcome.seed_id), outcome_part(models, outcome))
+        statuses[outcome.status.value] += 1
+        replicas.add(outcome.replica)
+    return statuses, replicas
+
+
+def _export_all(
+    store: Store,
+    folder: Path,
+    spool: Spool,
+    replicas: Sequence[str],
+    progress: Callable[[int, int], None] | None,
+) -> int:
+    """Write pictures and lines, seed by seed; return how many files there are in all."""
+    files = 2
+    done = 0
+    with _replacing(folder / "triggers.jsonl") as lines:
+        for replica in replicas:
+            for seed in store.seeds(replica):
+                outcome = spool.get((replica, seed.id))
+                if outcome is None:
+                    continue
+                row = _export_one(store, folder, seed, outcome)
+                lines.write(json.dumps(row, allow_nan=False).encode() + b"\n")
                 files += len(row["files"])
+                done += 1
                 if progress is not None:
-                    progress(len(lines), len(outcomes))
-        _write(folder / "triggers.jsonl", "".join(lines).encode())
-        statuses = Counter(one.status.value for one in outcomes.values())
-    return ExportReport(str(folder), len(lines), dict(statuses), files)
+                    progress(done, len(spool))
+    return files
 
 
 def _export_one(
-    store: Store,
-    models: dict[str, Any],
-    folder: Path,
-    seed: SeedRecord,
-    outcome: OutcomeRecord,
+    store: Store, folder: Path, seed: SeedRecord, outcome: dict[str, Any]
 ) -> dict[str, Any]:
     from edgeflare.analysis.pictures import difference, panel, png
 
     original = store.get_sample(seed.sample)
-    trigger = store.get_sample(outcome.trigger or seed.sample)
+    trigger = store.get_sample(outcome["trigger_sample"] or seed.sample)
     change = difference(original, trigger)
+    stem = file_stem(seed, outcome["replica"])
     files = {}
     for kind, picture in (
         ("seed", original),
@@ -86,9 +117,9 @@ def _export_one(
         ("difference", change.picture),
         ("panel", panel(original, trigger, change.picture)),
     ):
-        files[kind] = f"images/{file_stem(seed)}-{kind}.png"
+        files[kind] = f"images/{stem}-{kind}.png"
         _write(folder / files[kind], png(picture))
-    return finding_row(models, seed, outcome, files, change.amplification)
+    return finding_row(outcome, seed, files, change.amplification)
 
 
 def _describe(store: Store) -> dict[str, Any]:
@@ -130,10 +161,17 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a whole file or, whatever happens, leave the one that was there."""
+    with _replacing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Give a file that takes the place of another once it is whole; whatever happens, one of the two stays."""
     temporary = path.with_name(f".{path.name}.new")
     try:
-        temporary.write_bytes(data)
+        with temporary.open("wb") as file:
+            yield file
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
-"""One finding as a JSON object."""
+"""One finding as a JSON object, made of what the outcome and what the seed says."""
 
+import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -11,37 +12,25 @@ from edgeflare.types import Scores
 _STEM_LENGTH = 60
 
 
-def finding_row(
-    models: Mapping[str, Any],
-    seed: SeedRecord,
-    outcome: OutcomeRecord,
-    files: Mapping[str, str],
-    amplification: float,
-) -> dict[str, Any]:
-    """Return everything that is needed to see a finding again, as a JSON object.
+def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str, Any]:
+    """Return what an outcome says of a finding, as a JSON object.
 
-    Scores are lists of float [classes]. `seed_sample` and `trigger_sample` are digests in the
-    campaign's store (one and the same where the seed itself is the finding); `device` and
-    `environment` are digests that `campaign.json` explains; `amplification` is the factor of the
-    difference picture.
+    Scores are lists of float [classes]. `trigger_sample` is a digest in the campaign's store, None
+    where the seed itself is the finding; `device` and `environment` are digests that `campaign.json`
+    explains. `replica` is the device that searched for itself, "" in a pool that shares the seeds.
     """
     row = {
-        "seed_id": seed.id,
+        "seed_id": outcome.seed_id,
+        "replica": outcome.replica,
         "status": outcome.status.value,
-        "label": seed.label,
         "chain_seed": outcome.chain_seed,
-        "seed_sample": seed.sample,
-        "trigger_sample": outcome.trigger or seed.sample,
-        "files": dict(files),
-        "amplification": amplification,
+        "trigger_sample": outcome.trigger,
         "original_label": outcome.original_label,
         "deployed_label": outcome.deployed_label,
         "original_scores": _list(outcome.original),
         "deployed_scores": _list(outcome.deployed),
         "original_margin": outcome.original_margin,
         "deployed_margin": outcome.deployed_margin,
-        "seed_original_scores": _list(seed.outputs.original) if seed.outputs else None,
-        "seed_deployed_scores": _list(seed.outputs.deployed) if seed.outputs else None,
         "l2": outcome.l2,
         "linf": outcome.linf,
         "queries": {
@@ -57,6 +46,7 @@ def finding_row(
         "finished_at": outcome.finished_at.isoformat(),
         "original_model": models.get("original", {}).get("sha256"),
         "deployed_model": models.get("deployed", {}).get("sha256"),
+        "device_name": outcome.device_name,
         "device": outcome.device,
         "environment": outcome.environment,
     }
@@ -64,10 +54,44 @@ def finding_row(
     return plain
 
 
-def file_stem(seed: SeedRecord) -> str:
-    """Return the beginning of a seed's file names: unique, and plain on every file system."""
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", re.sub(r"\.[A-Za-z]+$", "", seed.id)).strip("-")
-    return f"{seed.position:05d}-{plain[-_STEM_LENGTH:]}"
+def finding_row(
+    outcome: Mapping[str, Any], seed: SeedRecord, files: Mapping[str, str], amplification: float
+) -> dict[str, Any]:
+    """Return everything that is needed to see a finding again: the `outcome_part`, and what its seed says.
+
+    `seed_sample` and `trigger_sample` are one and the same where the seed itself is the finding;
+    `amplification` is the factor of the difference picture.
+    """
+    row = {
+        **outcome,
+        "label": seed.label,
+        "seed_sample": seed.sample,
+        "trigger_sample": outcome["trigger_sample"] or seed.sample,
+        "seed_original_scores": _list(seed.outputs.original) if seed.outputs else None,
+        "seed_deployed_scores": _list(seed.outputs.deployed) if seed.outputs else None,
+        "files": dict(files),
+        "amplification": amplification,
+    }
+    plain: dict[str, Any] = jsonable(row)
+    return plain
+
+
+def file_stem(seed: SeedRecord, replica: str = "") -> str:
+    """Return the beginning of a finding's file names: unique, and plain on every file system.
+
+    It ends in the device's name where each device searched for itself.
+    """
+    stem = f"{seed.position:05d}-{_plain(re.sub(r'[.][A-Za-z]+$', '', seed.id))}"
+    if not replica:
+        return stem
+    plain = _plain(replica)
+    if plain != replica:  # two devices may have the same plain name
+        plain += f"-{hashlib.sha256(replica.encode()).hexdigest()[:6]}"
+    return f"{stem}-{plain}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[-_STEM_LENGTH:]
 
 
 def jsonable(value: Any) -> Any:

@@ -23,10 +23,11 @@ class CampaignStatus:
     """How far a campaign is.
 
     `state`: "interrupted" by Ctrl-C, SIGTERM or a process that was killed; "paused" when no device was
-    left or a query limit was reached; "failed" by another error; `message` says why. `stage`, `detail`, `done` and `total` are those
-    of the stage under way (of the whole search where none is); `found`, `searched` and `queries` (search
-    queries, those of searches under way included) count over the whole campaign. `devices`, `pid` and
-    `host` are as the process said last, at `updated_at`; times are ISO 8601, UTC.
+    left or a query limit was reached; "failed" by another error; `message` says why. `stage`, `detail`,
+    `done` and `total` are those of the stage under way (of the whole search where none is); `found`,
+    `searched` and `queries` (search queries, those of searches under way included) count over the whole
+    campaign. `devices`, `pid` and `host` are as the process said last, at `updated_at`; times are ISO
+    8601, UTC.
     """
 
     folder: str

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.config import CampaignConfig, SeedsConfig
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.identity import model_identity
 from edgeflare.campaign.pair import DeployedModel, RawOriginal, Side, readers
@@ -28,12 +28,12 @@ _SHOWN = 5
 
 
 def store_seeds(
-    source: SeedSource, name: str, classes: int, store: Store, reporter: Reporter
+    source: SeedSource, config: SeedsConfig, classes: int, store: Store, reporter: Reporter
 ) -> None:
     """Bring all seeds into the store that are not there yet; nothing to do where that was finished."""
     if store.fact("seeds_complete"):
         return
-    reporter(Stage("seeds", name, source.total))
+    reporter(Stage("seeds", config.path.name, min(source.total, config.limit or source.total)))
     known = store.seed_ids()
     done = 0
     seeds = iter(source)

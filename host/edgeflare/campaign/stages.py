@@ -85,7 +85,7 @@ class Campaign:
         if source is not None:
             store_seeds(
                 source,
-                self._config.seeds.path.name,
+                self._config.seeds,
                 output_classes(self._sides[0].output, "the original model"),
                 self._store,
                 self._reporter,
@@ -139,7 +139,7 @@ class Campaign:
         """Raise UsageError where devices that are to share the seeds differ."""
         if not self._shared or len(self._fleet) == 1:
             return
-        self._reporter(Stage("device", "are they alike?"))
+        self._reporter(Stage("device", "comparing all"))
         samples = [
             self._store.get_sample(seed.sample) for seed in islice(self._store.seeds(), _PROBES)
         ]

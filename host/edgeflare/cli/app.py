@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from edgeflare.cli import campaign_commands, device_commands, guard
+from edgeflare.cli import campaign_commands, device_commands, guard, run_command
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -13,12 +13,17 @@ app = typer.Typer(
     help="Find the inputs on which a compressed model, on the real device, decides differently from "
     "the model it was made from.",
 )
+for _command in (
+    campaign_commands.demo,
+    run_command.run,
+    campaign_commands.init,
+    campaign_commands.resume,
+    campaign_commands.status,
+    campaign_commands.show,
+    campaign_commands.export,
+):
+    app.command()(guard.guarded(_command))
 app.add_typer(device_commands.app, name="devices")
-app.command()(guard.guarded(campaign_commands.demo))
-app.command()(guard.guarded(campaign_commands.run))
-app.command()(guard.guarded(campaign_commands.init))
-app.command()(guard.guarded(campaign_commands.show))
-app.command()(guard.guarded(campaign_commands.export))
 
 
 def _version(wanted: bool) -> None:

@@ -1,9 +1,11 @@
 """The progress display of a terminal."""
 
 from contextlib import AbstractContextManager
+from functools import partial
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -19,7 +21,13 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from edgeflare import Event, Notice, Stage
+from edgeflare import DeviceStatus, Event, Fleet, Notice, Stage, Step
+from edgeflare.cli.device_lines import MOST_LINES, device_table
+from edgeflare.cli.stopping import Stop
+
+_LINES_OF_BARS = 8
+_FRAMES_PER_SECOND = 5
+_USUAL, _WIDE = 80, 100  # columns of a terminal
 
 
 class _Rate(ProgressColumn):
@@ -32,24 +40,25 @@ class _Rate(ProgressColumn):
 
 
 class Bars(AbstractContextManager["Bars"]):
-    """One bar a stage, the finished ones stay; what was found so far stands behind the bar."""
+    """One bar a stage, the finished ones stay; below them a line for each device while it works.
 
-    def __init__(self) -> None:
-        self._bars = Progress(
-            SpinnerColumn(finished_text="✓"),
-            TextColumn(
-                "{task.description}",
-                table_column=Column(max_width=22, no_wrap=True, overflow="ellipsis"),
-            ),
-            BarColumn(bar_width=8, table_column=Column(no_wrap=True)),
-            MofNCompleteColumn(table_column=Column(no_wrap=True)),
-            _Rate(table_column=Column(no_wrap=True)),
-            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
-            TextColumn("{task.fields[found]}"),
-            console=Console(stderr=True),
-        )
+    Once the user has asked for an end, the display ends before anything more is said.
+    """
+
+    def __init__(self, stop: Stop, console: Console | None = None) -> None:
+        self._stop = stop
+        self._console = Console(stderr=True) if console is None else console
+        width = self._console.width
+        self._tell_queries = width >= _USUAL
+        self._bars = Progress(*_columns(width), console=self._console)
         self._task: TaskID | None = None
-        self._bars.start()
+        self._devices: tuple[DeviceStatus, ...] = ()
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._frame,
+            refresh_per_second=_FRAMES_PER_SECOND,
+        )
+        self._live.start()
 
     def __exit__(
         self,
@@ -59,29 +68,77 @@ class Bars(AbstractContextManager["Bars"]):
     ) -> None:
         if error is None:
             self._finish()
-        self._bars.stop()
+        self._end()
 
     def __call__(self, event: Event) -> None:
         """Take what the campaign reports."""
-        if isinstance(event, Stage):
-            self._finish()
-            self._task = self._bars.add_task(
-                f"[bold]{escape(event.name)}[/] {escape(event.detail)}",
-                total=event.total,
-                found="",
-            )
-        elif isinstance(event, Notice):
-            self._bars.console.print(f"[yellow]note:[/] {escape(event.text)}")
+        if isinstance(event, Notice):
+            self._say(event.text)
+        elif isinstance(event, Fleet):
+            self._devices = event.devices
+        elif isinstance(event, Stage):
+            self._begin(event)
         elif self._task is not None:
-            found = (
-                f"found {event.found}/{event.searched}, {event.queries} queries"
-                if event.queries
-                else ""
-            )
-            self._bars.update(self._task, completed=event.done, found=found)
+            self._bars.update(self._task, completed=event.done, found=self._found(event))
+
+    def _begin(self, stage: Stage) -> None:
+        self._finish()
+        description = f"[bold]{escape(stage.name)}[/] {escape(stage.detail)}"
+        if self._task is None or self._bars.tasks[self._task].description != description:
+            self._task = self._bars.add_task(description, total=stage.total, found="")
+        else:
+            self._bars.reset(self._task, total=stage.total)
+
+    def _found(self, step: Step) -> str:
+        if not step.queries:
+            return ""
+        queries = f", {_short(step.queries)} queries" if self._tell_queries else ""
+        return f"found {step.found}/{step.searched}{queries}"
+
+    def _say(self, text: str) -> None:
+        if self._stop.asked:
+            self._end()
+        self._console.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True, highlight=False)
+
+    def _frame(self) -> Group:
+        if not self._devices:
+            return Group(self._bars)
+        most = max(1, min(MOST_LINES, self._console.height - _LINES_OF_BARS))
+        return Group(self._bars, device_table(self._devices, self._console.width, most))
 
     def _finish(self) -> None:
+        self._devices = ()
         if self._task is not None:
             task = self._bars.tasks[self._task]
             total = task.completed if task.total is None else task.total
             self._bars.update(self._task, total=max(total, 1), completed=max(total, 1))
+
+    def _end(self) -> None:
+        self._devices = ()
+        self._live.stop()
+
+
+def _columns(width: int) -> list[ProgressColumn]:
+    whole = partial(Column, no_wrap=True)
+    columns: list[ProgressColumn] = [
+        SpinnerColumn(finished_text="✓"),
+        TextColumn(
+            "{task.description}",
+            table_column=whole(max_width=22 if width >= _WIDE else 18, overflow="ellipsis"),
+        ),
+        MofNCompleteColumn(table_column=whole()),
+        TimeRemainingColumn(compact=True, table_column=whole()),
+        TextColumn("{task.fields[found]}", table_column=whole()),
+    ]
+    if width >= _WIDE:
+        columns.insert(3, _Rate(table_column=whole()))
+    if width >= _USUAL:
+        columns.insert(2, BarColumn(bar_width=8, table_column=whole()))
+    return columns
+
+
+def _short(count: int) -> str:
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if count >= 10 * size:
+            return f"{count / size:.1f}{unit}"
+    return str(count)

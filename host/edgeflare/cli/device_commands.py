@@ -1,4 +1,4 @@
-"""``devices list``, ``check``, ``trust`` and ``prune``."""
+"""``devices list``, ``status``, ``check``, ``trust`` and ``prune``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +24,38 @@ def list_devices(inventory: Inventory = None, json: Json = False) -> None:
     from edgeflare.cli.tables import print_devices
 
     print_devices(load_inventory(inventory), json)
+
+
+@app.command()
+@guarded
+def status(
+    devices: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DEVICE",
+            help="local, names in the inventory, or ssh://user@host:port; none: the whole inventory.",
+        ),
+    ] = None,
+    inventory: Inventory = None,
+    json: Json = False,
+) -> None:
+    """Show who uses each device, and how it is: temperature, memory, disk, load, Python, runtimes."""
+    from edgeflare import DeviceError, UsageError, load_inventory, resolve_device
+    from edgeflare.cli.device_reports import print_reports, reports_of
+
+    known = load_inventory(inventory)
+    names = list(dict.fromkeys(devices or known))
+    if not names:
+        raise UsageError(
+            "the inventory has no devices; name some, as in `edgeflare devices status local`"
+        )
+    reports = reports_of([resolve_device(name, known) for name in names])
+    print_reports(reports, json)
+    away = [name for name, report in reports.items() if isinstance(report, DeviceError)]
+    if away:
+        raise DeviceError(
+            f"{len(away)} of {len(reports)} devices can't be asked: {', '.join(away)}"
+        )
 
 
 @app.command()

@@ -7,6 +7,8 @@ from typing import ParamSpec
 
 import typer
 
+from edgeflare.cli.stopping import INTERRUPTED
+
 P = ParamSpec("P")
 _OWN_FAULT = 70
 
@@ -30,6 +32,15 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            told(*args, **kwargs)
+        except KeyboardInterrupt as interrupt:
+            if _Debug.on:
+                raise
+            say("edgeflare: interrupted")
+            raise typer.Exit(INTERRUPTED) from interrupt
+
+    def told(*args: P.args, **kwargs: P.kwargs) -> None:
         from edgeflare import EdgeFlareError
 
         try:
@@ -39,11 +50,6 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
                 raise
             say(f"edgeflare: {error}")
             raise typer.Exit(error.exit_code) from error
-        except KeyboardInterrupt as interrupt:
-            if _Debug.on:
-                raise
-            say("edgeflare: interrupted")
-            raise typer.Exit(130) from interrupt
         except (typer.Exit, typer.Abort):
             raise
         except BrokenPipeError as closed:

@@ -40,6 +40,6 @@ def without_none(values: dict[str, Any]) -> dict[str, Any]:
             inner = without_none(value)
             if inner:
                 kept[key] = inner
-        elif value is not None and value != []:
+        elif value not in (None, [], ()):
             kept[key] = value
     return kept

@@ -9,101 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import CheckLine, Device, ExportReport, Summary
-
-_PAIRS_SHOWN = 10
+from edgeflare import CheckLine, Device, ExportReport
 
 
 def print_json(value: Any) -> None:
     """Print one JSON object."""
     print(json.dumps(value, indent=2))  # noqa: T201
-
-
-def print_summary(summary: Summary, as_json: bool) -> None:
-    """Print what a campaign found."""
-    if as_json:
-        print_json(summary.to_json())
-        return
-    console = Console()
-    console.print(_key_figures(summary))
-    if summary.label_pairs:
-        console.print(_label_pairs(summary))
-
-
-def _key_figures(summary: Summary) -> Table:
-    table = _table("", "", header=False)
-    for name in ("original", "deployed"):
-        model = summary.models.get(name)
-        if model:
-            table.add_row(
-                f"{name} model", f"{escape(model['name'])} ({_runtime(model['runtime'])})"
-            )
-    for device in summary.devices:
-        print_of = device["fingerprint"]
-        board = print_of.get("board") or print_of.get("cpu") or ""
-        table.add_row("device", escape(f"{device['name']} {board}".strip()))
-    rate = "-" if summary.success_rate is None else f"{100 * summary.success_rate:.1f} %"
-    table.add_row(
-        "success rate", f"[bold]{rate}[/] ({summary.found} of {summary.searched} searched)"
-    )
-    for status, words in _STATUS_WORDS.items():
-        if summary.by_status.get(status):
-            table.add_row(words, str(summary.by_status[status]))
-    if summary.ties:
-        table.add_row("seeds with a top-1 tie", str(summary.ties))
-    if summary.skipped:
-        table.add_row("files skipped", str(summary.skipped))
-    if summary.unfinished:
-        table.add_row("seeds unfinished", str(summary.unfinished))
-    if summary.queries_found and summary.seconds_found:
-        queries, seconds = summary.queries_found, summary.seconds_found
-        table.add_row(
-            "search queries for a trigger",
-            f"mean {queries.mean:.1f}, median {queries.median:.0f}, 90 % {queries.p90:.0f}",
-        )
-        table.add_row(
-            "seconds for a trigger", f"mean {seconds.mean:.3f}, median {seconds.median:.3f}"
-        )
-    if summary.original_margin is not None and summary.deployed_margin is not None:
-        table.add_row(
-            "median margin",
-            f"original {summary.original_margin:.4f}, deployed {summary.deployed_margin:.4f}",
-        )
-    if summary.l2 is not None and summary.linf is not None:
-        table.add_row(
-            "median distance to the seed", f"L2 {summary.l2:.2f}, Linf {summary.linf:.0f} levels"
-        )
-    total = summary.total_queries
-    table.add_row(
-        "queries in all",
-        f"seed {total['seed']}, search {total['search']}, confirmation {total['confirmation']}, "
-        f"host only {total['host_only']}",
-    )
-    return table
-
-
-_STATUS_WORDS = {
-    "seed-deviates": "seeds that deviate already",
-    "unstable": "unstable (did not repeat)",
-    "nonfinite": "NaN or infinity in an output",
-    "exhausted": "nothing within the query budget",
-    "timeout": "nothing within the time budget",
-    "gave-up": "given up by the strategy",
-}
-
-
-def _label_pairs(summary: Summary) -> Table:
-    table = _table("original says", "deployed says", "triggers")
-    for pair in summary.label_pairs[:_PAIRS_SHOWN]:
-        table.add_row(str(pair.original), str(pair.deployed), str(pair.count))
-    rest = summary.label_pairs[_PAIRS_SHOWN:]
-    if rest:
-        table.add_row(f"{len(rest)} more pairs", "", str(sum(pair.count for pair in rest)))
-    return table
-
-
-def _runtime(runtime: Mapping[str, Any]) -> str:
-    return escape(f"{runtime.get('name', '?')} {runtime.get('version', '')}".strip())
 
 
 def print_export(report: ExportReport, as_json: bool) -> None:
@@ -123,7 +34,7 @@ def print_devices(devices: Mapping[str, Device], as_json: bool) -> None:
     if as_json:
         print_json({name: device.model_dump(mode="json") for name, device in devices.items()})
         return
-    table = _table("name", "address", "python", "runtime", "options")
+    table = plain_table("name", "address", "python", "runtime", "options")
     table.add_row("local", "this machine", "", "by the model's file", "")
     for device in devices.values():
         address = "this machine" if device.transport == "local" else _address(device)
@@ -162,7 +73,8 @@ def print_check(lines: Iterable[CheckLine], as_json: bool) -> None:
             console.print(f"    {escape(line.fix)}")
 
 
-def _table(*columns: str, header: bool = True) -> Table:
+def plain_table(*columns: str, header: bool = True) -> Table:
+    """Return a table with lines only below its heading; what is too long for a column is folded."""
     table = Table(box=box.SIMPLE, show_header=header, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")

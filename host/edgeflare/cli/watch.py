@@ -5,41 +5,61 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from edgeflare import Event, Notice, Progress, Stage, Step
+from edgeflare import DeviceStatus, Event, Fleet, Notice, Progress, Stage, Step
 from edgeflare.cli.guard import say
+from edgeflare.cli.stopping import Stop
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_DEVICE_LINES = 30.0
 
 
 @contextmanager
-def watching() -> Iterator[Progress]:
+def watching(stop: Stop) -> Iterator[Progress]:
     """Yield the function to which a campaign reports."""
     if not sys.stderr.isatty():
-        yield _Lines()
+        yield Lines()
         return
     from edgeflare.cli.bars import Bars
 
-    with Bars() as bars:
+    with Bars(stop) as bars:
         yield bars
 
 
-class _Lines:
-    """One line for each stage and notice, and one every few seconds while a stage runs."""
+class Lines:
+    """One line for each stage and notice, and one every few seconds while a stage runs.
+
+    A device has a line when it goes or comes back, and every half minute else.
+    """
 
     def __init__(self) -> None:
         self._stage = Stage("", "")
         self._began = self._last = time.monotonic()
+        self._devices: dict[str, tuple[str, float]] = {}
 
     def __call__(self, event: Event) -> None:
+        """Take what the campaign reports."""
         now = time.monotonic()
         if isinstance(event, Stage):
+            if event[:2] != self._stage[:2]:  # else it goes on with what is left of it
+                say(f"{event.name}: {event.detail}")
             self._stage, self._began, self._last = event, now, now
-            say(f"{event.name}: {event.detail}")
         elif isinstance(event, Notice):
             say(f"note: {event.text}")
+        elif isinstance(event, Fleet):
+            for device in event.devices:
+                self._tell_of(device, now)
         elif event.done == self._stage.total or now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
             say(f"{self._stage.name}: {self._progress(event, now)}")
+
+    def _tell_of(self, device: DeviceStatus, now: float) -> None:
+        from edgeflare.cli.device_lines import device_sentence
+
+        state, last = self._devices.get(device.name, ("up", self._began))
+        if device.state.value != state or now - last >= _SECONDS_BETWEEN_DEVICE_LINES:
+            say(device_sentence(device))
+            last = now
+        self._devices[device.name] = (device.state.value, last)
 
     def _progress(self, step: Step, now: float) -> str:
         total = self._stage.total

@@ -2,6 +2,7 @@
 
 import json
 import struct
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +39,9 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=6,
 )
-headers = st.dictionaries(st.text(max_size=8).filter(lambda key: key != "arrays"), values)
+headers = st.dictionaries(
+    st.text(max_size=8).filter(lambda key: key not in ("arrays", "raw")), values
+)
 frames = st.builds(Frame, st.sampled_from(Kind), headers, st.lists(arrays, max_size=3).map(tuple))
 
 
@@ -54,12 +57,14 @@ def reader(data: bytes, chunk: int = 1 << 20) -> Callable[[int], bytes]:
     return read
 
 
-def packed(header: bytes, body: bytes = b"", kind: int = 7, version: int = VERSION) -> bytes:
+def packed(
+    header: bytes, body: bytes = b"", kind: int = 7, version: int = VERSION, flags: int = 0
+) -> bytes:
     """A frame with a right checksum and whatever header and body."""
     layout = struct.Struct("<4sBBHIQI")
-    bare = layout.pack(MAGIC, version, kind, 0, len(header), len(body), 0)
-    crc = zlib.crc32(body, zlib.crc32(header, zlib.crc32(bare)))
-    return layout.pack(MAGIC, version, kind, 0, len(header), len(body), crc) + header + body
+    front = (MAGIC, version, kind, flags, len(header), len(body))
+    crc = zlib.crc32(body, zlib.crc32(header, zlib.crc32(layout.pack(*front, 0))))
+    return layout.pack(*front, crc) + header + body
 
 
 def same(first: Frame, second: Frame) -> bool:
@@ -73,11 +78,11 @@ def same(first: Frame, second: Frame) -> bool:
     )
 
 
-@given(st.lists(frames, min_size=1, max_size=3), st.integers(1, 64))
+@given(st.lists(frames, min_size=1, max_size=3), st.integers(1, 64), st.booleans())
 def test_frames_arrive_as_they_were_sent_however_the_stream_is_cut(
-    sent: list[Frame], chunk: int
+    sent: list[Frame], chunk: int, compress: bool
 ) -> None:
-    read = reader(b"".join(block for frame in sent for block in encode(frame)), chunk)
+    read = reader(b"".join(block for frame in sent for block in encode(frame, compress)), chunk)
     assert all(same(read_frame(read), frame) for frame in sent)
     with pytest.raises(EndOfStreamError):
         read_frame(read)
@@ -193,7 +198,87 @@ def test_arrays_that_are_not_contiguous_arrive_in_order() -> None:
     np.testing.assert_array_equal(arrived, array)
 
 
-def test_contiguous_arrays_are_not_copied() -> None:
-    array = np.zeros(1000, np.uint8)
+def test_large_contiguous_arrays_are_not_copied() -> None:
+    array = np.zeros(100_000, np.uint8)
     blocks = encode(Frame(Kind.INFER, {"id": 1}, (array,)))
     assert np.shares_memory(np.frombuffer(blocks[1], np.uint8), array)
+
+
+def test_what_comes_in_one_piece_is_not_copied() -> None:
+    array = np.arange(100_000, dtype=np.uint32)
+    whole = b"".join(encode(Frame(Kind.INFER, {"id": 1}, (array,))))
+    pieces = [whole[:PREFIX_SIZE], whole[PREFIX_SIZE:]]
+    given = list(pieces)
+    [arrived] = read_frame(lambda _: given.pop(0)).arrays
+    np.testing.assert_array_equal(arrived, array)
+    assert np.shares_memory(arrived, np.frombuffer(pieces[1], np.uint8))
+
+
+def test_a_small_frame_is_one_block() -> None:
+    arrays = (np.zeros((28, 28, 1), np.uint8), np.ones(10, np.float32))
+    assert len(encode(Frame(Kind.INFER, {"id": 1}, arrays))) == 1
+
+
+@pytest.mark.parametrize("flags", [2, 3, 1 << 15])
+def test_flags_that_nobody_knows_are_refused(flags: int) -> None:
+    with pytest.raises(ProtocolError, match=f"flags that nobody knows: 0x{flags:04x}"):
+        read_frame(reader(packed(b"{}", flags=flags)))
+
+
+PICTURE = np.repeat(np.arange(50, dtype=np.uint8), 2000).reshape(100, 1000)
+
+
+def test_a_compressed_frame_is_shorter_and_arrives_whole() -> None:
+    frame = Frame(Kind.INFER, {"id": 1}, (PICTURE, PICTURE[:, ::3], np.float32(1.5).reshape(())))
+    plain, short = (b"".join(encode(frame, compress)) for compress in (False, True))
+    assert len(short) < len(plain) / 10
+    arrived = read_frame(reader(short), max_body=PICTURE.nbytes * 2)
+    assert same(arrived, frame)
+
+
+def test_what_does_not_get_shorter_is_sent_as_it_is() -> None:
+    noise = np.random.default_rng(1).integers(0, 256, 5000, dtype=np.uint8)
+    for arrays in ((noise,), ()):
+        frame = Frame(Kind.INFER, {"id": 1}, arrays)
+        assert encode(frame, compress=True) == encode(frame)
+
+
+def bomb(length: int, says: object, more: bytes = b"") -> bytes:
+    """A frame whose body unpacks to `length` zeros, and says that it is `says`."""
+    header = {"raw": says, "arrays": [{"dtype": "|u1", "shape": [1000]}]}
+    return packed(json.dumps(header).encode(), zlib.compress(bytes(length)) + more, flags=1)
+
+
+def test_more_than_the_limit_is_refused_before_it_is_unpacked() -> None:
+    with pytest.raises(ProtocolError, match="body of 1001 bytes is over the limit of 1000"):
+        read_frame(reader(bomb(1001, 1001)), max_body=1000)
+
+
+def test_a_bomb_is_never_unpacked_beyond_what_it_says() -> None:
+    huge = bomb(64 << 20, 1000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError, match="doesn't hold the 1000 bytes it says"):
+            read_frame(reader(huge), max_body=1 << 20)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(bomb(1000, says) for says in (999, 1001, 0, -1, None, True, 1000.0, "1000", [])),
+        bomb(0, 1000),
+        bomb(1000, 1000, more=b"left over"),
+        packed(one_array("|u1", [4]), zlib.compress(b"abcd"), flags=1),
+        packed(b'{"raw": 4}', b"abcd", flags=1),
+        packed(b'{"raw": 4}', zlib.compress(b"abcd")[:-1], flags=1),
+        packed(b'{"raw": 4}', zlib.compress(b"abcd"), flags=1),
+        packed(b'{"raw": 4}', b"", flags=1),
+    ],
+)
+def test_a_compressed_body_that_is_not_what_it_says_is_refused(data: bytes) -> None:
+    with pytest.raises(ProtocolError, match="makes no sense"):
+        read_frame(reader(data))
+    assert read_frame(reader(bomb(1000, 1000))).arrays[0].shape == (1000,)

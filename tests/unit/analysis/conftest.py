@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeflare.store import OutcomeRecord, Store, distances
-from edgeflare.types import Decision, Outputs, Status
+from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store, distances
+from edgeflare.types import Decision, Status
 
 _QUIET = {"seed_queries": 1, "seconds": 9.0}
 
@@ -23,12 +23,12 @@ def finished(tmp_path: Path) -> Iterator[Store]:
     """Ten seeds: four found (10, 20, 30, 100 search queries), one of every other status, one to do."""
     with Store.create(tmp_path / "campaign", {"seed": 4}, environment={"numpy": "2"}) as store:
         ids = [f"digits/{n}.png" for n in range(10)]
-        store.add_seeds([(name, _digit(n % 4), n) for n, name in enumerate(ids)])
+        store.add_seeds(SeedInput(name, _digit(n % 4), n) for n, name in enumerate(ids))
         store.set_models({"sha256": "aa"}, {"sha256": "bb"})
         device = store.add_device({"board": "pi"}, "bench pi")
         store.add_skipped("broken.png", "it is damaged")
-        agree = Outputs(np.array([0.75, 0.25]), np.array([0.5, 0.5]), Decision.TIE)
-        store.set_seed_outputs(ids[0], agree)
+        scores = (np.array([0.75, 0.25]), np.array([0.5, 0.5]))
+        store.add_seed_answers([SeedAnswer(ids[0], *scores, Decision.TIE)])
         found = [(10, 1, 0, 5), (20, 1, 0, 9), (30, 0, 1, 60), (100, 1, 0, 254)]
         for number, (queries, original, deployed, change) in enumerate(found):
             seed = _digit(number)
@@ -47,6 +47,7 @@ def finished(tmp_path: Path) -> Iterator[Store]:
                     host_only_queries=3,
                     seconds=float(number + 1),
                     device=device,
+                    device_name="bench pi",
                     trigger=store.put_sample(trigger),
                     original=np.eye(2)[original] * 0.5 + 0.25,
                     deployed=np.eye(2)[deployed],

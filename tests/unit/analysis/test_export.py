@@ -13,7 +13,7 @@ import pytest
 from edgeflare.analysis import export_campaign
 from edgeflare.analysis.pictures import difference, panel, png
 from edgeflare.errors import DiskFullError, StoreError
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 
 
@@ -85,6 +85,8 @@ def test_a_line_has_all_that_is_needed_to_see_it_again(finished, exported):
         "original_model": "aa",
         "deployed_model": "bb",
         "device": device.digest,
+        "device_name": "bench pi",
+        "replica": "",
     }
     assert {name: row[name] for name in expected} == expected
     campaign = json.loads((exported / "campaign.json").read_text())
@@ -181,7 +183,7 @@ def test_awkward_names_make_plain_file_names(tmp_path):
     ids = ["../../etc/passwd", "a:b?*.png", "ü" * 300, "digits.npz:7", "digits.npz/7"]
     with Store.create(tmp_path / "c", {}) as store:
         for number, seed_id in enumerate(ids):
-            store.add_seed(seed_id, np.full((2, 2, 3), number, np.uint8))
+            store.add_seeds([SeedInput(seed_id, np.full((2, 2, 3), number, np.uint8))])
             store.add_outcome(OutcomeRecord(seed_id, Status.SEED_DEVIATES, number))
         export_campaign(store, tmp_path / "out")
     names = [row["files"]["seed"] for row in rows_of(tmp_path / "out")]
@@ -201,10 +203,10 @@ def test_a_failing_disk_is_one_sentence_and_leaves_the_earlier_file(
 ):
     before = (exported / "campaign.json").read_bytes()
 
-    def fail(self, data):
+    def fail(self, *arguments):
         raise OSError(number, "no", str(self))
 
-    monkeypatch.setattr(Path, "write_bytes", fail)
+    monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(kind, match=r"choose another folder|export again"):
         export_campaign(finished, exported)
     assert (exported / "campaign.json").read_bytes() == before

@@ -24,6 +24,7 @@ def test_counts_and_rate(finished):
         "exhausted": 1,
         "timeout": 1,
         "gave-up": 0,
+        "failed": 0,
     }
     assert (summary.searched, summary.found, summary.success_rate) == (8, 4, 0.5)
     assert summary.ties == 1

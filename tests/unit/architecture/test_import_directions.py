@@ -23,9 +23,12 @@ LAYERS = (
     {"campaign"},
     {"analysis"},
     {"__init__"},  # the public API
-    {"cli"},
+    {"cli", "testing"},  # testing stands aside: nothing that runs imports it
 )
 """The parts of host/edgeflare, lowest first. A part imports itself and what lies below its layer."""
+
+FREE = {"testing": {"errors", "types", "devices"}}
+"""Parts that may import less than all that is below them: these, and of packages their public names."""
 
 USERS = {
     "edgeflare_agent": {"models", "devices"},
@@ -131,7 +134,23 @@ def past_the_public_api(project: Path) -> list[str]:
     return found
 
 
-CHECKS = [against_the_layers, foreign_to_the_small_roots, past_the_public_api]
+def past_what_is_free(project: Path) -> list[str]:
+    """Imports of the parts in FREE that are neither their own nor free to them."""
+    found = []
+    root = project / "host" / "edgeflare"
+    for part, free in FREE.items():
+        for file in sources(project, f"host/edgeflare/{part}"):
+            for where, name in imports(project, file):
+                top, *rest = name.split(".")
+                if top != "edgeflare" or rest[:1] == [part]:
+                    continue
+                inside = len(rest) > 2 or (len(rest) == 2 and _exists(root.joinpath(*rest)))
+                if not rest or rest[0] not in free or inside:
+                    found.append(f"{where}: {part} may not import {name}")
+    return found
+
+
+CHECKS = [past_what_is_free, against_the_layers, foreign_to_the_small_roots, past_the_public_api]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -219,6 +238,36 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
             "edgeflare_mutators may not import scipy.ndimage",
         ),
         (
+            "host/edgeflare/campaign/x.py",
+            "from edgeflare.testing import FaultPlan",
+            against_the_layers,
+            "campaign may not import edgeflare.testing.FaultPlan",
+        ),
+        (
+            "host/edgeflare/testing/x.py",
+            "from edgeflare.devices.local import LocalTransport",
+            past_what_is_free,
+            "testing may not import edgeflare.devices.local.LocalTransport",
+        ),
+        (
+            "host/edgeflare/testing/x.py",
+            "from edgeflare.store import Store",
+            past_what_is_free,
+            "testing may not import edgeflare.store.Store",
+        ),
+        (
+            "host/edgeflare/testing/x.py",
+            "from edgeflare import run_campaign",
+            past_what_is_free,
+            "testing may not import edgeflare.run_campaign",
+        ),
+        (
+            "host/edgeflare/testing/x.py",
+            "import edgeflare",
+            past_what_is_free,
+            "testing may not import edgeflare",
+        ),
+        (
             "host/edgeflare/cli/x.py",
             "from edgeflare.errors import UsageError",
             past_the_public_api,
@@ -241,7 +290,7 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
 def test_a_wrong_import_is_found(
     tmp_path: Path, file: str, line: str, check: Callable[[Path], list[str]], words: str
 ) -> None:
-    for part in ("devices", "scheduler", "store", "campaign", "types"):
+    for part in ("devices", "scheduler", "store", "campaign", "testing", "types"):
         (tmp_path / "host" / "edgeflare" / part).mkdir(parents=True)
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -260,6 +309,8 @@ def test_a_wrong_import_is_found(
         ("host/edgeflare/cli/x.py", "from edgeflare import __version__\nimport edgeflare.cli.app"),
         ("agent/edgeflare_agent/x.py", "import json\nfrom .wire import Frame"),
         ("mutators/edgeflare_mutators/x.py", "import cv2"),
+        ("host/edgeflare/testing/x.py", "from edgeflare.devices import Transport"),
+        ("host/edgeflare/testing/x.py", "from edgeflare.testing.plan import FaultPlan"),
     ],
 )
 def test_a_right_import_is_not(tmp_path: Path, file: str, line: str) -> None:
