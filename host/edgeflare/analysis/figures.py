@@ -1,0 +1,112 @@
+"""Figures of many outcomes, gathered as they pass by; only numbers are kept."""
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgeflare.analysis.devices import DeviceCounts
+from edgeflare.store import OutcomeRecord
+from edgeflare.types import Status
+
+_FAILURES_KEPT = 20
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean, median and 90th percentile (linear between ranks) of `count` numbers."""
+
+    count: int
+    mean: float
+    median: float
+    p90: float
+
+
+@dataclass(frozen=True)
+class LabelPair:
+    """How often a triggering input made `original` into `deployed`, both class indices."""
+
+    original: int
+    deployed: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A seed on which a device could not answer, and why."""
+
+    seed_id: str
+    device_name: str
+    detail: str
+
+
+class OutcomeFigures:
+    """Takes outcomes one by one and tells their figures; see `Summary` for what they mean."""
+
+    def __init__(self) -> None:
+        self.statuses: Counter[Status] = Counter()
+        self.devices = DeviceCounts()
+        self.failures: list[Failure] = []
+        self.replicas: set[str] = set()
+        self.queries: Counter[str] = Counter()
+        self.searched_queries, self.found_queries = array("q"), array("q")
+        self.searched_seconds, self.found_seconds = array("d"), array("d")
+        self.original_margins, self.deployed_margins = array("d"), array("d")
+        self.l2, self.linf = array("d"), array("d")
+        self._pairs: Counter[tuple[int, int]] = Counter()
+
+    def add(self, outcome: OutcomeRecord) -> None:
+        """Take an outcome."""
+        self.statuses[outcome.status] += 1
+        self.replicas.add(outcome.replica)
+        self.devices.add(outcome)
+        self.queries["seed"] += outcome.seed_queries
+        self.queries["search"] += outcome.search_queries
+        self.queries["confirmation"] += outcome.confirmation_queries
+        self.queries["host_only"] += outcome.host_only_queries
+        if outcome.searched:
+            self.searched_queries.append(outcome.search_queries)
+            self.searched_seconds.append(outcome.seconds)
+        if outcome.status is Status.FOUND:
+            self._add_found(outcome)
+        if outcome.status is Status.FAILED and len(self.failures) < _FAILURES_KEPT:
+            self.failures.append(Failure(outcome.seed_id, outcome.device_name, outcome.detail))
+
+    def label_pairs(self) -> tuple[LabelPair, ...]:
+        """Return the pairs of labels of the triggering inputs, the most frequent first."""
+        pairs = [LabelPair(*labels, count) for labels, count in self._pairs.items()]
+        return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
+
+    def _add_found(self, outcome: OutcomeRecord) -> None:
+        self.found_queries.append(outcome.search_queries)
+        self.found_seconds.append(outcome.seconds)
+        for numbers, value in (
+            (self.original_margins, outcome.original_margin),
+            (self.deployed_margins, outcome.deployed_margin),
+            (self.l2, outcome.l2),
+            (self.linf, outcome.linf),
+        ):
+            if value is not None:
+                numbers.append(value)
+        if outcome.original_label is not None and outcome.deployed_label is not None:
+            self._pairs[outcome.original_label, outcome.deployed_label] += 1
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Return the figures of some numbers, None of none."""
+    numbers = np.asarray(values, np.float64)
+    if numbers.size == 0:
+        return None
+    return Spread(
+        count=numbers.size,
+        mean=float(numbers.mean()),
+        median=float(np.median(numbers)),
+        p90=float(np.percentile(numbers, 90)),
+    )
+
+
+def median(values: Sequence[float]) -> float | None:
+    """Return the median of some numbers, None of none."""
+    return float(np.median(np.asarray(values, np.float64))) if len(values) else None

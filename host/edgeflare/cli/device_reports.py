@@ -1,0 +1,105 @@
+"""``devices status``: several devices are asked side by side; one that can't be asked says why."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from edgeflare import Device, DeviceError, DeviceReport, LeaseHeld, device_status
+from edgeflare.cli import prompt
+from edgeflare.cli.tables import print_json
+
+_AT_ONCE = 16
+
+Reports: TypeAlias = Mapping[str, DeviceReport | DeviceError]
+
+
+def reports_of(devices: Sequence[Device]) -> Reports:
+    """Ask all devices; return the report of each by its name, or why there is none."""
+    one_question_at_a_time = threading.Lock()
+
+    def ask(question: str) -> str | None:
+        with one_question_at_a_time:
+            return prompt.ask(question)
+
+    def report(device: Device) -> DeviceReport | DeviceError:
+        try:
+            return device_status(device, ask=ask)
+        except DeviceError as error:
+            return error
+
+    with ThreadPoolExecutor(min(_AT_ONCE, len(devices)), "edgeflare-ask") as pool:
+        return dict(zip([one.name for one in devices], pool.map(report, devices), strict=True))
+
+
+def print_reports(reports: Reports, as_json: bool) -> None:
+    """Print what the devices said: a table, or an object by name, with "error" for those that said nothing."""
+    if as_json:
+        print_json(
+            {
+                name: {"error": str(report)}
+                if isinstance(report, DeviceError)
+                else report.to_json()
+                for name, report in reports.items()
+            }
+        )
+        return
+    console = Console()
+    for name, report in reports.items():
+        console.print(f"[bold]{escape(name)}[/]", highlight=False)
+        if isinstance(report, DeviceError):
+            console.print(f"  [red]{escape(str(report))}[/]", soft_wrap=True, highlight=False)
+        else:
+            console.print(_facts(report))
+
+
+def _facts(report: DeviceReport) -> Table:
+    table = Table(box=box.SIMPLE, show_header=False, show_edge=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    rows = {
+        "in use by": "\n".join(map(_lease, report.leases)) or "nobody",
+        "board": report.board or "",
+        "Python": f"{report.python}, numpy {report.numpy or 'missing'}",
+        "runtimes": ", ".join(f"{name} {text}" for name, text in report.runtimes.items()) or "none",
+        "temperature": _heat(report),
+        "free": ", ".join(_free(report)),
+        "load": "" if report.load is None else f"{report.load:.2f}",
+        "agent": f"{report.agent}, round trip {1000 * report.round_trip_s:.1f} ms",
+    }
+    for name, text in rows.items():
+        if text:
+            table.add_row(f"  {name}", escape(text))
+    return table
+
+
+def _lease(lease: LeaseHeld) -> str:
+    share = ", shares it" if lease.share else ""
+    return f"{lease.about}, since {duration(lease.since_s)}{share}"
+
+
+def _heat(report: DeviceReport) -> str:
+    parts = [
+        "" if report.temperature_c is None else f"{report.temperature_c:.0f} °C",
+        "" if report.frequency_mhz is None else f"{report.frequency_mhz:.0f} MHz",
+        "throttled" if report.throttled else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _free(report: DeviceReport) -> list[str]:
+    sizes = {"memory": report.memory_available_bytes, "disk": report.disk_free_bytes}
+    return [f"{size / 1e9:.1f} GB {name}" for name, size in sizes.items() if size is not None]
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in the unit that reads best."""
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

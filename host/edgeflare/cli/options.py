@@ -1,0 +1,50 @@
+"""Options that several commands have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DEVICES = "Devices"
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder to make for the campaign; by default under campaigns/."),
+]
+DeviceQueries = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Once a device was asked N times, no new search begins on it.",
+        rich_help_panel=DEVICES,
+    ),
+]
+TotalQueries = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="The same for all devices together.",
+        rich_help_panel=DEVICES,
+    ),
+]
+Handover = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="SECONDS",
+        help="A device away for so long hands its seeds to the others; default 30.",
+        rich_help_panel=DEVICES,
+    ),
+]
+Patience = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="SECONDS",
+        help="With no device left for so long the campaign pauses; default 600.",
+        rich_help_panel=DEVICES,
+    ),
+]

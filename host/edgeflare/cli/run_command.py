@@ -1,0 +1,193 @@
+# ruff: noqa: ARG001 - the parameters are what the user may type; `context` has them all
+"""``run``: its flags and their help."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgeflare.cli.options import (
+    DEVICES,
+    DeviceQueries,
+    Handover,
+    Json,
+    Out,
+    Patience,
+    TotalQueries,
+)
+from edgeflare.cli.run_flags import config_of
+from edgeflare.cli.running import run_config
+
+_FILES = "Models and seeds"
+_SEARCH = "Search"
+
+Pairs = list[str] | None
+
+
+def run(
+    context: typer.Context,
+    campaign: Annotated[
+        Path | None, typer.Argument(help="A campaign.toml (edgeflare init writes one).")
+    ] = None,
+    original: Annotated[
+        Path | None,
+        typer.Option(help="The original model: .onnx or .tflite.", rich_help_panel=_FILES),
+    ] = None,
+    deployed: Annotated[
+        Path | None, typer.Option(help="The deployed model.", rich_help_panel=_FILES)
+    ] = None,
+    seeds: Annotated[
+        Path | None,
+        typer.Option(help="Folder of images, an image, or an .npz.", rich_help_panel=_FILES),
+    ] = None,
+    input_: Annotated[
+        Pairs,
+        typer.Option(
+            "--input",
+            metavar="KEY=VALUE",
+            help="What the files don't tell of both models' inputs: scale=1/255, mean=R,G,B, "
+            "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear. May be repeated.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    original_input: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE", help="The same for the original alone.", rich_help_panel=_FILES
+        ),
+    ] = None,
+    deployed_input: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="The same for the deployed model alone.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            help="Both models' outputs: auto, probabilities or logits.", rich_help_panel=_FILES
+        ),
+    ] = None,
+    runtime_option: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="For the deployed model's runtime: threads=4, delegate=false, kernels=reference.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    resize: Annotated[
+        str | None,
+        typer.Option(
+            help="For seeds of another size: nearest, bilinear, area, bicubic or crop.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="Maps class folders to class numbers (JSON, TOML, text).", rich_help_panel=_FILES
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only the first so many seeds.", rich_help_panel=_FILES),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DEVICE",
+            help="local, an inventory name, or ssh://user@host:port. Repeat it for a fleet.",
+            rich_help_panel=DEVICES,
+        ),
+    ] = None,
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help="split: devices of one kind share the seeds (the default). replicate: each device "
+            "searches from every seed, then every trigger is tried on every device.",
+            rich_help_panel=DEVICES,
+        ),
+    ] = None,
+    allow_mixed: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-mixed",
+            help="Let devices that differ share the seeds; what is found then depends on which "
+            "device took which seed.",
+            rich_help_panel=DEVICES,
+        ),
+    ] = None,
+    device_queries: DeviceQueries = None,
+    total_queries: TotalQueries = None,
+    handover: Handover = None,
+    patience: Patience = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Searches in flight on each device; by default as many as keep it busy. Doesn't "
+            "change what is found.",
+            rich_help_panel=DEVICES,
+        ),
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(
+            help="The devices' Python command; default python3 there.", rich_help_panel=DEVICES
+        ),
+    ] = None,
+    inventory: Annotated[
+        Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
+    ] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="The search strategy: dflare.", rich_help_panel=_SEARCH)
+    ] = None,
+    option: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="For the strategy: delta=1e-3, threshold=0.5.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    operator: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A mutation operator; may be repeated. Default: the paper's six.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    max_queries: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Search queries for each seed; 0: no limit.", rich_help_panel=_SEARCH
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0, help="Seconds for each seed; 0: no limit.", rich_help_panel=_SEARCH),
+    ] = None,
+    confirmations: Annotated[
+        int | None,
+        typer.Option(min=1, help="How often a trigger is sent again.", rich_help_panel=_SEARCH),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Fixes all randomness.", rich_help_panel=_SEARCH)
+    ] = None,
+    allow_disagreement: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-disagreement",
+            help="Go on though the pair looks wrong.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Find, for each seed input, an input on which the device's model decides differently."""
+    run_config(config_of(context.params), json)

@@ -1,0 +1,142 @@
+"""What a campaign found, as tables on stdout or as one JSON object."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from edgeflare import Summary
+from edgeflare.cli.tables import plain_table, print_json
+
+_PAIRS_SHOWN = 10
+_FAILURES_SHOWN = 5
+
+
+def print_summary(summary: Summary, as_json: bool) -> None:
+    """Print what a campaign found."""
+    if as_json:
+        print_json(summary.to_json())
+        return
+    console = Console()
+    console.print(_key_figures(summary))
+    if summary.label_pairs:
+        console.print(_label_pairs(summary))
+    if len(summary.by_device) > 1:
+        console.print(_devices(summary))
+    if summary.transfers:
+        console.print("Of the triggers of each device, how many also trigger on another one:")
+        console.print(_transfers(summary))
+    for failure in summary.failures[:_FAILURES_SHOWN]:
+        where = f"{failure.device_name} can't answer on " if failure.device_name else ""
+        console.print(escape(f"failed: {where}{failure.seed_id}: {failure.detail}"), soft_wrap=True)
+
+
+def _key_figures(summary: Summary) -> Table:
+    table = plain_table("", "", header=False)
+    for name in ("original", "deployed"):
+        model = summary.models.get(name)
+        if model:
+            table.add_row(
+                f"{name} model", f"{escape(model['name'])} ({_runtime(model['runtime'])})"
+            )
+    kind = "devices like" if len(summary.by_device) > len(summary.devices) else "device"
+    for device in summary.devices:
+        print_of = device["fingerprint"]
+        board = print_of.get("board") or print_of.get("cpu") or ""
+        table.add_row(kind, escape(f"{device['name']} {board}".strip()))
+    rate = "-" if summary.success_rate is None else f"{100 * summary.success_rate:.1f} %"
+    table.add_row(
+        "success rate", f"[bold]{rate}[/] ({summary.found} of {summary.searched} searched)"
+    )
+    for status, words in _STATUS_WORDS.items():
+        if summary.by_status.get(status):
+            table.add_row(words, str(summary.by_status[status]))
+    if summary.ties:
+        table.add_row("seeds with a top-1 tie", str(summary.ties))
+    if summary.skipped:
+        table.add_row("files skipped", str(summary.skipped))
+    if summary.unfinished:
+        unit = "searches" if summary.replicas else "seeds"
+        table.add_row(f"{unit} unfinished", str(summary.unfinished))
+    if summary.queries_found and summary.seconds_found:
+        queries, seconds = summary.queries_found, summary.seconds_found
+        table.add_row(
+            "search queries for a trigger",
+            f"mean {queries.mean:.1f}, median {queries.median:.0f}, 90 % {queries.p90:.0f}",
+        )
+        table.add_row(
+            "seconds for a trigger", f"mean {seconds.mean:.3f}, median {seconds.median:.3f}"
+        )
+    if summary.original_margin is not None and summary.deployed_margin is not None:
+        table.add_row(
+            "median margin",
+            f"original {summary.original_margin:.4f}, deployed {summary.deployed_margin:.4f}",
+        )
+    if summary.l2 is not None and summary.linf is not None:
+        table.add_row(
+            "median distance to the seed", f"L2 {summary.l2:.2f}, Linf {summary.linf:.0f} levels"
+        )
+    total = summary.total_queries
+    table.add_row(
+        "queries in all",
+        f"seed {total['seed']}, search {total['search']}, confirmation {total['confirmation']}, "
+        f"host only {total['host_only']}",
+    )
+    return table
+
+
+_STATUS_WORDS = {
+    "seed-deviates": "seeds that deviate already",
+    "unstable": "unstable (did not repeat)",
+    "nonfinite": "NaN or infinity in an output",
+    "exhausted": "nothing within the query budget",
+    "timeout": "nothing within the time budget",
+    "gave-up": "given up by the strategy",
+    "failed": "failed: the device can't answer",
+}
+
+
+def _label_pairs(summary: Summary) -> Table:
+    table = plain_table("original says", "deployed says", "triggers")
+    for pair in summary.label_pairs[:_PAIRS_SHOWN]:
+        table.add_row(str(pair.original), str(pair.deployed), str(pair.count))
+    rest = summary.label_pairs[_PAIRS_SHOWN:]
+    if rest:
+        table.add_row(f"{len(rest)} more pairs", "", str(sum(pair.count for pair in rest)))
+    return table
+
+
+def _runtime(runtime: Mapping[str, Any]) -> str:
+    return escape(f"{runtime.get('name', '?')} {runtime.get('version', '')}".strip())
+
+
+def _devices(summary: Summary) -> Table:
+    table = plain_table("device", "seeds done", "found", "success rate", "search queries", "failed")
+    for one in summary.by_device:
+        table.add_row(
+            escape(one.name),
+            str(one.finished),
+            str(one.found),
+            "-" if one.success_rate is None else f"{100 * one.success_rate:.1f} %",
+            str(one.queries),
+            str(one.failed),
+        )
+    return table
+
+
+def _transfers(summary: Summary) -> Table:
+    """Return a row for each device whose triggers were tried, a column for each it was tried on."""
+    cells = {(one.replica, one.on_device): one for one in summary.transfers}
+    columns = sorted({on_device for _, on_device in cells})
+    table = plain_table("triggers of", *(f"on {escape(name)}" for name in columns))
+    for replica in sorted({replica for replica, _ in cells}):
+        row = []
+        for on_device in columns:
+            cell = cells.get((replica, on_device))
+            row.append(
+                "-" if cell is None else f"{cell.deviating}/{cell.tried} {100 * cell.rate:.0f}%"
+            )
+        table.add_row(escape(replica or "the pool"), *row)
+    return table

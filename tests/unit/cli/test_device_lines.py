@@ -1,0 +1,85 @@
+"""A line for each device, in terminals of any width."""
+
+import pytest
+from device_statuses import AWAY, HOT, PI, RETIRED, SILENT, drawn
+
+from edgeflare.cli.device_lines import device_sentence, device_table, noteworthy
+
+
+def lines(devices, width, most=12):
+    return device_table(devices, width, most).plain.splitlines()
+
+
+def test_at_eighty_columns_all_figures_are_there():
+    heading, *rows = lines([PI, HOT, AWAY, RETIRED], 80)
+    assert heading.split() == [
+        "device",
+        "queries/s",
+        "queue",
+        "busy",
+        "p50/p99",
+        "ms",
+        "temp",
+        "lost",
+    ]
+    assert rows[0].split() == ["pi-4", "up", "412", "15/16", "97", "%", "38/52", "61", "°C"]
+    assert rows[1].split() == [
+        *("…168.1.77:2222", "up", "1412", "120/128", "50", "%"),
+        *("1.1/92", "81", "°C", "throttled", "3x"),
+    ]
+    assert rows[2].startswith("jetson          away: no answer for 12 s: No route to [host]")
+    assert rows[3] == "pi-5            retired: came back as another device: its board differs"
+
+
+def test_a_narrow_terminal_loses_the_least_needed_first():
+    heading, row, *_ = lines([PI, HOT], 50)
+    assert heading.split() == ["device", "queries/s", "busy"]
+    assert row.split() == ["pi-4", "up", "412", "97", "%"]
+    assert lines([PI, HOT], 30)[1].split() == ["pi-4", "up", "412"]
+
+
+def test_what_no_device_tells_takes_no_room():
+    heading, row = lines([SILENT], 120)
+    assert heading.split() == ["device", "queries/s", "queue"]
+    assert row.split() == ["local", "up", "3.2", "1/2"]
+
+
+def test_one_that_tells_nothing_beside_one_that_does():
+    assert lines([PI, SILENT], 120)[2].split() == ["local", "up", "3.2", "1/2", "-", "-", "-"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("width", [20, 60, 80, 120])
+def test_no_line_is_longer_than_the_terminal(seed, width):
+    devices = drawn(1 + seed * 2, seed)
+    shown = lines(devices, width)
+    assert max(map(len, shown)) <= width
+    assert len(shown) == 1 + min(12, len(devices)) + (len(devices) > 12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_of_many_devices_those_that_need_a_look_are_shown_and_the_rest_counted(seed):
+    devices = drawn(40, seed)
+    shown = noteworthy(devices, 12)
+    troubled = [one for one in devices if one.state.value != "up"]
+    assert [one for one in devices if one in shown] == shown
+    assert len(shown) == 12
+    assert all(one in shown for one in troubled[:12]) or len(troubled) > 12
+    up = len(devices) - len(troubled)
+    assert lines(devices, 120)[-1].startswith(f"and 28 more; {up} of 40 devices are up, ")
+
+
+def test_a_throttled_device_needs_a_look_before_a_fast_one():
+    devices = [PI] * 3 + [HOT] + [PI] * 3 + [AWAY]
+    assert noteworthy(devices, 2) == [HOT, AWAY]
+
+
+def test_sentences_for_a_log():
+    assert device_sentence(PI) == (
+        "device pi-4: up, 412 queries/s, 15/16 in flight, busy 97 %, latency 38/52 ms, 61 °C"
+    )
+    assert device_sentence(HOT).endswith("latency 1.1/92 ms, 81 °C, throttled, 3 reconnects")
+    assert device_sentence(AWAY) == (
+        "device jetson: away: no answer for 12 s: No route to [host] jetson.local"
+    )
+    assert device_sentence(SILENT) == "device local: up, 3.2 queries/s, 1/2 in flight"

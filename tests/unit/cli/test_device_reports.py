@@ -1,0 +1,89 @@
+"""``devices status``, of devices of all sorts."""
+
+import dataclasses
+import json
+
+import pytest
+
+from edgeflare import DeviceReport, HostKeyError, LeaseHeld
+from edgeflare.cli.device_reports import duration, print_reports
+
+BUSY = DeviceReport(
+    name="pi-4",
+    agent="0.2, protocol 2",
+    python="3.9.2",
+    numpy="1.26.4",
+    runtimes={"ai-edge-litert": "1.0.1", "onnxruntime": "1.17"},
+    board="Raspberry Pi 4 [rev 1.4]",
+    leases=(LeaseHeld("campaign night of ann@desk", "c1", 5400.0, False),),
+    temperature_c=71.6,
+    frequency_mhz=1500.0,
+    throttled=True,
+    memory_available_bytes=1_230_000_000,
+    disk_free_bytes=9_870_000_000,
+    load=1.25,
+    round_trip_s=0.0042,
+)
+QUIET = dataclasses.replace(
+    BUSY,
+    name="box",
+    board=None,
+    runtimes={},
+    leases=(),
+    temperature_c=None,
+    frequency_mhz=None,
+    throttled=None,
+    memory_available_bytes=None,
+    disk_free_bytes=None,
+    load=None,
+)
+GONE = HostKeyError("pi-9: the host key is unknown; edgeflare devices trust pi-9 [shows it]")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_what_each_device_tells(width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_reports({"pi-4": BUSY, "box": QUIET, "pi-9": GONE}, False)
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert shown == [
+        "pi-4",
+        "in use by campaign night of ann@desk, since 1.5 h",
+        "board Raspberry Pi 4 [rev 1.4]",
+        "Python 3.9.2, numpy 1.26.4",
+        "runtimes ai-edge-litert 1.0.1, onnxruntime 1.17",
+        "temperature 72 °C, 1500 MHz, throttled",
+        "free 1.2 GB memory, 9.9 GB disk",
+        "load 1.25",
+        "agent 0.2, protocol 2, round trip 4.2 ms",
+        "box",
+        "in use by nobody",
+        "Python 3.9.2, numpy 1.26.4",
+        "runtimes none",
+        "agent 0.2, protocol 2, round trip 4.2 ms",
+        "pi-9",
+        "pi-9: the host key is unknown; edgeflare devices trust pi-9 [shows it]",
+    ]
+
+
+def test_as_json(capsys):
+    print_reports({"pi-4": BUSY, "pi-9": GONE}, True)
+    data = json.loads(capsys.readouterr().out)
+    assert data["pi-4"]["leases"][0]["about"] == "campaign night of ann@desk"
+    assert data["pi-4"]["throttled"] is True
+    assert data["pi-9"] == {"error": str(GONE)}
+
+
+def test_devices_that_share_say_so(capsys):
+    shared = tuple(LeaseHeld(f"campaign {n}", str(n), 60.0 * n, True) for n in range(2))
+    print_reports({"local": dataclasses.replace(BUSY, leases=shared)}, False)
+    shown = capsys.readouterr().out
+    assert "campaign 0, since 0 s, shares it" in shown
+    assert "campaign 1, since 1.0 min, shares it" in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (59, "59 s"), (90, "1.5 min"), (3600, "1.0 h"), (2e5, "2.3 days")],
+)
+def test_durations(seconds, words):
+    assert duration(seconds) == words

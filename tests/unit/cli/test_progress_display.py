@@ -1,0 +1,138 @@
+"""What a user sees while a campaign runs, in a terminal and in a log."""
+
+import io
+
+import pytest
+from device_statuses import AWAY, HOT, PI, drawn
+from rich.console import Console
+
+from edgeflare import Fleet, Notice, Stage, Step
+from edgeflare.cli import watch
+from edgeflare.cli.bars import Bars
+from edgeflare.cli.stopping import Stop
+
+COMMAND = (
+    "go on with: edgeflare resume campaigns/a-name-that-is-long-enough-to-be-wrapped-in-a-terminal"
+)
+
+
+@pytest.fixture(params=[60, 80, 120])
+def terminal(request: pytest.FixtureRequest) -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=request.param, height=40)
+
+
+def frame(bars: Bars, console: Console) -> list[str]:
+    """The lines that stand in the terminal right now."""
+    return [
+        "".join(segment.text for segment in line).rstrip()
+        for line in console.render_lines(bars._frame(), pad=False)
+    ]
+
+
+def text(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_bar_for_each_stage_and_a_line_for_each_device(terminal: Console) -> None:
+    with Bars(Stop(), terminal) as bars:
+        bars(Stage("device", "pi-4, jetson", 2))
+        bars(Stage("search", "dflare on [pi-4], jetson", 1000))
+        bars(Step(400, found=380, searched=400, queries=123456))
+        bars(Fleet((PI, HOT, AWAY)))
+        shown = frame(bars, terminal)
+        assert max(map(len, shown)) <= terminal.width
+        starts = [line.split()[0] for line in shown[-4:]]
+        assert starts == ["device", "pi-4", "…168.1.77:2222", "jetson"]
+        assert "400/1000" in "".join(shown)
+        bars(Stage("replay", "", 5))
+        assert not any("jetson" in line for line in frame(bars, terminal)[2:])
+    shown = frame(bars, terminal)
+    assert any("5/5" in line for line in shown)
+
+
+def test_a_stage_that_goes_on_has_one_bar(terminal: Console) -> None:
+    with Bars(Stop(), terminal) as bars:
+        for done in (3, 7):
+            bars(Stage("seed queries", "", 10))
+            bars(Step(done))
+        assert len(frame(bars, terminal)) == 1
+        assert "7/10" in frame(bars, terminal)[0].replace(" ", "")
+
+
+def test_a_great_fleet_leaves_room_for_the_bars() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=14)
+    with Bars(Stop(), console) as bars:
+        bars(Stage("search", "dflare", 10))
+        bars(Fleet(drawn(50, 1)))
+        shown = frame(bars, console)
+    assert len(shown) <= 10
+    assert shown[-1].startswith("and 44 more; ")
+
+
+def test_a_notice_is_whole_however_narrow_the_terminal(terminal: Console) -> None:
+    with Bars(Stop(), terminal) as bars:
+        bars(Stage("search", "", 10))
+        bars(Notice(COMMAND))
+    assert f" {COMMAND}\n" in text(terminal)
+
+
+def test_after_an_interrupt_the_advice_comes_last_and_once(terminal: Console) -> None:
+    stop = Stop()
+
+    def campaign(bars: Bars) -> None:
+        bars(Stage("search", "", 10))
+        bars(Fleet((PI,)))
+        try:
+            stop.take(2, None)
+        except KeyboardInterrupt:
+            bars(Step(4))
+            bars(Notice(COMMAND))
+            raise
+
+    with pytest.raises(KeyboardInterrupt), Bars(stop, terminal) as bars:
+        campaign(bars)
+    shown = text(terminal)
+    assert shown.count(COMMAND) == 1
+    assert shown.rstrip().endswith(COMMAND)
+    assert shown.rindex("4/10") < shown.index(COMMAND)
+
+
+def test_a_log_has_a_line_at_a_change_of_a_devices_state_and_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now)
+    lines = watch.Lines()
+
+    def told(seconds: float, *devices: object) -> list[str]:
+        nonlocal now
+        now += seconds
+        lines(Fleet(devices))  # type: ignore[arg-type]
+        return [line.split(",")[0] for line in capsys.readouterr().err.splitlines()]
+
+    back = AWAY.__class__("jetson", PI.state)
+    assert told(1, PI, back) == []
+    assert told(1, PI, AWAY) == [
+        "device jetson: away: no answer for 12 s: No route to [host] jetson.local"
+    ]
+    assert told(1, PI, AWAY) == []
+    assert told(1, PI, back) == ["device jetson: up"]
+    assert told(27, PI, back) == ["device pi-4: up"]
+    assert told(29, PI, back) == ["device jetson: up"]
+    assert told(1, PI, back) == ["device pi-4: up"]
+
+
+def test_a_log_has_stages_steps_and_notices(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = watch.Lines()
+    for event in (
+        Stage("search", "dflare on pi-4", 3),
+        Step(1),
+        Stage("search", "dflare on pi-4", 3),
+        Notice(COMMAND),
+        Step(3, found=2, searched=3, queries=70),
+    ):
+        lines(event)
+    first, notice, last = capsys.readouterr().err.splitlines()
+    assert (first, notice) == ("search: dflare on pi-4", f"note: {COMMAND}")
+    assert last.startswith("search: 3 of 3, found 2 of 3 searched, 70 search queries, ")

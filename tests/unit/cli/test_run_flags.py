@@ -1,0 +1,103 @@
+"""What is typed after ``edgeflare run`` -> the campaign's configuration."""
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from edgeflare import CampaignConfig, UsageError
+from edgeflare.cli.app import app
+from edgeflare.cli.run_flags import config_of, values_of
+
+MODELS = ["--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "images"]
+
+
+def parsed(*arguments: str) -> dict[str, object]:
+    """Parse the arguments as the command line does."""
+    command = typer.main.get_command(app).commands["run"]
+    return command.make_context("run", list(arguments)).params
+
+
+def config(*arguments: str) -> CampaignConfig:
+    return config_of(parsed(*arguments))
+
+
+def test_models_and_seeds_are_enough_and_all_else_has_a_default() -> None:
+    chosen = config(*MODELS)
+    assert chosen.devices == ("local",)
+    assert chosen.concurrency is None
+    assert chosen == CampaignConfig(
+        original={"path": "a.onnx"}, deployed={"path": "b.tflite"}, seeds={"path": "images"}
+    )
+
+
+def test_a_fleet() -> None:
+    chosen = config(
+        *MODELS,
+        *("--device", "pi-1", "--device", "ssh://user@host:2222", "--device", "pi-1"),
+        *("--fleet", "replicate", "--allow-mixed"),
+        *("--device-queries", "1000", "--total-queries", "5000"),
+        *("--handover", "1.5", "--patience", "0", "--concurrency", "7"),
+    )
+    assert chosen.devices == ("pi-1", "ssh://user@host:2222", "pi-1")
+    assert chosen.fleet.model_dump() == {
+        "mode": "replicate",
+        "allow_mixed": True,
+        "device_queries": 1000,
+        "total_queries": 5000,
+        "handover_s": 1.5,
+        "patience_s": 0.0,
+    }
+    assert chosen.concurrency == 7
+
+
+def test_both_models_inputs_and_what_is_said_of_one() -> None:
+    chosen = config(
+        *MODELS,
+        *("--input", "scale=1/255", "--input", "color=BGR", "--deployed-input", "color=RGB"),
+        *("--original-input", "layout=CHW", "--output", "logits", "--runtime-option", "threads=2"),
+        *("--option", "delta=1e-3", "--operator", "average", "--operator", "median-blur"),
+        *("--max-queries", "0", "--timeout", "9", "--seed", "4", "--limit", "3"),
+    )
+    assert (chosen.original.input.color, chosen.deployed.input.color) == ("BGR", "RGB")
+    assert (chosen.original.input.layout, chosen.deployed.input.layout) == ("CHW", None)
+    assert chosen.original.input.scale == chosen.deployed.input.scale
+    assert chosen.original.output == chosen.deployed.output == "logits"
+    assert chosen.deployed.options == {"threads": 2}
+    assert chosen.search.options == {"delta": 0.001}
+    assert chosen.search.operators == ("average", "median-blur")
+    assert (chosen.search.max_queries, chosen.search.timeout_s, chosen.search.seed) == (0, 9, 4)
+    assert chosen.seeds.limit == 3
+
+
+def test_flags_win_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.toml"
+    file.write_text(
+        'devices = ["pi-1", "pi-2"]\n[original]\npath = "o.onnx"\n[deployed]\npath = "d.onnx"\n'
+        '[seeds]\npath = "s"\n[fleet]\nmode = "replicate"\nhandover_s = 5\n'
+    )
+    chosen = config(str(file), "--device", "pi-9", "--handover", "7")
+    assert chosen.devices == ("pi-9",)
+    assert (chosen.fleet.mode, chosen.fleet.handover_s) == ("replicate", 7.0)
+    assert chosen.original.path == tmp_path / "o.onnx"
+    assert config(str(file)).devices == ("pi-1", "pi-2")
+
+
+def test_what_was_not_typed_is_left_to_the_file() -> None:
+    assert values_of(parsed("campaign.toml")) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--deployed", "b.tflite"], "--original, --seeds missing"),
+        ([*MODELS, "--fleet", "share"], "fleet.mode: .*'split' or 'replicate'"),
+        ([*MODELS, "--input", "scale"], "--input 'scale' is not of the form KEY=VALUE"),
+        ([*MODELS, "--deployed-input", "=3"], "--deployed-input '=3' is not"),
+        ([*MODELS, "--runtime-option", "x="], "--runtime-option 'x=' is not"),
+        ([*MODELS, "--python", ""], "python: "),
+    ],
+)
+def test_what_is_wrong_is_named(arguments: list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        config(*arguments)

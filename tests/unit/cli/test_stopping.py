@@ -1,0 +1,102 @@
+"""Ctrl-C and SIGTERM, once, twice and three times, in a process of its own."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from command import ROOT, environment
+
+CAMPAIGN = """
+import sys, time, typer
+from edgeflare.cli import guard
+from edgeflare.cli.stopping import stoppable
+
+def campaign() -> None:
+    with stoppable():
+        try:
+            print("searching", flush=True)
+            time.sleep(60)
+        finally:
+            print("writing", flush=True)
+            for line in sys.stdin:
+                print(f"wrote {line.strip()}", flush=True)
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(guard.guarded(campaign))
+app()
+"""
+
+
+@pytest.fixture
+def campaign(tmp_path) -> Iterator[subprocess.Popen]:
+    with subprocess.Popen(
+        [sys.executable, "-c", CAMPAIGN],
+        env=environment(tmp_path),
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "searching\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_one_ends_in_good_order(campaign, number):
+    campaign.send_signal(number)
+    assert campaign.stdout.readline() == "writing\n"
+    out, err = campaign.communicate("a\nb\n", timeout=30)
+    assert (campaign.returncode, out, err) == (
+        130,
+        "wrote a\nwrote b\n",
+        "edgeflare: interrupted\n",
+    )
+
+
+def test_the_second_one_interrupts_no_writing(campaign):
+    campaign.send_signal(signal.SIGINT)
+    assert campaign.stdout.readline() == "writing\n"
+    campaign.send_signal(signal.SIGINT)
+    assert campaign.stderr.readline() == "\n"
+    assert "is being written" in campaign.stderr.readline()
+    out, err = campaign.communicate("a\nb\n", timeout=30)
+    assert (campaign.returncode, out, err) == (
+        130,
+        "wrote a\nwrote b\n",
+        "edgeflare: interrupted\n",
+    )
+
+
+def test_the_third_one_ends_at_once_without_a_traceback(campaign):
+    campaign.send_signal(signal.SIGTERM)
+    assert campaign.stdout.readline() == "writing\n"
+    campaign.send_signal(signal.SIGINT)
+    assert campaign.stderr.readline() == "\n"
+    campaign.send_signal(signal.SIGINT)
+    assert campaign.wait(timeout=30) == 130
+    assert "Traceback" not in campaign.stderr.read()
+
+
+def test_without_an_interrupt_the_signals_are_as_before():
+    from edgeflare.cli.stopping import stoppable
+
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with stoppable() as stop:
+        assert signal.getsignal(signal.SIGTERM) == stop.take
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    assert not stop.asked
+
+
+def test_what_nohup_ignores_stays_ignored():
+    from edgeflare.cli.stopping import stoppable
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stoppable():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
