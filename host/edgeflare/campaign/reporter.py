@@ -38,7 +38,13 @@ class Reporter:
     def watch(self, store: Store, fleet: Callable[[], tuple[DeviceStatus, ...]]) -> None:
         """From now on keep the live status of this campaign, with what `fleet` says of the devices."""
         self._store = store
-        self._live = beginning(store.folder)
+        so_far = store.tally()
+        self._live = replace(
+            beginning(store.folder),
+            found=so_far.found,
+            searched=so_far.searched,
+            queries=so_far.queries,
+        )
         self._fleet = fleet
 
     def __call__(self, event: Event) -> None:
