@@ -1,0 +1,31 @@
+"""Links that misbehave, for those who test what they run on devices; EdgeFlare's own suites use it, too.
+
+A `FaultPlan` says what goes wrong on a device's streams, from a seed or by hand; wrap the device's
+transport in it and every run meets the same faults. A `Relay` stands between a client and a server
+and makes the way between them long, narrow, dead or cut::
+
+    from edgeflare.devices import connect, open_device
+    from edgeflare.testing import FaultPlan, connecting
+
+    plan = FaultPlan(seed=7)
+    session = open_device(device, model, connect=connecting({device.name: plan}, connect))
+    ...
+    print(plan)  # what was to happen, and what did
+"""
+
+from edgeflare.testing.faults import DIRECTIONS, KINDS, Direction, Fault, Kind
+from edgeflare.testing.plan import FaultPlan
+from edgeflare.testing.relay import Relay
+from edgeflare.testing.transport import FaultyTransport, connecting
+
+__all__ = [
+    "DIRECTIONS",
+    "KINDS",
+    "Direction",
+    "Fault",
+    "FaultPlan",
+    "FaultyTransport",
+    "Kind",
+    "Relay",
+    "connecting",
+]

@@ -1,0 +1,154 @@
+"""A program's stdin and stdout on which faults happen."""
+
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from edgeflare.devices import Stream
+from edgeflare.errors import UnreachableError
+from edgeflare.testing.course import Course
+from edgeflare.testing.faults import Fault
+
+_PID = re.compile(rb'"pid":\s*(\d+)\D')
+_PID_WITHIN = 64 << 10
+_LOST = -1
+_CLOSE_S = 30.0
+
+
+class FaultyStream:
+    """A stream that meets these faults; fulfils `edgeflare.devices.Stream`.
+
+    `kill` ends the process with this id on the device and says whether it did; `happened` is told of
+    every fault that happens. Where a fault has ended what comes from the device, `exit_status` is -1,
+    as it is over SSH where the link is lost.
+    """
+
+    def __init__(
+        self,
+        inner: Stream,
+        faults: Iterable[Fault],
+        *,
+        name: str,
+        kill: Callable[[int], bool],
+        happened: Callable[[Fault], None],
+    ) -> None:
+        self._inner = inner
+        self._name = name
+        self._kill = kill
+        self._happened = happened
+        mine = tuple(faults)
+        self._to_device, self._from_device = (
+            Course((fault for fault in mine if fault.direction == direction), happened)
+            for direction in ("to device", "from device")
+        )
+        self._arrived: deque[bytes | Fault] = deque()
+        self._seeking = any(fault.kind == "kill" for fault in mine)
+        self._first = bytearray()
+        self._pid: int | None = None
+        self._to_kill: list[Fault] = []
+        self._killing = threading.Lock()
+        self._read_ended = threading.Event()
+        self._write_ended = threading.Event()
+        self._closed = threading.Event()
+        self._closer: threading.Thread | None = None
+
+    def read(self, n: int) -> bytes:
+        """Return at least one and at most n bytes; ``b""`` at the end, also where a fault made it."""
+        while not self._read_ended.is_set():
+            if not self._arrived and not self._fetch(n):
+                return b""
+            if not self._arrived:
+                continue  # all that came was dropped
+            piece = self._arrived.popleft()
+            if isinstance(piece, Fault):
+                self._carry_out(piece)
+                continue
+            if self._read_ended.is_set():
+                break
+            if len(piece) > n:
+                self._arrived.appendleft(piece[n:])
+            return piece[:n]
+        return b""
+
+    def write(self, blocks: Sequence[bytes | memoryview]) -> None:
+        """Write all blocks, or what the faults leave of them. Raises UnreachableError after a cut."""
+        self._check_writable()
+        if self._to_device.clear:
+            self._inner.write(blocks)
+            return
+        data = b"".join(memoryview(block).cast("B") for block in blocks if len(block))
+        for piece in self._to_device.passing(data):
+            if isinstance(piece, Fault):
+                self._carry_out(piece)
+                self._check_writable()
+            else:
+                self._inner.write([piece])
+
+    def stderr_tail(self) -> str:
+        """Return the last lines that the program wrote to stderr."""
+        return self._inner.stderr_tail()
+
+    def exit_status(self, timeout: float) -> int | None:
+        """Wait at most `timeout` seconds for the program's end; -1 where a fault has ended the stream."""
+        return _LOST if self._read_ended.is_set() else self._inner.exit_status(timeout)
+
+    def close(self) -> None:
+        """Close the stream within. Safe to repeat."""
+        self._closed.set()
+        self._inner.close()
+        closer = self._closer
+        if closer is not None and closer is not threading.current_thread():
+            closer.join(_CLOSE_S)
+
+    def _fetch(self, n: int) -> bool:
+        data = self._inner.read(n)
+        if not data:
+            return False
+        if self._seeking:
+            self._seek_pid(data)
+        if self._from_device.clear:
+            self._arrived.append(data)
+        else:
+            self._arrived.extend(self._from_device.passing(data))
+        return True
+
+    def _check_writable(self) -> None:
+        if self._write_ended.is_set():
+            raise UnreachableError(f"the link to {self._name} was cut, as its fault plan says")
+
+    def _carry_out(self, fault: Fault) -> None:
+        if fault.kind == "kill":
+            with self._killing:
+                self._to_kill.append(fault)
+            self._kill_if_known()
+            return
+        self._happened(fault)
+        if fault.kind == "delay":
+            self._closed.wait(fault.seconds)
+        elif fault.kind == "truncate" and fault.direction == "from device":
+            self._read_ended.set()
+        else:
+            self._write_ended.set()
+            if fault.kind == "cut":
+                self._read_ended.set()
+            self._closer = threading.Thread(target=self._inner.close, daemon=True)
+            self._closer.start()
+
+    def _seek_pid(self, data: bytes) -> None:
+        self._first += data
+        match = _PID.search(self._first)
+        if match is not None:
+            self._pid = int(match[1])
+            self._kill_if_known()
+        if match is not None or len(self._first) > _PID_WITHIN:
+            self._seeking = False
+
+    def _kill_if_known(self) -> None:
+        with self._killing:
+            if self._pid is None:
+                return
+            due, self._to_kill = self._to_kill, []
+            for fault in due:
+                if self._kill(self._pid):
+                    self._happened(fault)
