@@ -45,7 +45,8 @@ class Lease(NamedTuple):
     def to_json(self) -> Dict[str, Any]:
         """Return what a host is told; `since_s` is for how long it has been held."""
         told = self._asdict()
-        return {**told, "since_s": max(0.0, _uptime_s() - told.pop("since"))}
+        told["since_s"] = max(0.0, _uptime_s() - told.pop("since"))
+        return told
 
 
 class Leases:
