@@ -17,8 +17,10 @@ EdgeFlareError                     2
     ├── DeviceRuntimeError         3   no numpy, no runtime, or a clash between them
     ├── DeviceDiskFullError        3   no space left on the device
     ├── DeviceProtocolError        3   something else than the agent answers
-    ├── AgentDiedError             3   the agent ended; its last stderr lines are shown
+    ├── AgentDiedError             3   the agent ended, or its link; its last stderr lines are shown
+    │   └── AgentCrashedError      3   the agent certainly ended, and not in an orderly way
     ├── DeviceTimeoutError         3   no answer within the deadline
+    │   └── InferenceTimeoutError  3   the agent lives, but an inference does not end
     ├── DeviceBusyError            3   another campaign holds the device
     ├── DeviceChangedError         3   the device came back as another one than it was
     ├── DeviceAwayError            3   the device stays away; its work is handed to others
@@ -101,11 +103,19 @@ class DeviceProtocolError(DeviceError):
 
 
 class AgentDiedError(DeviceError):
-    """The agent ended; its last stderr lines are in the message."""
+    """The agent ended, or its link; the agent's last stderr lines are in the message."""
+
+
+class AgentCrashedError(AgentDiedError):
+    """The agent certainly ended, and not in an orderly way: by a signal or with a fault."""
 
 
 class DeviceTimeoutError(DeviceError):
     """No answer from the device within the deadline."""
+
+
+class InferenceTimeoutError(DeviceTimeoutError):
+    """The agent lives, but an inference does not end."""
 
 
 class DeviceBusyError(DeviceError):

@@ -7,6 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from campaigns import found_in
 from command import edgeflare
 
 
@@ -74,9 +75,4 @@ def test_the_same_seed_gives_the_same_triggers(home: Path, campaign: Path) -> No
 
 
 def triggers(folder: Path) -> list[str]:
-    with sqlite3.connect(folder / "campaign.sqlite") as database:
-        rows = database.execute(
-            "select seed_id, status, sample_digest from outcomes order by seed_id"
-        ).fetchall()
-    database.close()
-    return [str(row) for row in rows]
+    return sorted(f"{seed} {found[:2]}" for seed, found in found_in(folder).items())

@@ -1,10 +1,12 @@
 """Real model pairs: found, stopped where the preprocessing is wrong, ties never counted."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 from command import Ran, edgeflare
+
+from edgeflare.store import Store
+from edgeflare.types import Decision, Status
 
 pytestmark = pytest.mark.shared_data
 
@@ -89,11 +91,12 @@ def test_top_1_ties_of_an_int8_model_are_no_deviations(tmp_path: Path, shared_da
     )
     assert ran.code == 0, ran.err
     assert 8 <= ran.json["ties"] <= 16
-    with sqlite3.connect(tmp_path / "campaign" / "campaign.sqlite") as database:
-        rows = database.execute(
-            "select status from outcomes join seeds on seeds.id = outcomes.seed_id "
-            "where decision = 'tie'"
-        ).fetchall()
-    database.close()
-    assert len(rows) == ran.json["ties"]
-    assert ("seed-deviates",) not in rows
+    with Store.open(tmp_path / "campaign") as store:
+        tied = {
+            seed.id
+            for seed in store.seeds()
+            if seed.outputs is not None and seed.outputs.decision is Decision.TIE
+        }
+        statuses = {one.status for one in store.outcomes() if one.seed_id in tied}
+    assert len(tied) == ran.json["ties"]
+    assert Status.SEED_DEVIATES not in statuses

@@ -1,5 +1,6 @@
 """Device sessions without a device: a test says what they answer, and when they fail."""
 
+import random
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -10,6 +11,7 @@ import numpy as np
 from edgeflare.devices import LoadedModel, Reply
 from edgeflare.devices.background import Task
 from edgeflare.devices.health import Health
+from edgeflare.devices.steady import SteadySession
 from edgeflare.errors import DeviceError, EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.spec import InputSpec
@@ -154,3 +156,35 @@ class Steps:
                 self.tasks.remove(task)
             else:
                 self.waits.append(seconds)
+
+
+class Bench:
+    """A steady session whose clock, background and reopening are the test's."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.told: list[str] = []
+        self.steps = Steps()
+        self.next: list[FakeSession | Exception] = []
+        self.first = FakeSession()
+        self.steady = SteadySession(
+            self.first,
+            self.reopen,
+            rng=random.Random(7),
+            tell=self.told.append,
+            clock=lambda: self.now,
+            background=self.steps,
+        )
+
+    def reopen(self) -> FakeSession:
+        given = self.next.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    def come_back(self, *given: FakeSession | Exception) -> None:
+        """Have the next tries end like this."""
+        self.next += given
+        while self.next:
+            self.steps.step()
+        self.steps.step()

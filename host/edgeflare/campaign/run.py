@@ -84,7 +84,7 @@ def run_campaign(
             )
         )
         stack.enter_context(CampaignLock(folder))
-        store.set_fact("devices", [device.model_dump(mode="json") for device in devices])
+        store.set_fact("devices", [_described(device) for device in devices])
         campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
         campaign.begin(parts.source, parts.strategy)
     return folder
@@ -144,7 +144,7 @@ def resume_campaign(
         sides = resolve_pair(config, parts.original, fleet)
         check_one_model(fleet)
         store.set_campaign(config.model_dump(mode="json"))
-        store.set_fact("devices", [device.model_dump(mode="json") for device in described])
+        store.set_fact("devices", [_described(device) for device in described])
         store.add_environment(environment())
         campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
         campaign.go_on(parts.source, parts.strategy, [one for one in notices if one])
@@ -174,6 +174,11 @@ class _Parts(NamedTuple):
 def _finished(store: Store) -> bool:
     """Whether every search and every replay is done."""
     return bool(store.fact("finished"))
+
+
+def _described(device: Device) -> dict[str, Any]:
+    """Return a device's inventory entry as JSON: what it leaves open stays open."""
+    return device.model_dump(mode="json", exclude_unset=True)
 
 
 def _devices(config: CampaignConfig, store: Store, *, anew: bool) -> list[Device]:

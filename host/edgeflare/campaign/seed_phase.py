@@ -24,6 +24,8 @@ from edgeflare.types import Decision, Scores, Status
 FIRST_SEEDS = 64
 """So many seeds tell what kind of output a model has."""
 _BATCH = 256
+_HOPELESS = 3
+"""So many seeds in a row on which the device can't answer, and it can't answer at all."""
 _SHOWN = 5
 
 
@@ -175,15 +177,16 @@ class SeedPhase:
         """Return the first device's and the original's raw outputs on the first seeds."""
         first = list(islice(self._store.seeds(), FIRST_SEEDS))
         found: dict[str, Answered[SeedRecord]] = {}
-        failure = ""
+        failures: list[str] = []
         self._reporter(Stage("seed queries", "both models", self._store.seed_count()))
 
         def keep(answered: Answered[SeedRecord], _: str) -> None:
-            nonlocal failure
-            if answered.outputs is None:
-                failure = answered.detail
-            else:
+            if answered.outputs is not None:
                 found[answered.key.id] = answered
+                return
+            failures.append(answered.detail)
+            if len(failures) >= _HOPELESS and not found:
+                raise InferenceFailedError(answered.detail)
 
         scheduler = Scheduler(
             RawOriginal(self._original),
@@ -195,7 +198,7 @@ class SeedPhase:
         )
         scheduler.run(keep, lambda: self._reporter(Step(len(found))))
         if not found:
-            raise InferenceFailedError(failure)
+            raise InferenceFailedError(failures[0])
         return [found[seed.id] for seed in first if seed.id in found]
 
     def _patience(self) -> FleetLimits:

@@ -29,7 +29,7 @@ def print_status(status: CampaignStatus, as_json: bool) -> None:
         print_json(status.to_json())
         return
     console = Console(highlight=False)
-    console.print(status_text(status, console.width), soft_wrap=True)
+    console.print(status_text(status, console.width, _now()), soft_wrap=True)
 
 
 def watch_status(folder: Path, as_json: bool) -> None:
@@ -49,8 +49,8 @@ def watch_status(folder: Path, as_json: bool) -> None:
         say("no longer watching; a campaign that runs goes on")
 
 
-def status_text(status: CampaignStatus, width: int, most: int = MOST_LINES) -> Text:
-    """Return what there is to say, each line of figures at most `width` characters."""
+def status_text(status: CampaignStatus, width: int, now: datetime, most: int = MOST_LINES) -> Text:
+    """Return what there is to say at this time, each line of figures at most `width` characters."""
     lines = [Text(f"{status.folder}: ").append(status.state, _STYLES.get(status.state, "yellow"))]
     if status.message:
         lines.append(Text(status.message))
@@ -65,7 +65,7 @@ def status_text(status: CampaignStatus, width: int, most: int = MOST_LINES) -> T
             )
         )
     if status.state == "running":
-        lines.append(Text(_process(status), style="dim"))
+        lines.append(Text(_process(status, now), style="dim"))
         if status.devices:
             lines.append(device_table(status.devices, width, most))
     elif status.state in ("interrupted", "paused", "failed"):
@@ -80,7 +80,8 @@ def _watch_in_place(folder: Path) -> None:
         while True:
             status = campaign_status(folder)
             most = max(1, min(MOST_LINES, console.height - _LINES_ABOVE_DEVICES))
-            live.update(Group(status_text(status, console.width, most)), refresh=True)
+            text = status_text(status, console.width, _now(), most)
+            live.update(Group(text), refresh=True)
             if status.state != "running":
                 return
             time.sleep(_EVERY_S)
@@ -125,15 +126,19 @@ def _progress(status: CampaignStatus) -> str:
     return f"{status.done} of {status.total} done ({100 * status.done / status.total:.1f} %)"
 
 
-def _process(status: CampaignStatus) -> str:
+def _process(status: CampaignStatus, now: datetime) -> str:
     where = f"process {status.pid} on {status.host}" if status.pid is not None else "its process"
-    silent = _silent_s(status)
+    silent = _silent_s(status, now)
     if silent > _LONG_SILENT_S:
         return f"{where} runs but has said nothing for {silent:.0f} s"
     return f"{where}, since {status.started_at}"
 
 
-def _silent_s(status: CampaignStatus) -> float:
+def _silent_s(status: CampaignStatus, now: datetime) -> float:
     """Return for how long the process has said nothing; 0 where the clocks don't tell."""
     said = datetime.fromisoformat(status.updated_at)
-    return max(0.0, (datetime.now(timezone.utc) - said).total_seconds())
+    return max(0.0, (now - said).total_seconds())
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Sequence
 
 from edgeflare.errors import (
+    AgentCrashedError,
     AgentDiedError,
     DeviceBusyError,
     DeviceError,
@@ -12,6 +13,7 @@ from edgeflare.errors import (
     DeviceTimeoutError,
     EdgeFlareError,
     InferenceFailedError,
+    InferenceTimeoutError,
     ModelError,
     UsageError,
 )
@@ -52,10 +54,16 @@ _BY_STATUS = {
     exits.FAULT: "ended by a fault of its own",
     126: "did not start: the Python command can't be run",
     127: "did not start: there is no such Python command on the device",
-    -1: "ended without a status: it was killed (perhaps the device ran out of memory) or the "
-    "connection was lost",
+    -1: "ended without a status: it was killed (perhaps the device ran out of memory)",
 }
 _FIRST_SHELL_SIGNAL = 128
+_ORDERLY = {
+    exits.DONE,
+    exits.BROKEN_STREAM,
+    exits.LOST_HEARTBEAT,
+    *(-number for number in (signal.SIGTERM, signal.SIGHUP)),
+    *(_FIRST_SHELL_SIGNAL + number for number in (signal.SIGTERM, signal.SIGHUP)),
+}
 _LAST_SIGNAL = 64
 _WORK = {
     Kind.LOAD: "load the model",
@@ -78,11 +86,12 @@ def died(
     `status` is the exit status (negative or above 128: a signal; None: it is not known), `stderr` its
     last lines there, `printed` the lines that came on stdout in place of a handshake.
     """
+    crashed = status is not None and status not in _ORDERLY
     text = f"the agent on {name} {_ending(status)}"
     for what, lines in (("printed", printed), ("its last lines on stderr", stderr)):
         if lines:
             text += f"; {what}:\n" + "\n".join(f"  {line}" for line in lines)
-    return AgentDiedError(text)
+    return (AgentCrashedError if crashed else AgentDiedError)(text)
 
 
 def damaged(name: str, why: str) -> DeviceProtocolError:
@@ -119,7 +128,7 @@ def hanging(
     if kind is Kind.HELLO:
         instead = f"; instead came: {' | '.join(printed)}" if printed else ""
         return DeviceTimeoutError(f"the agent on {name} did not start {allowed}{instead}")
-    return DeviceTimeoutError(
+    return (InferenceTimeoutError if kind is Kind.INFER else DeviceTimeoutError)(
         f"the agent on {name} lives, but did not {_WORK.get(kind, 'infer')} {allowed}"
     )
 

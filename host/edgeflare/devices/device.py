@@ -82,6 +82,10 @@ class Device(BaseModel):
     connect_timeout_s: float = Field(default=15, gt=0, le=3600, allow_inf_nan=False)
     """Seconds until a connection must stand; where it is not given, the SSH config's ConnectTimeout."""
 
+    heartbeat_s: float = Field(default=20, ge=1, le=3600, allow_inf_nan=False)
+    """Seconds without a word from the agent after which the device counts as lost."""
+    timeout_s: float = Field(default=60, ge=1, le=86400, allow_inf_nan=False)
+    """Seconds that the agent's start, loading the model, or one inference may take."""
     share: bool = False
     """Other campaigns may use it at the same time."""
     compression: CompressionMode = "auto"

@@ -85,6 +85,8 @@ def open_device(
                 compression="off" if device.transport == "local" else device.compression,
                 lease=lease,
                 share=device.share,
+                heartbeat_s=device.heartbeat_s,
+                timeout_s=device.timeout_s,
                 owns_transport=True,
             )
 

@@ -1,6 +1,7 @@
 """A program on the device as a byte stream: one SSH session channel without a terminal."""
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -20,6 +21,8 @@ _TAIL_BYTES = 64 << 10
 _JOIN_BELOW = 32 << 10
 _GRACE_S = 2.0
 _FAREWELL_S = 5.0
+_MOMENT_S = 0.5
+_NO_STATUS = -1
 
 
 def start_program(
@@ -129,14 +132,24 @@ class SshStream:
         return "\n".join(self._stderr.text().splitlines()[-TAIL_LINES:])
 
     def exit_status(self, timeout: float) -> int | None:
-        """Wait at most `timeout` seconds for the end; None if the program runs on.
+        """Wait at most `timeout` seconds for the end; None if the program runs on or the link is lost.
 
-        -1 where the server tells no status: ended by a signal, or the link was lost.
+        -1 where the server tells no status, as it does of a program that a signal ended.
         """
         if not self._channel.status_event.wait(timeout):
             return None
         self._stderr.join(timeout)
-        return self._channel.exit_status
+        status = self._channel.exit_status
+        return None if status == _NO_STATUS and self._link_is_lost() else status
+
+    def _link_is_lost(self) -> bool:
+        """Whether the channel ended with the whole connection, which paramiko marks a moment later."""
+        deadline = Deadline(_MOMENT_S)
+        while self._channel.get_transport().is_active():
+            if deadline.expired:
+                return False
+            time.sleep(_MOMENT_S / 50)
+        return True
 
     def close(self) -> None:
         """End the program: its stdin ends; after a grace time it is killed where the server does that.

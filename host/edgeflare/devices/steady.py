@@ -19,6 +19,7 @@ from edgeflare.devices.session import Reply
 from edgeflare.devices.sessions import Session
 from edgeflare.devices.status import DeviceStatus, State
 from edgeflare.errors import (
+    AgentCrashedError,
     AgentDiedError,
     DeviceAwayError,
     DeviceChangedError,
@@ -28,6 +29,7 @@ from edgeflare.errors import (
     EdgeFlareError,
     HostKeyError,
     InferenceFailedError,
+    InferenceTimeoutError,
     UnreachableError,
     UsageError,
 )
@@ -37,6 +39,7 @@ from edgeflare_agent.spec import InputSpec
 FOR_GOOD = (HostKeyError, UsageError, DeviceChangedError)
 """Errors of reopening that another try would meet again; ModelError is a UsageError."""
 _OF_THE_LINK = (AgentDiedError, DeviceProtocolError, DeviceTimeoutError, UnreachableError)
+_PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
 _STEADY_S = 60.0
 
 
@@ -297,7 +300,7 @@ class SteadySession:
             self._session = None
             steady = self._clock() - self._up_since >= _STEADY_S
             self._absence.begin(error, anew=self._proven or steady)
-            given_up = self._kept.lost(died=isinstance(error, AgentDiedError))
+            given_up = self._kept.lost(died=isinstance(error, _PERHAPS_BY_INPUT))
             idle, self._reopening = not self._reopening, True
         self._pulse.look(session.health)
         if idle:
@@ -306,7 +309,7 @@ class SteadySession:
         if given_up is not None:
             given_up.future.set_exception(
                 InferenceFailedError(
-                    f"the agent on {self.name} died {DEATHS} times in a row at this input: "
+                    f"{self.name} could not answer on this input {DEATHS} times in a row: "
                     f"{one_line(error)}"
                 )
             )

@@ -18,7 +18,6 @@ from edgeflare.scheduler.lane import Deployed, Lane, Reply, Running
 from edgeflare.types import Answer, Ask, Decision, Outputs, Sample, Scores
 
 
-
 class Original(Protocol):
     """The original model; called from several worker threads at once."""
 

@@ -2,18 +2,18 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from edgeflare.devices import Device, DeviceSession, Lease, Reply
-from edgeflare.devices.local import LocalStream, LocalTransport
-from edgeflare.devices.probe import probe
-from edgeflare.devices.provision import Provisioned, provision
+from edgeflare.devices import DeviceSession, Lease, Reply
+from edgeflare.devices.local import LocalTransport
+from edgeflare.devices.provision import Provisioned
 from edgeflare.errors import (
+    AgentCrashedError,
     AgentDiedError,
     DeviceBusyError,
     DeviceError,
@@ -23,7 +23,6 @@ from edgeflare.errors import (
     EdgeFlareError,
     InferenceFailedError,
 )
-from edgeflare_agent.spec import InputSpec
 from edgeflare_agent.wire import VERSION
 
 Start = Callable[..., DeviceSession]
@@ -152,7 +151,7 @@ def test_agent_killed_in_a_request_fails_all_with_the_cause(
     )
     pending = [session.submit([SAMPLE]) for _ in range(5)]
     errors = [one.exception(60) for one in pending]
-    assert {type(error) for error in errors} == {AgentDiedError}
+    assert all(isinstance(error, AgentDiedError) for error in errors)
     assert number.name in str(errors[-1])
     assert cause in str(errors[0])
     assert "last words" in str(errors[0])
@@ -251,7 +250,7 @@ def test_failure_is_told_once_before_what_is_pending_fails(start: Start) -> None
     submitted.set()
     for one in pending:
         assert isinstance(one.exception(60), AgentDiedError)
-    assert (unsettled, [type(error) for error in told]) == ([True] * 3, [AgentDiedError])
+    assert (unsettled, [type(error) for error in told]) == ([True] * 3, [AgentCrashedError])
     assert "exit status 7" in str(session.failure)
     session.on_failure(told.append)
     session.close()
@@ -338,102 +337,3 @@ while True:
     session.submit([SAMPLE]).result(60)
     session.ping()
     assert session.health.clock_jump_s == pytest.approx(3600, abs=60)
-
-
-def test_error_without_an_id_ends_the_session(start: Start) -> None:
-    session = start(
-        "greet(); next_request(); send(Kind.ERROR, {'id': None, 'code': 'internal', 'message': 'm'}); "
-        "next_request()"
-    )
-    assert isinstance(session.submit([SAMPLE]).exception(60), DeviceError)
-    assert isinstance(session.submit([SAMPLE]).exception(60), DeviceError)
-
-
-def test_agent_that_falls_silent_is_given_up(start: Start) -> None:
-    session = start("greet(); next_request(); time.sleep(600)", heartbeat_s=0.5)
-    with pytest.raises(DeviceTimeoutError, match="nothing came from the agent on fake"):
-        session.submit([SAMPLE]).result(60)
-
-
-def test_inference_that_hangs_behind_answered_pings_is_given_up(start: Start) -> None:
-    session = start("greet(); next_request(); next_request()", timeout_s=2.0)
-    with pytest.raises(DeviceTimeoutError, match="lives, but did not infer within"):
-        session.submit([SAMPLE]).result(60)
-
-
-def test_deadline_counts_each_request_from_when_its_turn_came(start: Start) -> None:
-    session = start(
-        """
-import threading, queue
-requests, lock = queue.Queue(), threading.Lock()
-plain_send = send
-def send(*arguments):
-    with lock:
-        plain_send(*arguments)
-def work():
-    while True:
-        frame = requests.get()
-        time.sleep(0.25)
-        send(Kind.RESULT, {"id": frame.header["id"], "seconds": [0.25]}, frame.arrays)
-greet()
-threading.Thread(target=work, daemon=True).start()
-while True:
-    requests.put(next_request())
-""",
-        timeout_s=2.0,
-    )
-    replies = [session.submit([SAMPLE]) for _ in range(12)]  # 3 s together, 0.25 s each
-    for reply in replies:
-        reply.result(60)
-
-
-def test_loading_may_hold_the_agents_interpreter(start: Start) -> None:
-    session = start(
-        """
-greet()
-while True:
-    frame = receive()
-    if frame.kind is Kind.LOAD:
-        time.sleep(1.5)
-    answer(frame)
-""",
-        heartbeat_s=0.4,
-    )
-    assert session.model.runtime == {"name": "fake"}
-
-
-class SlowStream(LocalStream):
-    """A link that takes a piece of a large request only every 0.3 s."""
-
-    def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        if sum(map(len, blocks)) > 100_000:
-            threading.Event().wait(0.3)
-        super().write(blocks)
-
-
-class SlowTransport(LocalTransport):
-    def open(self, arguments: Sequence[str]) -> LocalStream:
-        return SlowStream(self._start(arguments))
-
-
-def test_slow_upload_is_no_dead_link(
-    device: Device, onnx_model: Path, pair_input: InputSpec
-) -> None:
-    transport = SlowTransport("bench")
-    there = provision(transport, probe(transport, device), device, onnx_model)
-    session = DeviceSession.open(transport, there, "onnx", {}, heartbeat_s=1.0)
-    session.configure(pair_input._replace(resize="nearest"), "total")
-    large = np.full((2048, 1024, 1), 255, np.uint8)
-    reply = session.submit([large]).result(60)
-    session.close()
-    assert reply.outputs[0] == pytest.approx(16.0)
-
-
-def test_failed_session_ends_its_agent(start: Start, tmp_path: Path) -> None:
-    session = start(
-        f"greet(); f = next_request(); open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); "
-        "print('garbage' * 9, flush=True); time.sleep(600)"
-    )
-    assert isinstance(session.submit([SAMPLE]).exception(60), EdgeFlareError)
-    session.close()
-    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()

@@ -30,7 +30,7 @@ RUNNING = CampaignStatus(
 
 
 def lines(status, width=80):
-    return status_text(status, width).plain.splitlines()
+    return status_text(status, width, NOW).plain.splitlines()
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -13,7 +13,7 @@ from edgeflare.devices import Reply, State
 from edgeflare.devices.kept import DEATHS
 from edgeflare.devices.steady import SteadySession
 from edgeflare.errors import (
-    AgentDiedError,
+    AgentCrashedError,
     AuthenticationError,
     DeviceAwayError,
     DeviceBusyError,
@@ -28,7 +28,7 @@ from edgeflare.errors import (
     UsageError,
 )
 
-DIED = AgentDiedError("the agent on pi4 was ended by SIGSEGV")
+DIED = AgentCrashedError("the agent on pi4 was ended by SIGSEGV")
 LINK_ERRORS = [DIED, UnreachableError("cut"), DeviceTimeoutError("silent")]
 PASSING = [UnreachableError("off"), AuthenticationError("key"), DeviceBusyError("held"), OSError(5)]
 FOR_GOOD = [HostKeyError("changed"), ModelError("gone"), UsageError("no such device")]

@@ -1,0 +1,138 @@
+"""Agents that fall silent, hang or are slow, each a script of its own: nothing hangs with them."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgeflare.devices import Device, DeviceSession
+from edgeflare.devices.local import LocalStream, LocalTransport
+from edgeflare.devices.probe import probe
+from edgeflare.devices.provision import Provisioned, provision
+from edgeflare.errors import (
+    DeviceError,
+    DeviceTimeoutError,
+    EdgeFlareError,
+)
+from edgeflare_agent.spec import InputSpec
+
+Start = Callable[..., DeviceSession]
+SAMPLE = np.zeros((2, 2, 1), np.uint8)
+
+
+@pytest.fixture
+def start(
+    fake_agent: Callable[[str], LocalTransport], nothing_there: Provisioned
+) -> Iterator[Start]:
+    """Open a session with a scripted agent; it is closed after the test."""
+    opened: list[DeviceSession] = []
+
+    def make(script: str, **limits: float) -> DeviceSession:
+        session = DeviceSession.open(fake_agent(script), nothing_there, "fake", {}, **limits)  # type: ignore[arg-type]
+        opened.append(session)
+        return session
+
+    yield make
+    for session in opened:
+        session.close()
+
+
+def test_error_without_an_id_ends_the_session(start: Start) -> None:
+    session = start(
+        "greet(); next_request(); send(Kind.ERROR, {'id': None, 'code': 'internal', 'message': 'm'}); "
+        "next_request()"
+    )
+    assert isinstance(session.submit([SAMPLE]).exception(60), DeviceError)
+    assert isinstance(session.submit([SAMPLE]).exception(60), DeviceError)
+
+
+def test_agent_that_falls_silent_is_given_up(start: Start) -> None:
+    session = start("greet(); next_request(); time.sleep(600)", heartbeat_s=0.5)
+    with pytest.raises(DeviceTimeoutError, match="nothing came from the agent on fake"):
+        session.submit([SAMPLE]).result(60)
+
+
+def test_inference_that_hangs_behind_answered_pings_is_given_up(start: Start) -> None:
+    session = start("greet(); next_request(); next_request()", timeout_s=2.0)
+    with pytest.raises(DeviceTimeoutError, match="lives, but did not infer within"):
+        session.submit([SAMPLE]).result(60)
+
+
+def test_deadline_counts_each_request_from_when_its_turn_came(start: Start) -> None:
+    session = start(
+        """
+import threading, queue
+requests, lock = queue.Queue(), threading.Lock()
+plain_send = send
+def send(*arguments):
+    with lock:
+        plain_send(*arguments)
+def work():
+    while True:
+        frame = requests.get()
+        time.sleep(0.25)
+        send(Kind.RESULT, {"id": frame.header["id"], "seconds": [0.25]}, frame.arrays)
+greet()
+threading.Thread(target=work, daemon=True).start()
+while True:
+    requests.put(next_request())
+""",
+        timeout_s=2.0,
+    )
+    replies = [session.submit([SAMPLE]) for _ in range(12)]  # 3 s together, 0.25 s each
+    for reply in replies:
+        reply.result(60)
+
+
+def test_loading_may_hold_the_agents_interpreter(start: Start) -> None:
+    session = start(
+        """
+greet()
+while True:
+    frame = receive()
+    if frame.kind is Kind.LOAD:
+        time.sleep(1.5)
+    answer(frame)
+""",
+        heartbeat_s=0.4,
+    )
+    assert session.model.runtime == {"name": "fake"}
+
+
+class SlowStream(LocalStream):
+    """A link that takes a piece of a large request only every 0.3 s."""
+
+    def write(self, blocks: Sequence[bytes | memoryview]) -> None:
+        if sum(map(len, blocks)) > 100_000:
+            threading.Event().wait(0.3)
+        super().write(blocks)
+
+
+class SlowTransport(LocalTransport):
+    def open(self, arguments: Sequence[str]) -> LocalStream:
+        return SlowStream(self._start(arguments))
+
+
+def test_slow_upload_is_no_dead_link(
+    device: Device, onnx_model: Path, pair_input: InputSpec
+) -> None:
+    transport = SlowTransport("bench")
+    there = provision(transport, probe(transport, device), device, onnx_model)
+    session = DeviceSession.open(transport, there, "onnx", {}, heartbeat_s=1.0)
+    session.configure(pair_input._replace(resize="nearest"), "total")
+    large = np.full((2048, 1024, 1), 255, np.uint8)
+    reply = session.submit([large]).result(60)
+    session.close()
+    assert reply.outputs[0] == pytest.approx(16.0)
+
+
+def test_failed_session_ends_its_agent(start: Start, tmp_path: Path) -> None:
+    session = start(
+        f"greet(); f = next_request(); open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); "
+        "print('garbage' * 9, flush=True); time.sleep(600)"
+    )
+    assert isinstance(session.submit([SAMPLE]).exception(60), EdgeFlareError)
+    session.close()
+    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
