@@ -11,7 +11,7 @@ import time
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ def bare_rate(
     model: Path, runtime: str, spec: InputSpec, samples: list[NDArray[np.uint8]], seconds: float
 ) -> Rate:
     """Return what a process that does nothing else reaches with these samples, over and over."""
-    return bare_rates(model, runtime, spec, samples, seconds, processes=1)[0]
+    return bare_rates(model, runtime, spec, samples, seconds, options={}, processes=1)[0]
 
 
 def bare_rates(
@@ -42,14 +42,15 @@ def bare_rates(
     samples: list[NDArray[np.uint8]],
     seconds: float,
     *,
+    options: dict[str, Any],
     processes: int,
 ) -> list[Rate]:
-    """Return what each of several such processes reaches beside the others."""
+    """Return what each of several such processes reaches beside the others; `options` are the runtime's."""
     with TemporaryDirectory() as folder:
         stream = Path(folder) / "stream.npy"
         np.save(stream, np.stack(samples))
         command = [sys.executable, __file__, str(model), runtime, json.dumps(spec.to_json())]
-        command += [str(stream), str(seconds)]
+        command += [str(stream), str(seconds), json.dumps(options)]
         running = [
             subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)
         ]
@@ -67,9 +68,10 @@ def main() -> None:
     parser.add_argument("spec")
     parser.add_argument("stream")
     parser.add_argument("seconds", type=float)
+    parser.add_argument("options", type=json.loads)
     arguments = parser.parse_args()
     spec = InputSpec.from_json(json.loads(arguments.spec))
-    model = load(arguments.model, arguments.runtime, {"threads": 1})
+    model = load(arguments.model, arguments.runtime, {"threads": 1, **arguments.options})
     samples = cycle(list(np.load(arguments.stream)))
     clock = time.perf_counter
     until = clock() + arguments.seconds / 4

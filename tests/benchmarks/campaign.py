@@ -29,7 +29,7 @@ from machine import busy_core_seconds, own_home
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from shared_models import PAIRS, images_of, input_of, runtime_of
+from shared_models import PAIRS, Pair, images_of, input_of, runtime_of
 from streams import recorded_stream
 
 from edgeflare import Event, Fleet, Stage, Step, config_from, run_campaign
@@ -37,8 +37,27 @@ from edgeflare.devices import Device
 from edgeflare.store import Store
 
 LINKS = ("local", "SSH loopback")
-BUDGETS = {"LeNet-1": (500, 60), "ResNet-8": (500, 40), "EfficientNet-Lite0": (120, 20)}
-"""Seeds, and search queries for each at most: chains of like lengths, so that the search ends at once."""
+
+
+class Case(NamedTuple):
+    """A pair, its seeds, search queries for each at most (chains of like lengths, so that the search ends
+    at once), and the options of the deployed model's runtime."""
+
+    pair: Pair
+    seeds: int
+    queries: int
+    options: dict[str, Any]
+
+
+CASES = {
+    "LeNet-1": Case(PAIRS["LeNet-1"], 500, 60, {}),
+    "ResNet-8": Case(PAIRS["ResNet-8"], 500, 40, {}),
+    "EfficientNet-Lite0": Case(PAIRS["EfficientNet-Lite0"], 120, 20, {}),
+    "ResNet-8, slow kernels": Case(
+        PAIRS["ResNet-8"], 200, 20, {"kernels": "reference", "delegate": False}
+    ),
+}
+"""The last: devices slower than all else, as boards are."""
 
 
 class Limit(NamedTuple):
@@ -54,7 +73,7 @@ class Limit(NamedTuple):
 
 
 class Search(NamedTuple):
-    """The search stage of one campaign; `found` is every (seed, status, trigger)."""
+    """The search stage of one campaign: queries of searches and confirmations, every (seed, status, trigger)."""
 
     queries_per_s: float
     busy: float | None
@@ -68,7 +87,6 @@ class Watch:
     def __init__(self) -> None:
         self.began = self.ended = 0.0
         self.cores: list[float | None] = [None, None]
-        self.queries = 0
         self.busy: list[float] = []
 
     def __call__(self, event: Event) -> None:
@@ -78,7 +96,6 @@ class Watch:
         elif isinstance(event, Step) and self.began:
             self.ended = time.perf_counter()
             self.cores[1] = busy_core_seconds()
-            self.queries = event.queries
         elif isinstance(event, Fleet) and self.began:
             self.busy += [one.busy for one in event.devices if one.busy is not None]
 
@@ -90,14 +107,16 @@ class Watch:
 
 def limit_of(data: Path, name: str, seconds: float) -> Limit:
     """Measure both models alone."""
-    pair = PAIRS[name]
+    pair, options = CASES[name].pair, CASES[name].options
     samples = recorded_stream(images_of(data, pair), 40)
     left = max(1, (os.cpu_count() or 2) - 1)
     rates = []
-    for path, processes in ((pair.deployed, 1), (pair.original, left)):
+    for path, stated, processes in ((pair.deployed, options, 1), (pair.original, {}, left)):
         model = data / path
         spec = input_of(model, pair.entry)
-        runs = bare_rates(model, runtime_of(model), spec, samples, seconds, processes=processes)
+        runs = bare_rates(
+            model, runtime_of(model), spec, samples, seconds, options=stated, processes=processes
+        )
         rates.append(sum(run.queries_per_s for run in runs))
     return Limit(*rates)
 
@@ -106,13 +125,12 @@ def search(
     data: Path, name: str, device: Sequence[str], inventory: Path | None, seeds: Path
 ) -> Search:
     """Run one campaign."""
-    pair = PAIRS[name]
-    count, queries = BUDGETS[name]
+    pair, count, queries, options = CASES[name]
     watch = Watch()
     with TemporaryDirectory() as folder:
         values: dict[str, Any] = {
             "original": {"path": data / pair.original, "input": pair.entry},
-            "deployed": {"path": data / pair.deployed, "input": pair.entry},
+            "deployed": {"path": data / pair.deployed, "input": pair.entry, "options": options},
             "seeds": {"path": seeds, "limit": count},
             "search": {"max_queries": queries, "timeout_s": 0},
             "devices": list(device),
@@ -121,12 +139,12 @@ def search(
         }
         campaign = run_campaign(config_from(values, "benchmark"), progress=watch)
         with Store.open(campaign) as store:
-            found = frozenset(
-                (one.seed_id, one.status.value, one.trigger) for one in store.outcomes()
-            )
+            outcomes = list(store.outcomes())
+    found = frozenset((one.seed_id, one.status.value, one.trigger) for one in outcomes)
+    asked = sum(one.search_queries + one.confirmation_queries for one in outcomes)
     cores = [one for one in watch.cores if one is not None]
     return Search(
-        watch.queries / watch.seconds,
+        asked / watch.seconds,
         statistics.fmean(watch.busy) if watch.busy else None,
         (cores[1] - cores[0]) / watch.seconds if len(cores) == 2 else None,
         found,
@@ -135,11 +153,11 @@ def search(
 
 @contextmanager
 def seeds_of(data: Path, name: str) -> Iterator[Path]:
-    """Give a seed archive with as many images as the budget says; mirrored and moved ones where few are shared."""
-    images = images_of(data, PAIRS[name])
-    count = BUDGETS[name][0]
+    """Give a seed archive with as many images as the case wants; mirrored and moved ones where few are shared."""
+    pair, count = CASES[name].pair, CASES[name].seeds
+    images = images_of(data, pair)
     if len(images) >= count:
-        yield data / PAIRS[name].images
+        yield data / pair.images
         return
     with TemporaryDirectory() as folder:
         path = Path(folder) / "seeds.npz"
@@ -245,7 +263,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each bare loop")
-    parser.add_argument("--only", nargs="+", choices=list(BUDGETS), default=list(BUDGETS))
+    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--links", nargs="*", choices=LINKS, default=LINKS)
     parser.add_argument("--fleet", nargs="*", type=int, default=[1, 2, 4])
     arguments = parser.parse_args()

@@ -117,16 +117,10 @@ def prepare(root):
     files = {"agents": {}, "models": {}}
     problem = None
     try:
-        if not os.path.isdir(root):
-            os.makedirs(root, 0o700)
+        make(root)
         for folder in files:
             path = os.path.join(root, folder)
-            if not os.path.isdir(path):
-                try:
-                    os.mkdir(path, 0o700)
-                except OSError:
-                    if not os.path.isdir(path):
-                        raise
+            make(path)
             os.chmod(path, 0o700)
             if not os.access(path, os.W_OK):
                 raise OSError(30, "not writable", path)
@@ -138,6 +132,17 @@ def prepare(root):
     except OSError as error:
         problem = "%s: %s" % (error.filename or root, error.strerror)
     return {"files": files, "cache_problem": problem, "free_bytes": free_bytes(root)}
+
+
+def make(path):
+    import os
+    if os.path.isdir(path):
+        return
+    try:
+        os.makedirs(path, 0o700)
+    except OSError:
+        if not os.path.isdir(path):  # else another agent's host made it just now
+            raise
 
 
 def free_bytes(path):
