@@ -12,7 +12,6 @@ from edgeflare.testing.faults import Fault
 
 _PID = re.compile(rb'"pid":\s*(\d+)\D')
 _PID_WITHIN = 64 << 10
-_LOST = -1
 _CLOSE_S = 30.0
 
 
@@ -90,8 +89,8 @@ class FaultyStream:
         return self._inner.stderr_tail()
 
     def exit_status(self, timeout: float) -> int | None:
-        """Wait at most `timeout` seconds for the program's end; -1 where a fault has ended the stream."""
-        return _LOST if self._read_ended.is_set() else self._inner.exit_status(timeout)
+        """Wait at most `timeout` seconds for the program's end; None where a fault has ended the stream."""
+        return None if self._read_ended.is_set() else self._inner.exit_status(timeout)
 
     def close(self) -> None:
         """Close the stream within. Safe to repeat."""
@@ -132,8 +131,9 @@ class FaultyStream:
             self._write_ended.set()
             if fault.kind == "cut":
                 self._read_ended.set()
-            self._closer = threading.Thread(target=self._inner.close, daemon=True)
-            self._closer.start()
+            closer = threading.Thread(target=self._inner.close, daemon=True)
+            closer.start()
+            self._closer = closer  # others join it: only once it runs
 
     def _seek_pid(self, data: bytes) -> None:
         self._first += data
