@@ -25,11 +25,11 @@ def before_leaving(action: Callable[[], None]) -> None:
 def leave(status: int, sentence: str = "") -> None:
     """End the process at once, whatever its threads are doing, after a sentence on stderr."""
     try:
+        while _last:
+            _last.pop()()
         if sentence:
             sys.stderr.write("edgeflare agent: {}\n".format(sentence))
         sys.stderr.flush()
-        while _last:
-            _last.pop()()
     finally:
         os._exit(status)
 

@@ -13,7 +13,6 @@ AGREE = (np.array([0.75, 0.25]), np.array([0.5, 0.5]))
 def pooled_campaign(folder: Path) -> Store:
     """Six seeds in a pool of two like devices: five done; on one seed "pi-2" can't answer."""
     store = _campaign(folder, "split", 6)
-    store.set_fact("outcomes_expected", 6)
     digest = store.add_device({"board": "pi"}, "pi-1")
     store.add_seed_answers([SeedAnswer(f"s/{n}.png", *AGREE, Decision.AGREE) for n in range(6)])
     for number, device in enumerate(("pi-1", "pi-2", "pi-1", "pi-1")):
@@ -39,7 +38,7 @@ def replicated_campaign(folder: Path) -> Store:
     Of the three triggers of "pi #1" two trigger on "jetson", too; the other way round one of two does.
     """
     store = _campaign(folder, "replicate", 3)
-    store.set_fact("outcomes_expected", 6)
+    store.set_fact("replicas", ["pi #1", "jetson"])
     for name, found in (("pi #1", 3), ("jetson", 2)):
         digest = store.add_device({"board": name}, name)
         scores = AGREE if name == "jetson" else (AGREE[0], AGREE[0])

@@ -94,7 +94,7 @@ def _summary(store: Store) -> Summary:
     finished = figures.statuses.total()
     searched, found = len(figures.searched_queries), figures.statuses[Status.FOUND]
     replicas = tuple(sorted(figures.replicas - {""}))
-    expected = store.fact("outcomes_expected") or seeds * max(1, len(replicas))
+    expected = seeds * len(store.fact("replicas") or [""])
     return Summary(
         campaign=store.id,
         folder=str(store.folder),

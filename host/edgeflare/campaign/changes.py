@@ -6,7 +6,6 @@ from pathlib import Path
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.identity import environment, file_sha256
-from edgeflare.devices import fingerprint_digest
 from edgeflare.devices.likeness import differences
 from edgeflare.errors import UsageError
 from edgeflare.seeds import changed_files
@@ -22,7 +21,7 @@ def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
     return [*found, *_changed_libraries(store)]
 
 
-def check_same_devices(fleet: Fleet, store: Store) -> list[str]:
+def check_same_devices(config: CampaignConfig, fleet: Fleet, store: Store) -> list[str]:
     """Return a sentence for each device whose fingerprint is none that the campaign knows.
 
     Where each device searches for itself it must be its own, else that of any of them.
@@ -31,10 +30,14 @@ def check_same_devices(fleet: Fleet, store: Store) -> list[str]:
     described = {device.digest: device.fingerprint for device in store.devices()}
     found = []
     for session in fleet:
-        before = known.get(session.name)
-        if not known or fingerprint_digest(session.fingerprint) in known.values():
+        own = known.get(session.name)
+        if config.fleet.mode == "replicate":
+            candidates = [own] if own else []
+        else:
+            candidates = list(known.values())
+        if not candidates or any(described[one] == session.fingerprint for one in candidates):
             continue
-        old = described.get(before or next(iter(known.values())), {})
+        old = described[own or candidates[0]]
         changed = ", ".join(
             f"{field} was {one}, is {other}"
             for field, one, other in differences(old, session.fingerprint)[:_SHOWN]

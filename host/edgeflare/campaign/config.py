@@ -1,5 +1,6 @@
 """The campaign's configuration: one model, whether it comes from flags or from a ``campaign.toml``."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -69,9 +71,17 @@ class SearchConfig(_Section):
     options: dict[str, Any] = Field(default_factory=dict)
     operators: tuple[str, ...] = ()
     max_queries: int = Field(default=2000, ge=0)
-    timeout_s: float = Field(default=180.0, ge=0)
+    timeout_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
     confirmations: int = Field(default=2, ge=1)
     seed: int = 0
+
+    @field_validator("options")
+    @classmethod
+    def _finite(cls, options: dict[str, Any]) -> dict[str, Any]:
+        for name, value in options.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number")
+        return options
 
     @model_validator(mode="after")
     def _some_limit(self) -> "SearchConfig":

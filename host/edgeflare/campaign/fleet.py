@@ -5,7 +5,7 @@ import platform
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from edgeflare.devices import (
     DeviceSession,
     DeviceStatus,
     Lease,
+    State,
     SteadySession,
     Transport,
     connect,
@@ -110,7 +111,15 @@ class Fleet(AbstractContextManager["Fleet"]):
                 return error
 
         with ThreadPoolExecutor(len(devices), thread_name_prefix="edgeflare-open") as pool:
-            opened = list(pool.map(attempt, devices))
+            attempts = [pool.submit(attempt, device) for device in devices]
+            try:
+                opened = [one.result() for one in attempts]
+            except BaseException:
+                for one in attempts:
+                    one.add_done_callback(_close_what_opened)
+                raise
+        if asked is not None:
+            asked.only_remember()
         sessions = [
             SteadySession(
                 session,
@@ -142,6 +151,11 @@ class Fleet(AbstractContextManager["Fleet"]):
         """Return what every device does right now."""
         return tuple(session.status() for session in self.sessions)
 
+    def lacks(self) -> str:
+        """Say which devices are not up, and why."""
+        found = [f"{one.name}: {one.detail}" for one in self.sessions if one.state is not State.UP]
+        return "; ".join(found) or "no device is lacking"
+
     def close(self) -> None:
         """End every agent."""
         with ThreadPoolExecutor(max(1, len(self.sessions))) as pool:
@@ -169,13 +183,22 @@ def check_one_model(fleet: Fleet) -> None:
             )
 
 
+def _close_what_opened(attempt: "Future[DeviceSession | EdgeFlareError]") -> None:
+    if attempt.exception() is None and isinstance(session := attempt.result(), DeviceSession):
+        session.close()
+
+
 class _Asked:
     """Remembers the user's answers, so that a device that comes back asks nobody again."""
 
     def __init__(self, ask: Prompt) -> None:
-        self._ask = ask
+        self._ask: Prompt = ask
         self._answers: dict[str, str | None] = {}
         self._lock = threading.Lock()
+
+    def only_remember(self) -> None:
+        """Ask the user no more: nobody may be there, and the display is in use."""
+        self._ask = lambda _: None
 
     def __call__(self, question: str) -> str | None:
         with self._lock:

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from edgeflare.campaign.counting import counted, expected
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store
@@ -99,19 +100,23 @@ def campaign_status(folder: Path) -> CampaignStatus:
         running = CampaignLock.is_held(folder)
         if running and left.state == "running":
             return left
-        counted = store.tally()
+        finished = store.fact("finished")
+        state: RunState = "finished" if finished and not running else _state(running, left.state)
+        done = counted(store)
         return replace(
             left,
             folder=str(folder),
-            state=_state(running, left.state),
-            message="" if running else left.message or _by_kill(left.state),
+            state=state,
+            message=""
+            if state in ("running", "finished")
+            else left.message or _by_kill(left.state),
             stage="search",
             detail="",
-            done=counted.done,
-            total=store.fact("outcomes_expected") or store.seed_count(),
-            found=counted.found,
-            searched=counted.searched,
-            queries=counted.queries,
+            done=done.done,
+            total=expected(store),
+            found=done.found,
+            searched=done.searched,
+            queries=done.queries,
         )
 
 

@@ -86,7 +86,7 @@ class DeployedModel:
                     output if self._reader is None else self._reader.scores(output)
                     for output in raw.outputs
                 ]
-            except (ValueError, ArithmeticError) as fault:
+            except Exception as fault:  # noqa: BLE001 - whatever it is, somebody waits for it
                 answered.set_exception(
                     ModelError(f"an output of the deployed model can't be read: {fault}")
                 )

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from edgeflare.campaign.counting import counted
 from edgeflare.campaign.live import CampaignStatus, RunState, beginning, leave_status, now
 from edgeflare.campaign.progress import Event, Notice, Progress, Stage, Step
 from edgeflare.campaign.progress import Fleet as FleetEvent
@@ -38,7 +39,7 @@ class Reporter:
     def watch(self, store: Store, fleet: Callable[[], tuple[DeviceStatus, ...]]) -> None:
         """From now on keep the live status of this campaign, with what `fleet` says of the devices."""
         self._store = store
-        so_far = store.tally()
+        so_far = counted(store)
         self._live = replace(
             beginning(store.folder),
             found=so_far.found,

@@ -24,6 +24,7 @@ from edgeflare.campaign.progress import Notice, Progress, Stage, silent
 from edgeflare.campaign.reporter import Reporter
 from edgeflare.campaign.stages import Campaign
 from edgeflare.devices import Device, connect, runtime_for
+from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.models.input_options import input_size, options_in_file
@@ -74,7 +75,9 @@ def run_campaign(
         )
         sides = resolve_pair(config, parts.original, fleet)
         check_one_model(fleet)
-        config = config.model_copy(update={"out": folder})
+        config = config.model_copy(
+            update={"out": folder, "inventory": find_inventory(config.inventory)}
+        )
         store = stack.enter_context(
             Store.create(
                 folder,
@@ -121,10 +124,10 @@ def resume_campaign(
             **({"fleet": dict(fleet_limits)} if fleet_limits else {}),
         }
         config = config_from(merge(store.campaign, changed), str(folder))
-        notices = [refuse_or_tell(check_unchanged(config, store), force=force)]
-        if _finished(store):
+        if _finished(store) and not (devices or inventory):
             reporter(Notice(f"{folder} is finished: nothing is left to do"))
             return folder
+        notices = [refuse_or_tell(check_unchanged(config, store), force=force)]
         described = _devices(config, store, anew=bool(devices or inventory))
         parts = _Parts.of(config, stack, with_seeds=not store.fact("seeds_complete"))
         reporter(Stage("device", ", ".join(device.name for device in described)))
@@ -140,7 +143,7 @@ def resume_campaign(
                 need_all=False,
             )
         )
-        notices.append(refuse_or_tell(check_same_devices(fleet, store), force=force))
+        notices.append(refuse_or_tell(check_same_devices(config, fleet, store), force=force))
         sides = resolve_pair(config, parts.original, fleet)
         check_one_model(fleet)
         store.set_campaign(config.model_dump(mode="json"))
@@ -177,8 +180,13 @@ def _finished(store: Store) -> bool:
 
 
 def _described(device: Device) -> dict[str, Any]:
-    """Return a device's inventory entry as JSON: what it leaves open stays open."""
-    return device.model_dump(mode="json", exclude_unset=True)
+    """Return a device's inventory entry as JSON: what it leaves open stays open, files have whole paths."""
+    files = {
+        field: path.absolute()
+        for field in ("key", "known_hosts", "ssh_config")
+        if (path := getattr(device, field)) is not None
+    }
+    return device.model_copy(update=files).model_dump(mode="json", exclude_unset=True)
 
 
 def _devices(config: CampaignConfig, store: Store, *, anew: bool) -> list[Device]:

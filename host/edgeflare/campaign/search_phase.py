@@ -3,7 +3,10 @@
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.counting import counted, expected
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair import DeployedModel
 from edgeflare.campaign.progress import Notice, Stage, Step
@@ -26,7 +29,7 @@ from edgeflare.scheduler import (
     Scheduler,
 )
 from edgeflare.store import OutcomeRecord, ReplayRecord, Store
-from edgeflare.types import Seed, Status, Strategy
+from edgeflare.types import Decision, Seed, Status, Strategy
 
 _TRIGGERS = (Status.FOUND, Status.SEED_DEVIATES)
 
@@ -67,9 +70,7 @@ class SearchPhase:
             config.search.seed,
             self._store,
         )
-        digests = {
-            one.name: self._store.add_device(one.fingerprint, one.name) for one in self._fleet
-        }
+        digests = self._store.fact("fingerprints") or {}
         feeds = {replica: Feed(self._chains(replica, rules)) for replica in self._replicas}
         scheduler: Scheduler[ChainResult] = Scheduler(
             self._original,
@@ -91,15 +92,15 @@ class SearchPhase:
             tally.add(record)
 
         names = ", ".join(config.devices)
-        expected = int(self._store.fact("outcomes_expected") or 0)
-        self._reporter(Stage("search", f"{config.search.strategy} on {names}", expected))
+        total = expected(self._store)
+        self._reporter(Stage("search", f"{config.search.strategy} on {names}", total))
         self._reporter(tally.step(0))
         try:
             scheduler.run(keep, lambda: self._reporter(tally.step(scheduler.queries_in_flight)))
         finally:
             self._reporter(tally.step(0))
         if scheduler.left:
-            self._tell_what_is_left(tally.done, expected)
+            self._tell_what_is_left(tally.done, total)
 
     def replay(self) -> None:
         """Try every device's triggering inputs on every other device. Raises what the scheduler raises."""
@@ -114,23 +115,7 @@ class SearchPhase:
         def keep(answered: Answered[OutcomeRecord], name: str) -> None:
             nonlocal finished
             finished += 1
-            if answered.outputs is None or answered.outputs.deployed is None:
-                self._reporter.tell(f"a replay failed: {answered.detail}")
-                return
-            found, deployed = answered.key, answered.outputs.deployed
-            assert found.original is not None  # noqa: S101 - a trigger has both models' scores
-            assert found.trigger is not None  # noqa: S101
-            self._store.add_replay(
-                ReplayRecord(
-                    seed_id=found.seed_id,
-                    replica=found.replica,
-                    on_device=name,
-                    trigger=found.trigger,
-                    deployed=deployed,
-                    deployed_label=top_label(deployed),
-                    decision=self._oracle.decide(found.original, deployed),
-                )
-            )
+            self._store.add_replay(self._replayed(answered, name))
 
         scheduler: Scheduler[Answered[OutcomeRecord]] = Scheduler(
             self._original,
@@ -148,6 +133,30 @@ class SearchPhase:
         )
         scheduler.run(keep, lambda: self._reporter(Step(finished)))
         self._reporter(Step(finished))
+        if scheduler.left:
+            raise DeviceAwayError(
+                f"{total - finished} of {total} replays are left: {self._fleet.lacks()}"
+            )
+
+    def _replayed(self, answered: Answered[OutcomeRecord], name: str) -> ReplayRecord:
+        """Return the record of a replay; no scores and no decision where the device can't answer."""
+        found = answered.key
+        assert found.original is not None  # noqa: S101 - a trigger has both models' scores
+        assert found.trigger is not None  # noqa: S101
+        deployed = answered.outputs.deployed if answered.outputs is not None else None
+        if deployed is None:
+            self._reporter.tell(f"a replay failed: {answered.detail}")
+        return ReplayRecord(
+            seed_id=found.seed_id,
+            replica=found.replica,
+            on_device=name,
+            trigger=found.trigger,
+            deployed=np.empty(0) if deployed is None else deployed,
+            deployed_label=top_label(deployed),
+            decision=Decision.UNDECIDED
+            if deployed is None
+            else self._oracle.decide(found.original, deployed),
+        )
 
     def _replays(self, name: str, done: set[tuple[str, str, str]]) -> Iterator[OutcomeRecord]:
         """Give the other devices' triggers that this one was not tried on."""
@@ -180,15 +189,15 @@ class SearchPhase:
             sample = self._store.get_sample(seed.sample)
             yield Chain(Seed(seed.id, sample, seed.outputs, seed.label), rules)
 
-    def _tell_what_is_left(self, done: int, expected: int) -> None:
+    def _tell_what_is_left(self, done: int, total: int) -> None:
         """Say why seeds are left: devices that take no more part, or limits."""
-        retired = [one for one in self._fleet if one.state is State.RETIRED]
-        if retired:
-            reasons = "; ".join(f"{one.name}: {one.detail}" for one in retired)
-            raise DeviceAwayError(f"{expected - done} of {expected} searches are left ({reasons})")
+        if any(one.state is State.RETIRED for one in self._fleet):
+            raise DeviceAwayError(
+                f"{total - done} of {total} searches are left: {self._fleet.lacks()}"
+            )
         self._reporter(
             Notice(
-                f"the query limit is reached: {expected - done} of {expected} searches are left; "
+                f"the query limit is reached: {total - done} of {total} searches are left; "
                 "`edgeflare resume` with a larger one goes on"
             )
         )
@@ -198,7 +207,7 @@ class _Tally:
     """Counts outcomes from where the store is; added to in another thread than it is read in."""
 
     def __init__(self, store: Store) -> None:
-        before = store.tally()
+        before = counted(store)
         self.done = before.done
         self._found = before.found
         self._searched = before.searched

@@ -13,12 +13,19 @@ from edgeflare.campaign.pair import DeployedModel, RawOriginal, Side, readers
 from edgeflare.campaign.preflight import check_labels
 from edgeflare.campaign.progress import Notice, Stage, Step
 from edgeflare.campaign.reporter import Reporter
-from edgeflare.errors import InferenceFailedError
+from edgeflare.errors import DeviceAwayError, InferenceFailedError
 from edgeflare.models import OriginalModel, OutputReader
 from edgeflare.oracles import LabelOracle, Oracle
 from edgeflare.scheduler import Answered, Feed, FleetLimits, Question, Scheduler, chain_seed
 from edgeflare.seeds import SeedSource
-from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, SeedRecord, Store
+from edgeflare.store import (
+    OutcomeRecord,
+    SeedAnswer,
+    SeedInput,
+    SeedRecord,
+    SkippedRecord,
+    Store,
+)
 from edgeflare.types import Decision, Scores, Status
 
 FIRST_SEEDS = 64
@@ -48,8 +55,6 @@ def store_seeds(
         )
         done += len(batch)
         reporter(Step(done))
-    for skipped in source.skipped:
-        store.add_skipped(skipped.name, skipped.reason)
     if source.skipped:
         shown = "; ".join(f"{one.name} ({one.reason})" for one in source.skipped[:_SHOWN])
         more = len(source.skipped) - _SHOWN
@@ -60,8 +65,9 @@ def store_seeds(
             )
         )
     for notice in source.notices:
-        reporter.notice(notice)
-    store.set_fact("seeds_complete", True)
+        reporter(Notice(notice))
+    skipped = [SkippedRecord(one.name, one.reason) for one in source.skipped]
+    store.complete_seeds(skipped, source.notices)
 
 
 class Read(NamedTuple):
@@ -92,10 +98,10 @@ class SeedPhase:
         self._reporter = reporter
         self._workers = workers
 
-    def read(self, sides: tuple[Side, Side], replica: str) -> Read:
+    def read(self, sides: tuple[Side, Side], replica: str, names: Sequence[str]) -> Read:
         """Tell how outputs become scores: as the store has it, else from the first seeds' outputs.
 
-        Those are the first device's, which serves `replica`; they are kept.
+        Those come from the devices of these names, which serve `replica`; they are kept.
         """
         models = self._store.models
         if models:
@@ -104,7 +110,7 @@ class SeedPhase:
                 for side, which in zip(sides, ("original", "deployed"), strict=True)
             )
             return Read(original, deployed)
-        answers = self._first_answers()
+        answers = self._first_answers(names)
         raws = tuple(
             [getattr(answer.outputs, which) for answer in answers]
             for which in ("original", "deployed")
@@ -169,15 +175,21 @@ class SeedPhase:
             for batch in batches.values():
                 batch.flush()
         self._reporter(Step(done))
+        if scheduler.left:
+            raise DeviceAwayError(
+                f"seeds are left that were not asked about: {self._fleet.lacks()}"
+            )
         for replica, batch in batches.items():
             if batch.failure is not None and not self._count_answered(replica):
                 raise InferenceFailedError(batch.failure)
 
-    def _first_answers(self) -> list[Answered[SeedRecord]]:
-        """Return the first device's and the original's raw outputs on the first seeds."""
+    def _first_answers(self, names: Sequence[str]) -> list[Answered[SeedRecord]]:
+        """Return both models' raw outputs on the first seeds."""
         first = list(islice(self._store.seeds(), FIRST_SEEDS))
         found: dict[str, Answered[SeedRecord]] = {}
         failures: list[str] = []
+        sessions = [session for session in self._fleet if session.name in names]
+        feed: Feed[Answered[SeedRecord]] = Feed(self._question(seed) for seed in first)
         self._reporter(Stage("seed queries", "both models", self._store.seed_count()))
 
         def keep(answered: Answered[SeedRecord], _: str) -> None:
@@ -190,8 +202,8 @@ class SeedPhase:
 
         scheduler = Scheduler(
             RawOriginal(self._original),
-            [DeployedModel(self._fleet.sessions[0], None)],
-            [Feed(self._question(seed) for seed in first)],
+            [DeployedModel(session, None) for session in sessions],
+            [feed] * len(sessions),
             _NoOracle(),
             workers=self._workers,
             limits=self._patience(),

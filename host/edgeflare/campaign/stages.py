@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 
 from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.counting import all_searched, counted, expected
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.live import LIVE_NAME, RunState
 from edgeflare.campaign.mismatch import SEEDS_TRIED, better_explanation
@@ -16,7 +17,7 @@ from edgeflare.campaign.progress import Notice, Stage
 from edgeflare.campaign.reporter import Reporter, resume_advice
 from edgeflare.campaign.search_phase import SearchPhase
 from edgeflare.campaign.seed_phase import Read, SeedPhase, store_seeds
-from edgeflare.devices import check_like, fingerprint_digest
+from edgeflare.devices import check_like
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import OriginalModel, output_classes
 from edgeflare.seeds import SeedSource
@@ -92,7 +93,7 @@ class Campaign:
             )
         self._note_devices()
         first = next(iter(self._replicas))
-        read = self._seeds.read(self._sides, first)
+        read = self._seeds.read(self._sides, first, self._replicas[first])
         self._check_likeness()
         self._seeds.answer(read, self._replicas)
         self._check(read)
@@ -107,12 +108,12 @@ class Campaign:
             workers=self._workers,
         )
         searching.search(strategy)
-        if not self._shared:
+        if not self._shared and not self._fleet.missing:
             searching.replay()
         if self._fleet.missing and not self._shared:
             names = ", ".join(name for name, _ in self._fleet.missing)
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
-        self._store.set_fact("finished", self._store.tally().done >= self._expected)
+        self._store.set_fact("finished", all_searched(self._store))
 
     def _ended(self) -> None:
         """Leave the last status of a run without an error."""
@@ -121,19 +122,14 @@ class Campaign:
         else:
             self._reporter.end("paused", "the query limit is reached")
 
-    @property
-    def _expected(self) -> int:
-        return int(self._store.fact("outcomes_expected") or 0)
-
     def _note_devices(self) -> None:
-        """Record which devices take part, and how many outcomes there will be."""
+        """Record which devices take part, and the replicas: also those of devices away just now."""
         known = dict(self._store.fact("fingerprints") or {})
         for session in self._fleet:
-            self._store.add_device(session.fingerprint, session.name)
-            known[session.name] = fingerprint_digest(session.fingerprint)
+            known[session.name] = self._store.add_device(session.fingerprint, session.name)
         self._store.set_fact("fingerprints", known)
-        searches = 1 if self._shared else len(self._store.fact("devices") or ())
-        self._store.set_fact("outcomes_expected", self._store.seed_count() * searches)
+        names = [device["name"] for device in self._store.fact("devices") or ()]
+        self._store.set_fact("replicas", [""] if self._shared else names)
 
     def _check_likeness(self) -> None:
         """Raise UsageError where devices that are to share the seeds differ."""
@@ -197,19 +193,18 @@ class Campaign:
         try:
             if self._store.tally().done:
                 return False
-            answered = any(seed.outputs for seed in islice(self._store.seeds(), 1))
+            seeds = self._store.seed_count()
         except EdgeFlareError:
             return False
         for_good = isinstance(error, EdgeFlareError) and error.exit_code == 2
-        return for_good or not answered
+        return for_good or not seeds
 
     def _stopped(self, error: BaseException) -> None:
         """Leave the last status, and say how to go on."""
         with _not_interrupted():
-            done = self._store.tally().done
             folder = self._store.folder
             self._reporter.end(_state(error), str(error))
-            total = self._store.fact("outcomes_expected") or self._store.seed_count()
+            done, total = counted(self._store).done, expected(self._store)
             self._reporter(
                 Notice(f"{done} of {total} searches are finished and kept; {resume_advice(folder)}")
             )

@@ -256,8 +256,9 @@ class AgentLink:
             self._fail(agent_errors.other_version(self.name, frame.header.get("protocol")))
             return
         with self._changed:
-            self._table.take(_HELLO)
-        self._greeting.future.set_result(frame)
+            waited_for = self._table.take(_HELLO) is not None
+        if waited_for:  # else the link was given up just before
+            self._greeting.future.set_result(frame)
 
     def _dispatch(self, frame: Frame) -> None:
         if frame.kind is Kind.PONG:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from edgeflare.devices.device import LOCAL, Device, DeviceOptions, device_from_url, plain
 from edgeflare.errors import InventoryError
 
-__all__ = ["Device", "DeviceOptions", "load_inventory", "resolve_device"]
+__all__ = ["Device", "DeviceOptions", "find_inventory", "load_inventory", "resolve_device"]
 
 _tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
@@ -26,10 +26,9 @@ def load_inventory(path: Path | None = None) -> dict[str, Device]:
     user's configuration folder ($XDG_CONFIG_HOME, else ~/.config), else no device.
     Raises InventoryError, naming file, line and key.
     """
+    path = find_inventory(path)
     if path is None:
-        path = next((candidate for candidate in _usual_places() if candidate.is_file()), None)
-        if path is None:
-            return {}
+        return {}
     try:
         text = path.read_text(encoding="utf-8")
         data = _tomllib.loads(text)
@@ -51,6 +50,13 @@ def load_inventory(path: Path | None = None) -> dict[str, Device]:
     if not isinstance(tables, dict):
         raise InventoryError(f"{path}: `devices` must hold tables such as [devices.pi4]")
     return {name: _read_device(path, text, name, table) for name, table in tables.items()}
+
+
+def find_inventory(path: Path | None = None) -> Path | None:
+    """Return where the inventory is, absolute: at this path, else in the usual places, else nowhere."""
+    if path is None:
+        path = next((candidate for candidate in _usual_places() if candidate.is_file()), None)
+    return path and path.absolute()
 
 
 def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:

@@ -52,5 +52,7 @@ class Feed(Generic[R]):
 
     @property
     def left(self) -> bool:
-        """Whether there may be another job."""
-        return bool(self._returned) or not self._dry
+        """Whether there is another job; looks one ahead."""
+        if not self._returned and (job := self.take()) is not None:
+            self._returned.append(job)
+        return bool(self._returned)

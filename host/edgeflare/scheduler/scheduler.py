@@ -79,6 +79,8 @@ class Scheduler(Generic[R]):
             )
             for device, feed in zip(devices, feeds, strict=True)
         ]
+        here = {device.name for device in devices}
+        self._asked_elsewhere = sum(n for name, n in (asked or {}).items() if name not in here)
         self._events: queue.SimpleQueue[_Done[R] | _Lost[R] | BaseException] = queue.SimpleQueue()
         self._stopping = threading.Event()
 
@@ -138,8 +140,7 @@ class Scheduler(Generic[R]):
 
     def _fill(self, pool: ThreadPoolExecutor) -> None:
         """Begin jobs, on the hungriest device first, until every one has enough."""
-        total = self._limits.total_queries
-        if total is not None and sum(lane.asked for lane in self._lanes) >= total:
+        if self._all_spent():
             return
         while ready := [lane for lane in self._lanes if lane.can_take]:
             lane = min(ready, key=lambda one: one.fill)
@@ -151,12 +152,17 @@ class Scheduler(Generic[R]):
 
     def _wait_worth(self) -> bool:
         """Whether, with nothing under way, a device that is away may still do what is left."""
-        total = self._limits.total_queries
-        if total is not None and sum(lane.asked for lane in self._lanes) >= total:
+        if self._all_spent():
             return False
         if all(lane.device.state is State.RETIRED for lane in self._lanes) and self.left:
             raise self._nobody_left()
         return any(lane.useful for lane in self._lanes)
+
+    def _all_spent(self) -> bool:
+        """Whether all devices together were asked as often as they may be."""
+        total = self._limits.total_queries
+        asked = self._asked_elsewhere + sum(lane.asked for lane in self._lanes)
+        return total is not None and asked >= total
 
     def _take(self, event: "_Done[R] | _Lost[R] | BaseException", keeper: Keeper[R]) -> None:
         if isinstance(event, BaseException):
@@ -235,6 +241,19 @@ class Scheduler(Generic[R]):
         pending: "Future[Reply]",
     ) -> None:
         """Take a device's answer (in the link's thread) and hand the job back to the pool."""
+        try:
+            self._go_on(pool, running, ask, asked, pending)
+        except BaseException as error:  # noqa: BLE001 - raised again in `run`
+            self._events.put(error)
+
+    def _go_on(
+        self,
+        pool: ThreadPoolExecutor,
+        running: Running[R],
+        ask: Ask,
+        asked: Sequence[Scores] | None,
+        pending: "Future[Reply]",
+    ) -> None:
         error = pending.exception()
         if isinstance(error, InferenceFailedError):
             self._submit(pool, running, partial(running.life.throw, error))

@@ -1,5 +1,6 @@
 """What is known of a campaign as a whole: configuration, models, environments, devices, notices."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -57,11 +58,8 @@ class About(Access):
 
     def set_fact(self, key: str, value: Any) -> None:
         """Keep a JSON value under a key of up to 200 characters; replaces what was there."""
-        table = tables.facts
         with self._writing() as connection:
-            change = update(table).where(table.c.name == key).values(value=value)
-            if connection.execute(change).rowcount == 0:
-                connection.execute(insert(table).values(name=key, value=value))
+            _set_fact(connection, key, value)
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -74,11 +72,9 @@ class About(Access):
 
     def add_environment(self, environment: dict[str, Any]) -> str:
         """Say in what environment outcomes are found from now on; return its digest."""
-        digest = digest_of(environment)
         with self._writing() as connection:
-            _add_once(connection, tables.environments, digest=digest, description=environment)
-        self._environment = digest
-        return digest
+            self._environment = add_environment_row(connection, environment)
+        return self._environment
 
     def add_device(self, fingerprint: dict[str, Any], name: str) -> str:
         """Record a device by its fingerprint, a JSON object, once; return the digest of that."""
@@ -105,6 +101,16 @@ class About(Access):
         with self._writing() as connection:
             connection.execute(insert(tables.skipped).values(name=name, reason=reason))
 
+    def complete_seeds(self, skipped: Sequence[SkippedRecord], notices: Sequence[str]) -> None:
+        """Record, together, what could not be a seed, what else there is to know, and that all are here."""
+        with self._writing() as connection:
+            for one in skipped:
+                row = {"name": one.name, "reason": one.reason}
+                connection.execute(insert(tables.skipped).values(**row))
+            for text in notices:
+                connection.execute(insert(tables.notices).values(text=text))
+            _set_fact(connection, "seeds_complete", True)
+
     def skipped(self) -> list[SkippedRecord]:
         """Every file that could not be a seed."""
         return [SkippedRecord(row.name, row.reason) for row in self._rows(tables.skipped)]
@@ -112,6 +118,20 @@ class About(Access):
     def _campaign_row(self) -> Row[Any]:
         with self._reading() as connection:
             return connection.execute(select(tables.campaign)).one()
+
+
+def _set_fact(connection: Connection, key: str, value: Any) -> None:
+    table = tables.facts
+    change = update(table).where(table.c.name == key).values(value=value)
+    if connection.execute(change).rowcount == 0:
+        connection.execute(insert(table).values(name=key, value=value))
+
+
+def add_environment_row(connection: Connection, environment: dict[str, Any]) -> str:
+    """Add an environment, once, and return its digest."""
+    digest = digest_of(environment)
+    _add_once(connection, tables.environments, digest=digest, description=environment)
+    return digest
 
 
 def _add_once(connection: Connection, table: Table, **values: Any) -> None:

@@ -73,7 +73,12 @@ def write_schema(connection: Connection) -> None:
 
 def check_schema(connection: Connection, folder: Path) -> None:
     """Raise StoreError unless the database was written for this program's schema."""
-    if not inspect(connection).has_table(tables.meta.name):
+    there = inspect(connection).get_table_names()
+    if not there:
+        raise StoreError(
+            f"the campaign in {folder} was interrupted before it began: delete the folder and run it anew"
+        )
+    if tables.meta.name not in there:
         raise StoreError(f"{folder} is not a campaign folder: its database is another program's.")
     version, program = connection.execute(select(tables.meta)).one()
     if version == tables.SCHEMA_VERSION:

@@ -11,6 +11,7 @@ from sqlalchemy import Engine, insert, select
 
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
+from edgeflare.store.about import add_environment_row
 from edgeflare.store.database import DATABASE_NAME, check_schema, connect, write_schema
 from edgeflare.store.failures import told_of
 from edgeflare.store.lock import LOCK_NAMES
@@ -138,8 +139,8 @@ class Store(Seeds, Outcomes):
                     models={},
                 )
             )
-        if environment is not None:
-            self.add_environment(environment)
+            if environment is not None:
+                self._environment = add_environment_row(connection, environment)
         sync_folder(self.folder)
         sync_folder(self.folder.parent)
 

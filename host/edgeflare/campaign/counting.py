@@ -1,0 +1,28 @@
+"""How much of a campaign is done, counted in its store over the replicas that it has now."""
+
+from collections.abc import Sequence
+
+from edgeflare.store import Store, Tally
+
+
+def replicas_of(store: Store) -> Sequence[str]:
+    """Return the replicas: "" alone where devices share the seeds, else the devices' names."""
+    known: Sequence[str] = store.fact("replicas") or [""]
+    return known
+
+
+def counted(store: Store) -> Tally:
+    """Return the outcomes of these replicas, together."""
+    tallies = [store.tally(replica) for replica in replicas_of(store)]
+    return Tally(*(sum(column) for column in zip(*tallies, strict=True)))
+
+
+def expected(store: Store) -> int:
+    """Return how many outcomes there are in the end."""
+    return store.seed_count() * len(replicas_of(store))
+
+
+def all_searched(store: Store) -> bool:
+    """Whether every seed has an outcome of every replica."""
+    seeds = store.seed_count()
+    return seeds > 0 and all(store.tally(one).done >= seeds for one in replicas_of(store))
