@@ -32,7 +32,8 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 class Lease(NamedTuple):
     """One lease: `holder` is a campaign, `session` one use of a device by it, `about` for people.
 
-    `pid` is the agent that holds it; `since` is in seconds of the clock that began with the system.
+    `pid` is the agent that holds it, as seen `where` it lives: a system since its start and a space of
+    process ids; `since` is in seconds of the clock that began with the system.
     """
 
     holder: str
@@ -41,11 +42,13 @@ class Lease(NamedTuple):
     share: bool
     pid: int = 0
     since: float = 0.0
+    where: str = ""
 
     def to_json(self) -> Dict[str, Any]:
         """Return what a host is told; `since_s` is for how long it has been held."""
         told = self._asdict()
         told["since_s"] = max(0.0, _uptime_s() - told.pop("since"))
+        del told["where"]
         return told
 
 
@@ -73,7 +76,7 @@ class Leases:
                 if (lease.holder, lease.session) == (holder, session):
                     _end(path, lease)
             self.release()
-            self._hold(Lease(holder, session, about, share, os.getpid(), _uptime_s()))
+            self._hold(Lease(holder, session, about, share, os.getpid(), _uptime_s(), _where()))
 
     def held(self) -> List[Lease]:
         """Return the leases of all living agents, the oldest first. Raises what `take` raises."""
@@ -177,8 +180,12 @@ def _read(path: str) -> Lease:
 
 
 def _end(path: str, lease: Lease) -> None:
-    """End the agent that holds a lease: it is that process for sure, for it holds the lock."""
-    for way in (signal.SIGTERM, signal.SIGKILL):
+    """End the agent that holds a lease: it is that process for sure, for it holds the lock and lives here.
+
+    One that lives elsewhere (another container or board on the same folder) is waited for only.
+    """
+    here = lease.where == _where()
+    for way in (signal.SIGTERM, signal.SIGKILL) if here else ():
         try:
             os.kill(lease.pid, way)
         except ProcessLookupError:
@@ -211,6 +218,16 @@ def _in_use(lease: Lease) -> str:
         if minutes < 1
         else "{} minute{}".format(minutes, "" if minutes == 1 else "s"),
     )
+
+
+def _where() -> str:
+    """Return what tells apart systems, their restarts, and spaces of process ids within one."""
+    boot = space = ""
+    with contextlib.suppress(OSError):
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+        space = os.readlink("/proc/self/ns/pid")
+    return "{} {} {}".format(os.uname().nodename, boot, space)
 
 
 def _uptime_s() -> float:

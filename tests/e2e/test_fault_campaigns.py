@@ -88,6 +88,7 @@ def test_two_hundred_schedules(tmp_path: Path, undisturbed: Found, seed: int) ->
     plans = [FaultPlan(1000 + 3 * seed + k, span=150_000, kinds=kinds) for k in range(devices)]
     found = under(plans, tmp_path / "torn", fleet={"handover_s": 0.2})
     assert found == undisturbed, plans
+    assert any(plan.fired for plan in plans), plans
 
 
 def over_ssh(folder: Path, tmp_path: Path, server: object, **more: object) -> CampaignConfig:

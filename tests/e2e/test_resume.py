@@ -92,7 +92,7 @@ def test_a_campaign_that_is_killed_again_and_again_finds_the_same(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_fifty_kills(tmp_path: Path, undisturbed: Found, seed: int) -> None:
-    killed_and_resumed(tmp_path, 10, random.Random(seed))
+    assert killed_and_resumed(tmp_path, 10, random.Random(seed)) >= 3
     assert finish(tmp_path).code == 0
     assert found_in(tmp_path / "torn") == undisturbed
 

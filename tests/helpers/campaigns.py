@@ -33,6 +33,42 @@ def found_in(folder: Path) -> Found:
     return found
 
 
+def all_of(folder: Path) -> dict[str, Any]:
+    """Everything a campaign learned that must not depend on interruptions, for comparison."""
+    with Store.open(folder) as store:
+        replicas = store.fact("replicas")
+        answers = {
+            (replica, seed.id): (
+                seed.position,
+                seed.sample,
+                seed.label,
+                seed.outputs
+                and (
+                    [None if one is None else one.tobytes() for one in seed.outputs[:2]],
+                    seed.outputs.decision,
+                ),
+            )
+            for replica in replicas
+            for seed in store.seeds(replica)
+        }
+        replays = sorted(
+            (one.seed_id, one.replica, one.on_device, one.trigger, one.decision.value)
+            for one in store.replays()
+        )
+        return {
+            "found": found_in(folder),
+            "replicas": replicas,
+            "answers": answers,
+            "replays": replays,
+            "skipped": store.skipped(),
+            "models": store.models,
+            "finished": store.fact("finished"),
+            "checked": store.fact("checked"),
+            "notices": sorted(set(store.notices())),
+            "notices_twice": len(store.notices()) - len(set(store.notices())),
+        }
+
+
 def finished(folder: Path) -> int:
     """How many searches are finished; 0 where the campaign's folder isn't made yet."""
     try:

@@ -1,0 +1,87 @@
+"""The host is killed between any two writes to the campaign's store; resumed, the campaign is the same."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from campaigns import all_of
+from command import DEMO, ROOT, environment
+
+SCRIPT = ROOT / "tests" / "helpers" / "killed_at_write.py"
+KILLED = 99
+MODES: dict[str, dict[str, Any]] = {
+    "split": {"devices": ["local"]},
+    "replicate": {"devices": ["local", "local"], "fleet": {"mode": "replicate"}},
+}
+IN_THE_GATE = {1, 2, 3, 5, 8, 13, 21}
+
+
+def begin(home: Path, mode: str) -> None:
+    """Write the configuration, and seeds among which two files can't be read."""
+    with np.load(DEMO / "seeds.npz") as archive:
+        images = archive["images"]
+    (home / "seeds").mkdir()
+    for k in range(4):
+        cv2.imwrite(str(home / "seeds" / f"{k}.png"), images[k])
+    for name in ("bad.png", "worse.png"):
+        (home / "seeds" / name).write_bytes(b"not a picture")
+    values = {
+        "original": {"path": str(DEMO / "original.onnx")},
+        "deployed": {"path": str(DEMO / "deployed.tflite")},
+        "seeds": {"path": str(home / "seeds")},
+        "search": {"max_queries": 60, "timeout_s": 0},
+        **MODES[mode],
+    }
+    (home / "campaign.json").write_text(json.dumps(values))
+
+
+def run(home: Path, kill: int) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, SCRIPT, home, str(kill)],
+        env=environment(home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module", params=MODES)
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The mode, what an undisturbed campaign learns, and how often it writes."""
+    home = tmp_path_factory.mktemp(request.param)
+    begin(home, request.param)
+    ran = run(home, 0)
+    assert ran.returncode == 0, ran.stderr
+    return request.param, all_of(home / "torn"), int(ran.stdout)
+
+
+def check(home: Path, whole: Any, kill: int) -> None:
+    mode, expected, _ = whole
+    begin(home, mode)
+    torn = run(home, kill)
+    assert torn.returncode == KILLED, torn.stderr
+    resumed = run(home, 0)
+    assert resumed.returncode == 0, resumed.stderr
+    assert all_of(home / "torn") == expected, f"killed after write {kill}"
+
+
+@pytest.mark.parametrize("kill", sorted(IN_THE_GATE))
+def test_killed_after_this_write(tmp_path: Path, whole: Any, kill: int) -> None:
+    if kill <= whole[2]:
+        check(tmp_path, whole, kill)
+
+
+@pytest.mark.slow
+def test_killed_after_every_write(tmp_path: Path, whole: Any) -> None:
+    for kill in range(1, whole[2] + 1):
+        if kill not in IN_THE_GATE:
+            check(tmp_path, whole, kill)
+            shutil.rmtree(tmp_path / "torn")
+            shutil.rmtree(tmp_path / "seeds")

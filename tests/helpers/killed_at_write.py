@@ -1,0 +1,48 @@
+"""Runs a campaign whose process ends at once after a number of writes to its store: ``python ... HOME KILL``.
+
+HOME holds ``campaign.json``, the configuration; the campaign goes to HOME/torn and is resumed where it is
+there already. KILL is the number of the write after which the process ends; 0: never. Prints the number
+of writes.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from edgeflare import config_from, resume_campaign, run_campaign
+from edgeflare.store.access import Access
+
+KILLED = 99
+_plain = Access._writing
+
+
+def main() -> None:
+    home, kill = Path(sys.argv[1]), int(sys.argv[2])
+    writes = 0
+
+    @contextmanager
+    def writing(self: Access) -> Iterator[Connection]:
+        nonlocal writes
+        with _plain(self) as connection:
+            yield connection
+        writes += 1
+        if writes == kill:
+            os._exit(KILLED)
+
+    Access._writing = writing  # type: ignore[method-assign]
+    folder = home / "torn"
+    if folder.exists():
+        resume_campaign(folder)
+    else:
+        values = json.loads((home / "campaign.json").read_text())
+        run_campaign(config_from({**values, "out": folder}, "test"))
+    print(writes)
+
+
+if __name__ == "__main__":
+    main()
