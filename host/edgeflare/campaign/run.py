@@ -169,7 +169,6 @@ class _Parts(NamedTuple):
         )
         original = stack.enter_context(_opened_original(config))
         source = _seed_source(config, original) if with_seeds else None
-        local = sum(name == "local" for name in config.devices)
         workers = os.cpu_count() or 2
         return cls(original, source, strategy, workers)
 
