@@ -4,7 +4,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from edgeflare.devices import Device
+from edgeflare.devices import Device, DeviceSession
 from edgeflare.devices.local import LocalTransport
 from edgeflare.devices.provision import Provisioned
 from edgeflare_agent.spec import InputSpec
@@ -146,3 +146,20 @@ def old_python(request: pytest.FixtureRequest) -> str:
     if found is None:
         pytest.skip(f"no Python {request.param} on this machine")
     return found
+
+
+@pytest.fixture
+def start(
+    fake_agent: Callable[[str], LocalTransport], nothing_there: Provisioned
+) -> Iterator[Callable[..., DeviceSession]]:
+    """Open a session with a scripted agent; it is closed after the test."""
+    opened: list[DeviceSession] = []
+
+    def make(script: str, **limits: float) -> DeviceSession:
+        session = DeviceSession.open(fake_agent(script), nothing_there, "fake", {}, **limits)  # type: ignore[arg-type]
+        opened.append(session)
+        return session
+
+    yield make
+    for session in opened:
+        session.close()

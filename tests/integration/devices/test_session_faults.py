@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -27,23 +27,6 @@ from edgeflare_agent.wire import VERSION
 
 Start = Callable[..., DeviceSession]
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
-
-
-@pytest.fixture
-def start(
-    fake_agent: Callable[[str], LocalTransport], nothing_there: Provisioned
-) -> Iterator[Start]:
-    """Open a session with a scripted agent; it is closed after the test."""
-    opened: list[DeviceSession] = []
-
-    def make(script: str, **limits: float) -> DeviceSession:
-        session = DeviceSession.open(fake_agent(script), nothing_there, "fake", {}, **limits)  # type: ignore[arg-type]
-        opened.append(session)
-        return session
-
-    yield make
-    for session in opened:
-        session.close()
 
 
 def test_agent_that_dies_at_once_is_quoted(start: Start) -> None:

@@ -1,7 +1,7 @@
 """Agents that fall silent, hang or are slow, each a script of its own: nothing hangs with them."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 from edgeflare.devices import Device, DeviceSession
 from edgeflare.devices.local import LocalStream, LocalTransport
 from edgeflare.devices.probe import probe
-from edgeflare.devices.provision import Provisioned, provision
+from edgeflare.devices.provision import provision
 from edgeflare.errors import (
     DeviceError,
     DeviceTimeoutError,
@@ -20,23 +20,6 @@ from edgeflare_agent.spec import InputSpec
 
 Start = Callable[..., DeviceSession]
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
-
-
-@pytest.fixture
-def start(
-    fake_agent: Callable[[str], LocalTransport], nothing_there: Provisioned
-) -> Iterator[Start]:
-    """Open a session with a scripted agent; it is closed after the test."""
-    opened: list[DeviceSession] = []
-
-    def make(script: str, **limits: float) -> DeviceSession:
-        session = DeviceSession.open(fake_agent(script), nothing_there, "fake", {}, **limits)  # type: ignore[arg-type]
-        opened.append(session)
-        return session
-
-    yield make
-    for session in opened:
-        session.close()
 
 
 def test_error_without_an_id_ends_the_session(start: Start) -> None:
