@@ -15,6 +15,13 @@ from edgeflare_mutators.errors import (
 from edgeflare_mutators.mutation import Mutation, mutate, replay
 from edgeflare_mutators.noise import GaussianNoise, MultiplicativeNoise, RandomPixelChange
 from edgeflare_mutators.ranges import SEED, Range
+from edgeflare_mutators.reference import (
+    SaltAndPepper,
+    WrappedGaussianNoise,
+    WrappedMultiplicativeNoise,
+    reference_pool,
+    wrapping,
+)
 from edgeflare_mutators.registry import default_pool, get, operators
 from edgeflare_mutators.sample import Kind, Sample, SampleSpec
 
@@ -37,13 +44,18 @@ __all__ = [
     "Range",
     "RangeError",
     "RecordError",
+    "SaltAndPepper",
     "Sample",
     "SampleError",
     "SampleSpec",
     "UnknownOperatorError",
+    "WrappedGaussianNoise",
+    "WrappedMultiplicativeNoise",
     "default_pool",
     "get",
     "mutate",
     "operators",
+    "reference_pool",
     "replay",
+    "wrapping",
 ]

@@ -32,12 +32,19 @@ class RandomPixelChange(Operator):
         super().__init__(count=count)
 
     def _apply(self, sample: Sample, params: Params) -> Sample:
-        rng = _generator(params)
+        rng = generator(params)
         count = min(params["count"], sample.size)
         places = rng.choice(sample.size, count, replace=False)
         changed = sample.flatten()
         changed[places] = rng.integers(0, 256, count, dtype=np.uint8)
         return changed.reshape(sample.shape)
+
+
+def clipped(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Return the nearest levels in [0, 255]; halves go to the even one. Overwrites `values`."""
+    np.rint(values, out=values)
+    np.clip(values, 0, 255, out=values)
+    return values.astype(np.uint8)
 
 
 class GaussianNoise(Operator):
@@ -50,14 +57,15 @@ class GaussianNoise(Operator):
     """
 
     name = "gaussian-noise"
+    _to_levels = staticmethod(clipped)
     limits = (Range("sigma", 0.0, 255.0), SEED)
 
     def __init__(self, sigma: tuple[float, float] = (1.0, 16.0)) -> None:
         super().__init__(sigma=sigma)
 
     def _apply(self, sample: Sample, params: Params) -> Sample:
-        noise = _generator(params).standard_normal(sample.shape, np.float32)
-        return _to_levels(sample + params["sigma"] * noise)
+        noise = generator(params).standard_normal(sample.shape, np.float32)
+        return self._to_levels(sample + params["sigma"] * noise)
 
 
 class MultiplicativeNoise(Operator):
@@ -69,6 +77,7 @@ class MultiplicativeNoise(Operator):
     """
 
     name = "multiplicative-noise"
+    _to_levels = staticmethod(clipped)
     limits = (Range("mean", -1.0, 10.0), Range("variance", 0.0, 10.0), SEED)
 
     def __init__(
@@ -79,16 +88,11 @@ class MultiplicativeNoise(Operator):
         super().__init__(mean=mean, variance=variance)
 
     def _apply(self, sample: Sample, params: Params) -> Sample:
-        noise = _generator(params).standard_normal(sample.shape, np.float32)
+        noise = generator(params).standard_normal(sample.shape, np.float32)
         factor = params["mean"] + math.sqrt(params["variance"]) * noise
-        return _to_levels(sample + sample * factor)
+        return self._to_levels(sample + sample * factor)
 
 
-def _generator(params: Params) -> np.random.Generator:
+def generator(params: Params) -> np.random.Generator:
+    """Return the generator that a mutation's `seed` stands for."""
     return np.random.Generator(np.random.PCG64(params["seed"]))
-
-
-def _to_levels(values: NDArray[np.float32]) -> NDArray[np.uint8]:
-    np.rint(values, out=values)
-    np.clip(values, 0, 255, out=values)
-    return values.astype(np.uint8)

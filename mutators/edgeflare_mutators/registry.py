@@ -1,10 +1,15 @@
-"""Operators by name: the six of the paper's table 3, and the user's."""
+"""Operators by name: the six of the paper's table 3, those of its authors' code, and the user's."""
 
 from edgeflare_mutators import plugins
 from edgeflare_mutators.base import Operator
 from edgeflare_mutators.blur import AverageBlur, GaussianBlur, MedianBlur
 from edgeflare_mutators.errors import MutatorLoadError, UnknownOperatorError
 from edgeflare_mutators.noise import GaussianNoise, MultiplicativeNoise, RandomPixelChange
+from edgeflare_mutators.reference import (
+    SaltAndPepper,
+    WrappedGaussianNoise,
+    WrappedMultiplicativeNoise,
+)
 from edgeflare_mutators.sample import Kind
 
 _TABLE_3: dict[str, Operator] = {
@@ -19,6 +24,11 @@ _TABLE_3: dict[str, Operator] = {
     )
 }
 
+_BUILT_IN = _TABLE_3 | {
+    operator.name: operator
+    for operator in (SaltAndPepper(), WrappedGaussianNoise(), WrappedMultiplicativeNoise())
+}
+
 
 def default_pool(kind: Kind = "image") -> dict[str, Operator]:
     """Return the operators that a search uses unless it is told others, by name.
@@ -30,7 +40,7 @@ def default_pool(kind: Kind = "image") -> dict[str, Operator]:
 
 
 def operators(kind: Kind = "image") -> dict[str, Operator]:
-    """Return every operator of a kind: the default pool, then the user's in the order of their names.
+    """Return every operator of a kind: the built-in ones, then the user's in the order of their names.
 
     The user's operators are entry points of installed distributions, in the group
     ``edgeflare.mutators``. Raises MutatorLoadError where one of them can't be loaded, or has a name
@@ -38,27 +48,28 @@ def operators(kind: Kind = "image") -> dict[str, Operator]:
     """
     users = []
     for name in plugins.names():
-        if name in _TABLE_3:
+        if name in _BUILT_IN:
             raise MutatorLoadError(
                 f"the mutation operator {name!r} of {plugins.origin(name)} has the name of a "
                 "built-in one; rename it, or uninstall that distribution"
             )
         users.append(plugins.load(name))
-    return default_pool(kind) | {user.name: user for user in users if user.kind == kind}
+    built_in = {name: operator for name, operator in _BUILT_IN.items() if operator.kind == kind}
+    return built_in | {user.name: user for user in users if user.kind == kind}
 
 
 def get(name: str) -> Operator:
     """Return the operator of this name, of any kind; of the user's operators only this one is loaded.
 
-    The names of table 3 always mean the built-in operators. Raises UnknownOperatorError where no
+    A built-in operator's name always means that one. Raises UnknownOperatorError where no
     operator has the name, and MutatorLoadError where a user's operator has it and can't be loaded.
     """
-    if name in _TABLE_3:
-        return _TABLE_3[name]
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
     try:
         return plugins.load(name)
     except KeyError:
-        known = ", ".join((*_TABLE_3, *plugins.names()))
+        known = ", ".join((*_BUILT_IN, *plugins.names()))
         raise UnknownOperatorError(
             f"there is no mutation operator {name!r}; there are {known}"
         ) from None

@@ -1,31 +1,63 @@
-"""DFLARE (Tian et al., TOSEM 2023): a mutation search guided by Metropolis-Hastings.
+"""DFLARE (Tian et al., TOSEM 2023): a mutation search guided by Metropolis-Hastings, and its variants.
 
-Section 3, algorithms 1 and 2, as the paper's text has them.
+Section 3, algorithms 1 and 2. `DflareOptions` says what each variant is; `acceptance` and `selection`
+how the paper's text and its authors' code differ in each step.
 
-Differences from the text: the search is stopped by the scheduler's budgets, not by a clock of its
-own. Where the text leaves a choice: H(x_max) in algorithm 1 is taken when it is compared, and the
-state of x_max, the seed's too, has been observed by then: its O is 0. (With O kept at 1, seeds on
-which both models are sure never leave the seed: 36 instead of 39 of 40 on the demo's models.)
-Differences from the authors' code: an input replaces x_max only if its fitness is not lower (the code
-takes any change of D above delta, up or down); operators are drawn by algorithm 2 (in the code the
-look-up of the last operator fails); pixel values are clipped, never wrapped; the six operators of
-table 3 (the code has a seventh, salt and pepper).
+Differences from both: the search is stopped by the scheduler's budgets, not by a clock of its own, and
+randomness is the chain's own: a seed reproduces a run.
+Differences of the text variant from the authors' code: an input replaces x_max only if its fitness is
+not lower; operators are drawn by algorithm 2; pixel values are clipped, never wrapped; the six operators
+of table 3, with ranges that change the input each time.
+Differences of the reference variant from the authors' code: nearest states are found exactly, not
+approximately; a top-1 tie is no deviation; every seed input has randomness of its own (the code begins
+each with the same numbers); the seed's own query is counted, apart from the search's.
 """
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from edgeflare.search.fitness import Fitness
-from edgeflare.search.selection import OperatorSelection
+from edgeflare.search.acceptance import AcceptanceName, acceptance_of
+from edgeflare.search.selection import SelectionName, selection_of
+from edgeflare.search.trail import Trail, steps_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Scores, Search, Seed, Strategy
-from edgeflare_mutators import Mutation, Operator, SampleSpec
+from edgeflare_mutators import (
+    Mutation,
+    Operator,
+    SampleSpec,
+    default_pool,
+    reference_pool,
+    wrapping,
+)
+
+_VARIANTS: dict[str, dict[str, Any]] = {
+    "text": {
+        "acceptance": "not-lower",
+        "selection": "metropolis-hastings",
+        "overflow": "clip",
+        "pool": "table-3",
+    },
+    "reference": {
+        "acceptance": "change",
+        "selection": "rank",
+        "overflow": "wrap",
+        "pool": "reference",
+    },
+}
 
 
 class DflareOptions(BaseModel):
-    """The paper's constants.
+    """What the search does in each step, and the paper's constants.
+
+    `variant` chooses the next four together: "text" as the paper says, "reference" as its authors' code
+    does; each can be chosen alone as well. `acceptance`: "not-lower" (H(x) >= H(x_max)) or "change" (D
+    changed by more than delta, up or down, or a new state). `selection`: "metropolis-hastings"
+    (algorithm 2), "rank" or "uniform". `overflow`: whether values that noise drives out of [0, 255] are
+    clipped or wrap around. `pool`: the six operators of table 3, or the code's seven with its ranges;
+    operators named by the user replace it. `state_tracing`: whether O counts in the fitness.
 
     `delta`: tolerance of the fitness function (section 3.3.2). `threshold`: squared L2 distance
     within which a state counts as observed (the authors' code). `epsilon`: keeps the ranking value
@@ -34,40 +66,71 @@ class DflareOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    variant: Literal["text", "reference"] = "text"
+    acceptance: AcceptanceName = "not-lower"
+    selection: SelectionName = "metropolis-hastings"
+    overflow: Literal["clip", "wrap"] = "clip"
+    pool: Literal["table-3", "reference"] = "table-3"
+    state_tracing: bool = True
     delta: float = Field(default=1e-3, gt=0)
     threshold: float = Field(default=0.5, ge=0)
     epsilon: float = Field(default=1e-7, gt=0)
 
+    fixed: ClassVar[dict[str, Any]] = {}
 
-def dflare(options: DflareOptions, operators: Mapping[str, Operator]) -> Strategy:
-    """Return the strategy with these constants over this pool of operators."""
-    return partial(_search, options, operators)
+    @model_validator(mode="before")
+    @classmethod
+    def _of_variant(cls, data: Any) -> Any:
+        chosen = _VARIANTS.get(str(data.get("variant", "text")), {})
+        return {**chosen, **cls.fixed, **data}
+
+
+class DflareDOptions(DflareOptions):
+    """DFLARE-D (section 5.3): the fitness is D alone, no state is traced."""
+
+    fixed: ClassVar[dict[str, Any]] = {"state_tracing": False}
+
+
+class DflareROptions(DflareOptions):
+    """DFLARE-R (section 5.3): operators are drawn uniformly."""
+
+    fixed: ClassVar[dict[str, Any]] = {"selection": "uniform"}
+
+
+def dflare(options: DflareOptions, operators: Mapping[str, Operator] | None) -> Strategy:
+    """Return the strategy; `operators` None means the pool that the options choose."""
+    wrap = options.overflow == "wrap"
+    if operators is None and options.pool == "reference":
+        return partial(_search, options, reference_pool(wrap=wrap))
+    pool = dict(default_pool() if operators is None else operators)
+    return partial(_search, options, wrapping(pool) if wrap else pool)
 
 
 def _search(
     options: DflareOptions, operators: Mapping[str, Operator], seed: Seed, rng: np.random.Generator
 ) -> Search:
     spec = SampleSpec.of(seed.sample)
-    fitness = Fitness(options.delta, options.threshold)
-    selection = OperatorSelection(tuple(operators), options.epsilon)
+    selection = selection_of(options.selection, tuple(operators), options.epsilon)
+    acceptance = acceptance_of(
+        options.acceptance,
+        _scores(Answer((seed.outputs,))),
+        options.delta,
+        options.threshold,
+        states=options.state_tracing,
+    )
     best = seed.sample
-    best_steps: tuple[Mutation, ...] = ()
-    seed_scores = _scores(Answer((seed.outputs,)))
-    fitness.of_new(*seed_scores)
-    best_fitness = fitness.of_observed(*seed_scores)
-    name = selection.first(rng)
+    best_trail: Trail = None
     while True:
+        name = selection.draw(rng)
         params = operators[name].draw(rng, spec)
         sample = operators[name].apply(best, params)
-        steps = (*best_steps, Mutation(name, params))
+        trail = (best_trail, Mutation(name, params))
         answer = yield Ask((sample,), of="both")
         if answer.outputs[0].decision is Decision.DEVIATION:
-            return Outcome(sample, tuple(step.to_json() for step in steps))
-        scores = _scores(answer)
-        if fitness.of_new(*scores) >= best_fitness:
-            best, best_steps, best_fitness = sample, steps, fitness.of_observed(*scores)
-            selection.reward(name)
-        name = selection.next(name, rng)
+            return Outcome(sample, steps_of(trail))
+        if acceptance.accepts(*_scores(answer)):
+            best, best_trail = sample, trail
+            selection.accepted(name)
 
 
 def _scores(answer: Answer) -> tuple[Scores, Scores]:

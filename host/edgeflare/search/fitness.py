@@ -33,22 +33,29 @@ class ObservedStates:
         return True
 
 
+def distance(original: Scores, deployed: Scores) -> float:
+    """Return D(x): the difference of the two top-1 probabilities, in [0, 1) (section 3.3.2)."""
+    return abs(float(original.max()) - float(deployed.max()))
+
+
 class Fitness:
     """H(x) = D(x) / delta + O(x), section 3.3.2.
 
-    D is the difference of the two top-1 probabilities, in [0, 1); O is 1 for a state that has not
-    been observed in this chain and 0 otherwise.
+    O is 1 for a state that has not been observed in this chain and 0 otherwise; with `threshold` None
+    no state is traced and O is always 0 (DFLARE-D, section 5.3.1).
     """
 
-    def __init__(self, delta: float, threshold: float) -> None:
+    def __init__(self, delta: float, threshold: float | None) -> None:
         self._delta = delta
-        self._states = ObservedStates(threshold)
+        self._states = None if threshold is None else ObservedStates(threshold)
 
     def of_new(self, original: Scores, deployed: Scores) -> float:
         """Return H of an input just generated; its state has been observed from now on."""
-        novelty = float(self._states.observe(original, deployed))
-        return self.of_observed(original, deployed) + novelty
+        here = self.of_observed(original, deployed)
+        if self._states is None:
+            return here
+        return here + float(self._states.observe(original, deployed))
 
     def of_observed(self, original: Scores, deployed: Scores) -> float:
         """Return H of an input whose state has been observed: O is 0."""
-        return abs(float(original.max()) - float(deployed.max())) / self._delta
+        return distance(original, deployed) / self._delta

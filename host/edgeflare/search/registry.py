@@ -6,17 +6,23 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from edgeflare.errors import UsageError
-from edgeflare.search.dflare import DflareOptions, dflare
+from edgeflare.search.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
+from edgeflare.search.diffchaser import DiffchaserOptions, diffchaser
 from edgeflare.types import Strategy
-from edgeflare_mutators import MutationError, Operator, default_pool, get
+from edgeflare_mutators import MutationError, Operator, get
 
 
 class _Entry(NamedTuple):
     options: type[BaseModel]
-    build: Callable[[Any, Mapping[str, Operator]], Strategy]
+    build: Callable[[Any, Mapping[str, Operator] | None], Strategy]
 
 
-_STRATEGIES = {"dflare": _Entry(DflareOptions, dflare)}
+_STRATEGIES = {
+    "dflare": _Entry(DflareOptions, dflare),
+    "dflare-d": _Entry(DflareDOptions, dflare),
+    "dflare-r": _Entry(DflareROptions, dflare),
+    "diffchaser": _Entry(DiffchaserOptions, diffchaser),
+}
 
 
 def strategy_names() -> tuple[str, ...]:
@@ -27,7 +33,7 @@ def strategy_names() -> tuple[str, ...]:
 def build_strategy(
     name: str, options: Mapping[str, Any], operators: tuple[str, ...] = ()
 ) -> Strategy:
-    """Return a strategy by name; no `operators` means the paper's table 3.
+    """Return a strategy by name; no `operators` means the pool that the strategy chooses.
 
     Raises UsageError for an unknown strategy, option or operator.
     """
@@ -41,16 +47,17 @@ def build_strategy(
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
+        wrong = f"option {field!r}: " if field else ""
         raise UsageError(
-            f"strategy {name}: option {field!r}: {first['msg']}; "
-            f"it has {', '.join(entry.options.model_fields)}"
+            f"strategy {name}: {wrong}{first['msg'].removeprefix('Value error, ')}; "
+            f"its options are {', '.join(entry.options.model_fields)}"
         ) from error
     return entry.build(parsed, _pool(operators))
 
 
-def _pool(names: tuple[str, ...]) -> dict[str, Operator]:
+def _pool(names: tuple[str, ...]) -> dict[str, Operator] | None:
     if not names:
-        return dict(default_pool())
+        return None
     try:
         return {name: get(name) for name in names}
     except MutationError as error:

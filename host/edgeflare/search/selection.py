@@ -1,15 +1,44 @@
-"""Selection of mutation operators by Metropolis-Hastings (DFLARE, section 3.4, algorithm 2)."""
+"""Which mutation operator comes next (DFLARE, section 3.4)."""
 
 from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+SelectionName: TypeAlias = Literal["metropolis-hastings", "rank", "uniform"]
 
-class OperatorSelection:
-    """Ranks operators by v(op) = N_i / (N_op + epsilon) and draws the next one.
 
-    N_op counts how often an operator was selected, N_i how often the fitness then did not fall
-    (algorithm 1 updates the ranking on H(x) >= H(x_max)).
+class Selection(Protocol):
+    """Draws operators; is told which one led to an input that was accepted."""
+
+    def draw(self, rng: np.random.Generator) -> str:
+        """Return the next operator."""
+        ...
+
+    def accepted(self, operator: str) -> None:
+        """Take note that the input made with this operator, the last one drawn, replaced x_max."""
+        ...
+
+
+class UniformSelection:
+    """Every operator is equally likely, always (DFLARE-R, section 5.3)."""
+
+    def __init__(self, operators: Sequence[str]) -> None:
+        self._operators = list(operators)
+
+    def draw(self, rng: np.random.Generator) -> str:
+        """Return the next operator."""
+        return self._operators[rng.integers(len(self._operators))]
+
+    def accepted(self, operator: str) -> None:
+        """Nothing is learned."""
+
+
+class Ranking:
+    """Orders operators by v(op) = N_i / (N_op + epsilon), the highest first.
+
+    N_op counts how often an operator was selected, N_i how often its input was accepted (algorithm 1
+    updates the ranking on H(x) >= H(x_max)).
 
     Differences: the paper does not say how equal ranking values are ordered; here, as in the
     authors' code, at random.
@@ -18,35 +47,84 @@ class OperatorSelection:
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
         self._operators = list(operators)
         self._epsilon = epsilon
-        self._selected = dict.fromkeys(self._operators, 0)
-        self._improved = dict.fromkeys(self._operators, 0)
+        self.selected = dict.fromkeys(self._operators, 0)
+        self.improved = dict.fromkeys(self._operators, 0)
 
-    def first(self, rng: np.random.Generator) -> str:
-        """Draw the first operator uniformly (algorithm 1, line 1)."""
-        return self._count(self._operators[rng.integers(len(self._operators))])
+    def any(self, rng: np.random.Generator) -> str:
+        """Return an operator drawn uniformly."""
+        return self._operators[rng.integers(len(self._operators))]
 
-    def next(self, last: str, rng: np.random.Generator) -> str:
-        """Draw the next operator given the last one (algorithm 2)."""
+    def ordered(self, rng: np.random.Generator) -> list[str]:
+        """Return all operators, the highest ranking value first."""
         shuffled = [self._operators[i] for i in rng.permutation(len(self._operators))]
-        ranked = sorted(shuffled, key=self.ranking_value, reverse=True)
-        last_index = ranked.index(last)
-        base = 1.0 - 1.0 / len(ranked)
-        while True:
-            index = int(rng.integers(len(ranked)))
-            if rng.random() < acceptance(base, index, last_index):
-                return self._count(ranked[index])
+        return sorted(shuffled, key=self.value, reverse=True)
 
-    def reward(self, operator: str) -> None:
-        """Record that the fitness did not fall after this operator (algorithm 1, ``op.update()``)."""
-        self._improved[operator] += 1
-
-    def ranking_value(self, operator: str) -> float:
+    def value(self, operator: str) -> float:
         """Return v(op)."""
-        return self._improved[operator] / (self._selected[operator] + self._epsilon)
+        return self.improved[operator] / (self.selected[operator] + self._epsilon)
 
-    def _count(self, operator: str) -> str:
-        self._selected[operator] += 1
-        return operator
+
+class MetropolisHastings:
+    """Algorithm 2: an operator is proposed uniformly and accepted with (1 - p) ** (k_i - k_(i-1)).
+
+    k is an operator's place in the ranking, k_(i-1) that of the operator drawn last, p one over their
+    number. The first one is drawn uniformly (algorithm 1, line 1).
+    """
+
+    def __init__(self, operators: Sequence[str], epsilon: float) -> None:
+        self.ranking = Ranking(operators, epsilon)
+        self._last: str | None = None
+
+    def draw(self, rng: np.random.Generator) -> str:
+        """Return the next operator."""
+        if self._last is None:
+            drawn = self.ranking.any(rng)
+        else:
+            ordered = self.ranking.ordered(rng)
+            drawn = _propose(ordered, ordered.index(self._last), rng)
+        self.ranking.selected[drawn] += 1
+        self._last = drawn
+        return drawn
+
+    def accepted(self, operator: str) -> None:
+        """Raise the operator's ranking value (algorithm 1, ``op.update()``)."""
+        self.ranking.improved[operator] += 1
+
+
+class RankSelection:
+    """What the authors' code does: rank k, counted from 0, is accepted with (1 - p) ** (k + 1).
+
+    Until an input has been accepted, operators are drawn uniformly. In that code the look-up of the
+    last operator's place compares an object with names, always fails and gives -1: so the
+    choice does not depend on the last operator at all, and is no Markov chain.
+    """
+
+    def __init__(self, operators: Sequence[str], epsilon: float) -> None:
+        self.ranking = Ranking(operators, epsilon)
+        self._begun = False
+
+    def draw(self, rng: np.random.Generator) -> str:
+        """Return the next operator."""
+        if self._begun:
+            drawn = _propose(self.ranking.ordered(rng), -1, rng)
+        else:
+            drawn = self.ranking.any(rng)
+        self.ranking.selected[drawn] += 1
+        return drawn
+
+    def accepted(self, operator: str) -> None:
+        """Raise the operator's ranking value; from now on the ranking counts."""
+        self.ranking.improved[operator] += 1
+        self._begun = True
+
+
+def selection_of(name: SelectionName, operators: Sequence[str], epsilon: float) -> Selection:
+    """Return a new selection of this name over these operators."""
+    if name == "uniform":
+        return UniformSelection(operators)
+    if name == "rank":
+        return RankSelection(operators, epsilon)
+    return MetropolisHastings(operators, epsilon)
 
 
 def acceptance(base: float, index: int, last_index: int) -> float:
@@ -55,3 +133,13 @@ def acceptance(base: float, index: int, last_index: int) -> float:
     `base` is 1 - p. With a single operator p is 1 and base is 0: it is always accepted.
     """
     return 1.0 if index <= last_index else float(base ** (index - last_index))
+
+
+def _propose(ordered: Sequence[str], last_index: int, rng: np.random.Generator) -> str:
+    if len(ordered) == 1:
+        return ordered[0]
+    base = 1.0 - 1.0 / len(ordered)
+    while True:
+        index = int(rng.integers(len(ordered)))
+        if rng.random() < acceptance(base, index, last_index):
+            return ordered[index]

@@ -48,6 +48,13 @@ number = 7
 
 Install = Callable[..., str]
 
+BUILT_IN = [
+    *default_pool(),
+    "salt-and-pepper",
+    "gaussian-noise-wrapped",
+    "multiplicative-noise-wrapped",
+]
+
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
@@ -80,16 +87,18 @@ def test_a_class_an_instance_or_a_function_gives_an_operator(
 ) -> None:
     name = install(f"invert-by-{attribute.lower()}", attribute)
     assert isinstance(get(name), Operator)
-    assert list(operators()) == [*default_pool(), name]
+    assert list(operators()) == [*BUILT_IN, name]
     assert operators()[name] is get(name)
     image = np.array([0, 100, 200], np.uint8).reshape(1, 3, 1)
     mutated = mutate(image, Mutation(name, {"from_level": 128}))
     assert mutated.ravel().tolist() == [0, 100, 55]
 
 
-def test_users_operators_come_after_table_3_in_the_order_of_their_names(install: Install) -> None:
+def test_users_operators_come_after_the_built_in_ones_in_the_order_of_their_names(
+    install: Install,
+) -> None:
     second, first = install("zz-last", "make", "one"), install("aa-first", "make", "two")
-    assert list(operators()) == [*default_pool(), first, second]
+    assert list(operators()) == [*BUILT_IN, first, second]
     assert len(default_pool()) == 6
 
 
