@@ -140,11 +140,15 @@ def config_from(values: Mapping[str, Any], source: str) -> CampaignConfig:
     try:
         return CampaignConfig.model_validate(values)
     except ValidationError as error:
-        misspelt_first = sorted(
-            error.errors(), key=lambda problem: problem["type"] != "extra_forbidden"
-        )
-        problems = "; ".join(_sentence(problem) for problem in misspelt_first[:4])
-        raise UsageError(f"{source}: {problems}") from error
+        raise UsageError(f"{source}: {problems_of(error)}") from error
+
+
+def problems_of(error: ValidationError) -> str:
+    """Return what is wrong with the first few keys, misspelt ones first, as one sentence."""
+    misspelt_first = sorted(
+        error.errors(), key=lambda problem: problem["type"] != "extra_forbidden"
+    )
+    return "; ".join(_sentence(problem) for problem in misspelt_first[:4])
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> CampaignConfig:
@@ -199,4 +203,5 @@ def _sentence(problem: Any) -> str:
         return f"{key} is missing"
     if problem["type"] == "extra_forbidden":
         return f"there is no setting {key}"
-    return f"{key}: {problem['msg'].removeprefix('Value error, ')}"
+    said: str = problem["msg"].removeprefix("Value error, ")
+    return f"{key}: {said}" if key else said

@@ -90,7 +90,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         `ask` is asked each question once; `uploading` hears of uploads, `tell` of lost devices and ones
         that are back, both from other threads. Raises what `open_device` raises.
         """
-        asked = _Asked(ask) if ask is not None else None
+        asked = Asked(ask) if ask is not None else None
 
         def opener(device: Device, progress: Tell | None = None) -> DeviceSession:
             return open_device(
@@ -188,7 +188,7 @@ def _close_what_opened(attempt: "Future[DeviceSession | EdgeFlareError]") -> Non
         session.close()
 
 
-class _Asked:
+class Asked:
     """Remembers the user's answers, so that a device that comes back asks nobody again."""
 
     def __init__(self, ask: Prompt) -> None:
@@ -201,6 +201,7 @@ class _Asked:
         self._ask = lambda _: None
 
     def __call__(self, question: str) -> str | None:
+        """Return the user's answer to this question."""
         with self._lock:
             if question not in self._answers:
                 self._answers[question] = self._ask(question)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from edgeflare.cli import campaign_commands, device_commands, guard, run_command
+from edgeflare.cli import bench_commands, campaign_commands, device_commands, guard, run_command
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,6 +24,7 @@ for _command in (
 ):
     app.command()(guard.guarded(_command))
 app.add_typer(device_commands.app, name="devices")
+app.add_typer(bench_commands.app, name="bench")
 
 
 def _version(wanted: bool) -> None:

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import (
@@ -42,6 +42,8 @@ class _Rate(ProgressColumn):
 class Bars(AbstractContextManager["Bars"]):
     """One bar a stage, the finished ones stay; below them a line for each device while it works.
 
+    Of several campaigns in a row the running one's bars are shown, below a line that says which it is.
+
     Once the user has asked for an end, the display ends before anything more is said.
     """
 
@@ -53,6 +55,7 @@ class Bars(AbstractContextManager["Bars"]):
         self._bars = Progress(*_columns(width), console=self._console)
         self._task: TaskID | None = None
         self._devices: tuple[DeviceStatus, ...] = ()
+        self._heading: Text | None = None
         self._live = Live(
             console=self._console,
             get_renderable=self._frame,
@@ -81,6 +84,15 @@ class Bars(AbstractContextManager["Bars"]):
         elif self._task is not None:
             self._bars.update(self._task, completed=event.done, found=self._found(event))
 
+    def restart(self, heading: Text | None) -> None:
+        """Take away what a campaign that has ended left; `heading` stands above the next one's bars."""
+        self._devices, self._task, self._heading = (), None, heading
+        self._bars = Progress(*_columns(self._console.width), console=self._console)
+
+    def keep(self, line: Text) -> None:
+        """Print a line above the display, to stay."""
+        self._console.print(line, soft_wrap=True, highlight=False)
+
     def _begin(self, stage: Stage) -> None:
         self._finish()
         description = f"[bold]{escape(stage.name)}[/] {escape(stage.detail)}"
@@ -101,10 +113,15 @@ class Bars(AbstractContextManager["Bars"]):
         self._console.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True, highlight=False)
 
     def _frame(self) -> Group:
-        if not self._devices:
-            return Group(self._bars)
-        most = max(1, min(MOST_LINES, self._console.height - _LINES_OF_BARS))
-        return Group(self._bars, device_table(self._devices, self._console.width, most))
+        parts: list[RenderableType] = [self._bars]
+        if self._heading is not None:
+            heading = self._heading.copy()
+            heading.truncate(self._console.width, overflow="ellipsis")
+            parts.insert(0, heading)
+        if self._devices:
+            most = max(1, min(MOST_LINES, self._console.height - _LINES_OF_BARS))
+            parts.append(device_table(self._devices, self._console.width, most))
+        return Group(*parts)
 
     def _finish(self) -> None:
         self._devices = ()

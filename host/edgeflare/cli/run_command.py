@@ -144,19 +144,39 @@ def run(
         Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option(help="The search strategy: dflare.", rich_help_panel=_SEARCH)
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The search strategy: dflare, dflare-d (it without state tracing), dflare-r (it "
+            "with operators chosen uniformly) or diffchaser (a genetic search).",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of dflare, dflare-d and dflare-r: text (the paper's words) or reference (its "
+            "authors' code). Short for --option variant=NAME.",
+            rich_help_panel=_SEARCH,
+        ),
     ] = None,
     option: Annotated[
         Pairs,
         typer.Option(
             metavar="KEY=VALUE",
-            help="For the strategy: delta=1e-3, threshold=0.5.",
+            help="For the strategy; may be repeated. dflare, dflare-d, dflare-r: variant=reference, "
+            "acceptance=not-lower or change, selection=metropolis-hastings, rank or uniform, "
+            "overflow=clip or wrap, pool=table-3 or reference, state_tracing=false, delta=1e-3, "
+            "threshold=0.5, epsilon=1e-7. diffchaser: population=1000, "
+            "fitness=k-uncertainty, basic or targeted, k=2, target=3, mutation_rate=0.5, batch=25.",
             rich_help_panel=_SEARCH,
         ),
     ] = None,
     operator: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help="A mutation operator; may be repeated. Default: the paper's six.",
             rich_help_panel=_SEARCH,
         ),
@@ -164,19 +184,32 @@ def run(
     max_queries: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Search queries for each seed; 0: no limit.", rich_help_panel=_SEARCH
+            min=0,
+            metavar="N",
+            help="Search queries for each seed; 0: no limit.",
+            rich_help_panel=_SEARCH,
         ),
     ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0, help="Seconds for each seed; 0: no limit.", rich_help_panel=_SEARCH),
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Seconds for each seed; 0: no limit.",
+            rich_help_panel=_SEARCH,
+        ),
     ] = None,
     confirmations: Annotated[
         int | None,
-        typer.Option(min=1, help="How often a trigger is sent again.", rich_help_panel=_SEARCH),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="How often a trigger is sent again.",
+            rich_help_panel=_SEARCH,
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Fixes all randomness.", rich_help_panel=_SEARCH)
+        int | None, typer.Option(metavar="N", help="Fixes all randomness.", rich_help_panel=_SEARCH)
     ] = None,
     allow_disagreement: Annotated[
         bool | None,

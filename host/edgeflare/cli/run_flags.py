@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeflare import UsageError
 from edgeflare.cli.parse import pairs, without_none
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the nested table that the flags stand for, by parameter name; what was not given is left out.
 
-    Raises UsageError for a KEY=VALUE that is none.
+    Raises UsageError for a KEY=VALUE that is none, and for two variants.
     """
 
     def table(name: str) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
             },
             "search": {
                 "strategy": flags["strategy"],
-                "options": table("option"),
+                "options": _with_variant(table("option"), flags["variant"]),
                 "operators": flags["operator"],
                 "max_queries": flags["max_queries"],
                 "timeout_s": flags["timeout"],
@@ -67,12 +68,24 @@ def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
+def _with_variant(options: dict[str, Any], variant: str | None) -> dict[str, Any]:
+    """Return the strategy's options with what ``--variant`` says."""
+    if variant is None:
+        return options
+    stated = options.setdefault("variant", variant)
+    if stated != variant:
+        raise UsageError(
+            f"--variant {variant} and --option variant={stated} contradict each other; state one"
+        )
+    return options
+
+
 def config_of(flags: Mapping[str, Any]) -> "CampaignConfig":
     """Return the configuration: of the campaign file with the flags laid on top, or of the flags alone.
 
     Raises UsageError.
     """
-    from edgeflare import UsageError, config_from, load_config
+    from edgeflare import config_from, load_config
 
     values = values_of(flags)
     if flags["campaign"] is not None:

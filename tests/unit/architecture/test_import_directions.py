@@ -22,6 +22,7 @@ LAYERS = (
     {"scheduler"},
     {"campaign"},
     {"analysis"},
+    {"bench"},
     {"__init__"},  # the public API
     {"cli", "testing"},  # testing stands aside: nothing that runs imports it
 )

@@ -7,8 +7,18 @@ from typer.testing import CliRunner
 from edgeflare.cli.app import app
 
 COMMANDS = {
-    (): ["demo", "run", "resume", "status", "show", "export", "devices"],
+    (): ["demo", "run", "resume", "status", "show", "export", "devices", "bench"],
     ("run",): ["--device", "--fleet", "--handover", "--patience", "--total-queries", "--original"],
+    ("bench",): ["suites", "run", "resume", "show"],
+    ("bench", "run"): [
+        "--data",
+        "--out",
+        "--pair",
+        "--strategy",
+        "--seeds",
+        "--repeats",
+        "--device",
+    ],
     ("resume",): ["--force", "--device", "--inventory", "--json"],
     ("status",): ["--watch", "--json"],
     ("devices",): ["list", "status", "check", "trust", "prune"],
@@ -27,7 +37,8 @@ def test_the_help_names_what_may_be_typed(command: tuple[str, ...]) -> None:
 
 def test_every_command_and_option_says_what_it_does() -> None:
     group = typer.main.get_command(app)
-    commands = [*group.commands.values(), *group.commands["devices"].commands.values()]
+    groups = (group, group.commands["devices"], group.commands["bench"])
+    commands = [command for one in groups for command in one.commands.values()]
     for command in commands:
         assert command.help or command.name == "devices"
         for parameter in command.params:

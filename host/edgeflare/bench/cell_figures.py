@@ -1,0 +1,186 @@
+"""One strategy on one pair in figures, over all repeats."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgeflare.bench.rows import SearchRow
+from edgeflare.bench.statistics import bootstrap_interval
+from edgeflare.types import Status
+
+WITHIN_SECONDS = (5, 10, 15)
+"""The timeouts of section 6.2."""
+
+
+@dataclass(frozen=True)
+class RepeatFigures:
+    """One repeat: searches, those with a triggering input, and over these the mean queries and seconds."""
+
+    repeat: int
+    searched: int
+    found: int
+    queries: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class PublishedFigures:
+    """What a source says of the same strategy on the same pair; `success` is a rate from 0 to 1."""
+
+    source: str
+    queries: float | None = None
+    success: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """What a strategy did on a pair, over all its repeats; every figure is None where nothing tells it.
+
+    `searches` have ended, each one a seed input in a repeat; `searched` are those but for the seeds
+    that were a finding themselves. `success_rate` is found / searched. `queries` and `seconds` are means
+    over the searches that found a triggering input (section 4.3, average queries and average time),
+    with median and 90th percentile; `queries_interval` is the 95 % bootstrap interval of the mean, seed
+    inputs drawn whole; None for less than two. `queries_spent` is the mean over all that were searched: one
+    that found nothing counts what it spent. `within` has for "5", "10" and "15" seconds the share of
+    those searched that found a triggering input in no more search time (section 6.2). `unique` is the
+    share of triggering inputs that no other one of the same repeat equals pixel by pixel (section 6.3),
+    `duplicates` the number of the others. `ties` counts seed inputs on which a model's top-1 was a tie.
+    The medians of `l2` (pixels from 0 to 1), `linf` (levels), `ssim`, of both models' margins (top-1 minus
+    top-2) and of the smaller of the two are over the triggering inputs; `label_kept` is the share of
+    these to which the original gives the seed's label.
+    """
+
+    pair: str
+    strategy: str
+    seeds: int
+    searches: int
+    searched: int
+    found: int
+    success_rate: float | None
+    by_status: dict[str, int]
+    queries: float | None
+    queries_interval: tuple[float, float] | None
+    queries_median: float | None
+    queries_p90: float | None
+    queries_spent: float | None
+    seconds: float | None
+    seconds_median: float | None
+    within: dict[str, float | None]
+    unique: float | None
+    duplicates: int
+    ties: int
+    l2: float | None
+    linf: float | None
+    ssim: float | None
+    original_margin: float | None
+    deployed_margin: float | None
+    smaller_margin: float | None
+    label_kept: float | None
+    repeats: tuple[RepeatFigures, ...]
+    published: tuple[PublishedFigures, ...]
+
+    @property
+    def timeouts(self) -> int:
+        """How many searches ran out of time."""
+        return self.by_status[Status.TIMEOUT.value]
+
+    @property
+    def exhausted(self) -> int:
+        """How many searches ran out of queries."""
+        return self.by_status[Status.EXHAUSTED.value]
+
+
+def cell_figures(
+    pair: str,
+    strategy: str,
+    rows: Sequence[SearchRow],
+    *,
+    ties: int = 0,
+    published: Sequence[PublishedFigures] = (),
+) -> CellFigures:
+    """Return the figures of a strategy's searches on a pair, of all repeats together."""
+    statuses = Counter(row.status for row in rows)
+    searched = [row for row in rows if row.searched]
+    found = [row for row in rows if row.found]
+    queries = [row.queries for row in found]
+    seconds = [row.seconds for row in found]
+    margins = [(row.original_margin, row.deployed_margin) for row in found]
+    unique = _unique(found)
+    return CellFigures(
+        pair=pair,
+        strategy=strategy,
+        seeds=len({row.seed_id for row in rows}),
+        searches=len(rows),
+        searched=len(searched),
+        found=len(found),
+        success_rate=_share(len(found), len(searched)),
+        by_status={status.value: statuses[status.value] for status in Status},
+        queries=mean(queries),
+        queries_interval=_interval(found),
+        queries_median=median(queries),
+        queries_p90=float(np.percentile(queries, 90)) if queries else None,
+        queries_spent=mean([row.queries for row in searched]),
+        seconds=mean(seconds),
+        seconds_median=median(seconds),
+        within={
+            str(limit): _share(sum(one <= limit for one in seconds), len(searched))
+            for limit in WITHIN_SECONDS
+        },
+        unique=_share(unique, len(found)),
+        duplicates=len(found) - unique,
+        ties=ties,
+        l2=median([row.l2 for row in found]),
+        linf=median([row.linf for row in found]),
+        ssim=median([row.ssim for row in found]),
+        original_margin=median([one for one, _ in margins]),
+        deployed_margin=median([one for _, one in margins]),
+        smaller_margin=median([min(a, b) for a, b in margins if a is not None and b is not None]),
+        label_kept=mean([row.seed_label_kept for row in found]),
+        repeats=tuple(
+            _repeat(repeat, [row for row in searched if row.repeat == repeat])
+            for repeat in sorted({row.repeat for row in rows})
+        ),
+        published=tuple(published),
+    )
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of those that are known, None of none."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def median(values: Sequence[float | None]) -> float | None:
+    """Return the median of those that are known, None of none."""
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _interval(found: Sequence[SearchRow]) -> tuple[float, float] | None:
+    groups: dict[str, list[float]] = {}
+    for row in found:
+        groups.setdefault(row.seed_id, []).append(row.queries)
+    return bootstrap_interval(list(groups.values())) if len(groups) > 1 else None
+
+
+def _unique(found: Sequence[SearchRow]) -> int:
+    often = Counter((row.repeat, row.trigger) for row in found)
+    return sum(count for count in often.values() if count == 1)
+
+
+def _repeat(repeat: int, searched: Sequence[SearchRow]) -> RepeatFigures:
+    found = [row for row in searched if row.found]
+    return RepeatFigures(
+        repeat=repeat,
+        searched=len(searched),
+        found=len(found),
+        queries=mean([row.queries for row in found]),
+        seconds=mean([row.seconds for row in found]),
+    )

@@ -1,0 +1,72 @@
+"""Strategies beside the baseline, and studies, as Markdown."""
+
+from edgeflare.bench import explanations
+from edgeflare.bench.comparisons import Comparison, Contrast
+from edgeflare.bench.report import BenchReport
+from edgeflare.bench.words import number, p_value, percent, plain, table
+
+
+def comparisons(report: BenchReport) -> list[str]:
+    """Return the part that sets each strategy beside the baseline; nothing without a baseline."""
+    if not report.comparisons:
+        return []
+    header = ["pair, strategy", "seeds", "success", "baseline's", "ratio of means", "p", "p (Holm)"]
+    header += ["rank-biserial", "A12"]
+
+    def rows(measure: str) -> list[list[str]]:
+        return [_compared(one, getattr(one, measure)) for one in report.comparisons]
+
+    return [
+        f"## Comparison with {plain(str(report.baseline))}",
+        explanations.COMPARISON,
+        "### Queries",
+        table(header, rows("queries")),
+        "### Seconds",
+        table(header, rows("seconds")),
+    ]
+
+
+def _compared(one: Comparison, contrast: Contrast) -> list[str]:
+    return [
+        f"{plain(one.pair)}, {plain(one.strategy)}",
+        str(one.seeds),
+        percent(one.success_rate),
+        percent(one.baseline_success_rate),
+        number(contrast.ratio),
+        p_value(contrast.p),
+        p_value(contrast.p_holm),
+        f"{contrast.rank_biserial:+.2f} {contrast.rank_biserial_size}",
+        f"{contrast.a12:.2f} {contrast.a12_size}",
+    ]
+
+
+def correlations(report: BenchReport) -> list[str]:
+    """Return the part on the studies; nothing without any."""
+    if not report.correlations:
+        return []
+    summary = [
+        [
+            f"{plain(one.study)}, {plain(one.strategy)}",
+            str(len(one.points)),
+            number(one.queries, 3),
+            number(one.seconds, 3),
+        ]
+        for one in report.correlations
+    ]
+    points = [
+        [
+            f"{plain(one.study)}, {plain(one.strategy)}",
+            f"{point.x:g}",
+            percent(point.success_rate),
+            number(point.queries),
+            number(point.seconds, 3),
+        ]
+        for one in report.correlations
+        for point in one.points
+    ]
+    return [
+        "## Correlations",
+        explanations.CORRELATIONS,
+        table(["study, strategy", "pairs", "with queries", "with seconds"], summary),
+        table(["study, strategy", "x", "success", "queries: mean", "seconds: mean"], points),
+    ]

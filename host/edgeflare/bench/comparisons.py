@@ -1,0 +1,177 @@
+"""Strategies beside each other, and pairs along an axis."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from edgeflare.bench.cell_figures import CellFigures
+from edgeflare.bench.rows import SearchRow
+from edgeflare.bench.statistics import (
+    a12_size,
+    holm,
+    paired_test,
+    pearson,
+    rank_biserial_size,
+)
+
+_LEAST_POINTS = 3
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One measure of a strategy beside the baseline's, paired by seed input.
+
+    `ratio` is mean / baseline mean; `p`, `rank_biserial` and `a12` as in `PairedTest` (positive and above
+    0.5 where the strategy needs more), the sizes their effect in words: negligible, small, medium or
+    large (Cohen 1988; Vargha and Delaney 2000). `p_holm` is p, adjusted by Holm (1979) for all the comparisons of
+    this measure in the report.
+    """
+
+    mean: float
+    baseline_mean: float
+    ratio: float | None
+    p: float
+    p_holm: float
+    rank_biserial: float
+    rank_biserial_size: str
+    a12: float
+    a12_size: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A strategy beside the baseline on one pair.
+
+    Over the `seeds` seed inputs that both searched from. A seed input's value is the mean of its repeats,
+    and a search that found nothing counts what it spent: so read it beside the success rates.
+    """
+
+    pair: str
+    strategy: str
+    baseline: str
+    seeds: int
+    success_rate: float
+    baseline_success_rate: float
+    queries: Contrast
+    seconds: Contrast
+
+
+@dataclass(frozen=True)
+class Point:
+    """A pair of a study: its x, and over the searches that found a triggering input the mean queries and seconds."""
+
+    pair: str
+    x: float
+    queries: float | None
+    seconds: float | None
+    success_rate: float | None
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Pearson's correlation of x with mean queries and with mean seconds over a study's pairs (section 5.4.1).
+
+    None for less than three points that have the figure, since two always lie on a line, or where all
+    are equal.
+    """
+
+    study: str
+    strategy: str
+    queries: float | None
+    seconds: float | None
+    points: tuple[Point, ...]
+
+
+def compare(rows: Sequence[SearchRow], baseline_rows: Sequence[SearchRow]) -> Comparison | None:
+    """Compare one strategy's searches on a pair with the baseline's; None without a common seed input.
+
+    Raises UsageError where scipy is missing.
+    """
+    mine, its = _by_seed(rows), _by_seed(baseline_rows)
+    common = [seed_id for seed_id in mine if seed_id in its]
+    if not common:
+        return None
+
+    def contrast(value: Callable[[SearchRow], float]) -> Contrast:
+        a = [float(np.mean([value(row) for row in mine[one]])) for one in common]
+        b = [float(np.mean([value(row) for row in its[one]])) for one in common]
+        return _contrast(a, b)
+
+    return Comparison(
+        pair=rows[0].pair,
+        strategy=rows[0].strategy,
+        baseline=baseline_rows[0].strategy,
+        seeds=len(common),
+        success_rate=_success([row for one in common for row in mine[one]]),
+        baseline_success_rate=_success([row for one in common for row in its[one]]),
+        queries=contrast(lambda row: row.queries),
+        seconds=contrast(lambda row: row.seconds),
+    )
+
+
+def adjusted(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Return the comparisons with `p_holm` filled in."""
+    queries = holm([one.queries.p for one in comparisons])
+    seconds = holm([one.seconds.p for one in comparisons])
+    return tuple(
+        replace(
+            one,
+            queries=replace(one.queries, p_holm=p_queries),
+            seconds=replace(one.seconds, p_holm=p_seconds),
+        )
+        for one, p_queries, p_seconds in zip(comparisons, queries, seconds, strict=True)
+    )
+
+
+def correlate(
+    study: str, strategy: str, xs: dict[str, float], cells: Sequence[CellFigures]
+) -> Correlation:
+    """Return the correlation of one strategy's figures with x, which `xs` gives for each pair of the study."""
+    points = tuple(
+        Point(cell.pair, xs[cell.pair], cell.queries, cell.seconds, cell.success_rate)
+        for cell in cells
+        if cell.strategy == strategy and cell.pair in xs
+    )
+    return Correlation(
+        study=study,
+        strategy=strategy,
+        queries=_along([(point.x, point.queries) for point in points]),
+        seconds=_along([(point.x, point.seconds) for point in points]),
+        points=points,
+    )
+
+
+def _along(points: Sequence[tuple[float, float | None]]) -> float | None:
+    known = [(x, y) for x, y in points if y is not None]
+    if len(known) < _LEAST_POINTS:
+        return None
+    return pearson([x for x, _ in known], [y for _, y in known])
+
+
+def _by_seed(rows: Sequence[SearchRow]) -> dict[str, list[SearchRow]]:
+    groups: dict[str, list[SearchRow]] = {}
+    for row in rows:
+        if row.searched:
+            groups.setdefault(row.seed_id, []).append(row)
+    return groups
+
+
+def _success(rows: Sequence[SearchRow]) -> float:
+    return sum(row.found for row in rows) / len(rows)
+
+
+def _contrast(a: Sequence[float], b: Sequence[float]) -> Contrast:
+    test = paired_test(a, b)
+    mean, baseline_mean = float(np.mean(a)), float(np.mean(b))
+    return Contrast(
+        mean=mean,
+        baseline_mean=baseline_mean,
+        ratio=mean / baseline_mean if baseline_mean else None,
+        p=test.p,
+        p_holm=test.p,
+        rank_biserial=test.rank_biserial,
+        rank_biserial_size=rank_biserial_size(test.rank_biserial),
+        a12=test.a12,
+        a12_size=a12_size(test.a12),
+    )

@@ -1,0 +1,113 @@
+"""What a bench ran on, as Markdown: settings, devices, versions, models."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from edgeflare.bench import explanations
+from edgeflare.bench.report import BenchReport
+from edgeflare.bench.words import NOTHING, plain, table
+
+
+def environment(report: BenchReport) -> list[str]:
+    """Return the last part of the document."""
+    return [
+        "## How it was run",
+        _settings(report),
+        *_models(report),
+        *_devices(report),
+        *_versions(report),
+        explanations.files(report.folder),
+    ]
+
+
+def _settings(report: BenchReport) -> str:
+    settings = report.settings
+    queries, seconds = (
+        _limit(settings["max_queries"], "queries"),
+        _limit(settings["timeout_s"], "seconds"),
+    )
+    told = [
+        f"suite `{report.suite}`",
+        f"first {settings['seeds']} seed inputs of each pair",
+        f"{settings['repeats']} repeats with campaign seeds from {settings['seed']}",
+        f"at most {queries} and {seconds} a search",
+    ]
+    rows = [
+        f"- {plain(strategy['name'])}: {_strategy(strategy)}" for strategy in settings["strategies"]
+    ]
+    asked = ", ".join(f"{count:,} {plain(kind)}" for kind, count in report.queries.items() if count)
+    return "\n".join(
+        [
+            *([f"- `{report.command}`"] if report.command else []),
+            f"- {'; '.join(told)}; where a strategy has its own, it says so here",
+            *rows,
+            f"- queries in all: {asked or 'none'}",
+        ]
+    )
+
+
+def _limit(value: float, unit: str) -> str:
+    return f"{value:g} {unit}" if value else f"any number of {unit}"
+
+
+def _strategy(strategy: Mapping[str, Any]) -> str:
+    told = [f"strategy `{strategy['strategy']}`"]
+    for name, value in (strategy.get("options") or {}).items():
+        told.append(f"`{name} = {value}`")
+    for name in ("operators", "seeds", "repeats", "max_queries", "timeout_s"):
+        value = strategy.get(name)
+        if isinstance(value, list):
+            value = ", ".join(map(str, value))
+        if value not in (None, ""):
+            told.append(f"{plain(name)} {value}")
+    return ", ".join(told)
+
+
+def _models(report: BenchReport) -> list[str]:
+    rows = []
+    for pair, models in report.models.items():
+        for side in ("original", "deployed"):
+            model = models.get(side) or {}
+            runtime = model.get("runtime") or {}
+            rows.append(
+                [
+                    plain(pair),
+                    side,
+                    plain(str(model.get("name", NOTHING))),
+                    plain(f"{runtime.get('name', '')} {runtime.get('version', '')}"),
+                    f"`{str(model.get('sha256', ''))[:16]}`",
+                ]
+            )
+    header = ["pair", "model", "file", "runtime", "SHA-256 begins"]
+    return ["### Models", table(header, rows, header)] if rows else []
+
+
+def _devices(report: BenchReport) -> list[str]:
+    parts = ["### Devices"] if report.devices else []
+    for device in report.devices:
+        lines = [f"**{plain(', '.join(device.names))}**", ""]
+        for name, value in device.fingerprint.items():
+            text = _text(name, value)
+            if text:
+                lines.append(f"- {plain(name)}: {plain(text)}")
+        parts.append("\n".join(lines))
+    return parts
+
+
+def _text(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text(key, part)}" for key, part in value.items())
+    words = value if isinstance(value, list | tuple) else str(value).split()
+    if name == "cpu_flags":
+        return f"{len(words)} of them, in report.json"
+    return " ".join(map(str, words))
+
+
+def _versions(report: BenchReport) -> list[str]:
+    lines = [
+        "- " + ", ".join(f"{plain(name)} {plain(str(value))}" for name, value in one.items())
+        for one in report.environments
+    ]
+    return ["### Host", "\n".join(lines)] if lines else []

@@ -1,0 +1,59 @@
+"""What the report says about its tables."""
+
+RESULTS = (
+    "Success: the share of the searches that found a triggering input. Queries and seconds: means over "
+    "the searches that found one (the paper's section 4.3); a query gives one input to both models. In "
+    "brackets: the 95 % bootstrap interval of the mean, seed inputs drawn together with all their "
+    "repeats. Spent: the mean queries of all searches, with or without a triggering input."
+)
+
+QUALITY = (
+    "Medians over the triggering inputs. L2 (pixels from 0 to 1), Linf (levels from 0 to 255) and SSIM "
+    "(1: the same) tell how far a triggering input is from its seed. The margin is a model's top-1 less "
+    "its top-2 probability: where both are large, both models are sure, of different labels. Seed's "
+    "label kept: the share of triggering inputs on which the original still answers as on the seed, so "
+    "that it is the deployed model that changed its answer."
+)
+
+TIME = (
+    "Search time without queueing, over the searches that found a triggering input. Found within: the "
+    "success rate with a shorter timeout (the paper's section 6.2), read from each search's time. Times "
+    "compare only between searches on the same devices."
+)
+
+UNIQUENESS = (
+    "Unique: no other triggering input of the same repeat equals it, pixel by pixel (the paper's section "
+    "6.3). Seeds with a tie: seed inputs on which a model gives two labels the same highest probability."
+)
+
+COMPARISON = (
+    "Paired by seed input. A seed input's value is the mean of its repeats, and a search that found "
+    "nothing counts what it spent, so read the ratio beside the success rates. Ratio: the strategy's mean / "
+    "the baseline's; above 1 the strategy needs more.\n\n"
+    "- p: Wilcoxon signed rank test, two-sided. p (Holm): adjusted for the number of comparisons in the "
+    "table.\n"
+    "- Rank-biserial: correlation of matched pairs, above 0 where the strategy needs more; small from "
+    "0.1, medium from 0.3, large from 0.5 (Cohen 1988, for correlations).\n"
+    "- A12: the probability that the strategy needs more than the baseline; small from 0.56, medium from "
+    "0.64, large from 0.71, and as far below 0.5 where it needs less (Vargha and Delaney 2000)."
+)
+
+CORRELATIONS = (
+    "Pearson's correlation, over the pairs of a study, of x with the mean queries and with the mean "
+    "seconds until a triggering input was found (the paper's section 5.4.1)."
+)
+
+HISTOGRAMS = (
+    "How many seed inputs needed how many queries until a triggering input was found; a seed input's "
+    "value is the mean of those of its repeats that found one (like the paper's figure 4). Where some found "
+    "none, the mean differs a little from that of the table, which is over all searches alike."
+)
+
+
+def files(folder: str) -> str:
+    """Return what lies beside the report, and how to make it anew."""
+    return (
+        f"`edgeflare bench show {folder}` makes this report anew. `bench.json` has every setting, "
+        "`report.json` every figure, `summary.csv` one line for each pair and strategy, `searches.csv` "
+        "one for each search."
+    )

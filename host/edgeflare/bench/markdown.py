@@ -1,0 +1,218 @@
+"""The report of a bench as a Markdown document."""
+
+from collections.abc import Mapping, Sequence
+
+from edgeflare.bench import explanations
+from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures
+from edgeflare.bench.comparison_text import comparisons, correlations
+from edgeflare.bench.environment_text import environment
+from edgeflare.bench.report import BenchReport
+from edgeflare.bench.words import (
+    number,
+    percent,
+    plain,
+    published,
+    table,
+    with_interval,
+)
+
+
+def markdown(report: BenchReport, pictures: Mapping[str, str]) -> str:
+    """Return the document; `pictures` has for each pair its histogram's path, from the document's folder."""
+    parts = [
+        f"# {plain(report.title)}",
+        report.about.strip(),
+        _state(report),
+        *(f"> {plain(notice)}" for notice in report.notices),
+        *_results(report),
+        *_quality(report.cells),
+        *_time(report.cells),
+        *_uniqueness(report.cells),
+        *comparisons(report),
+        *correlations(report),
+        *_repeats(report.cells),
+        *_pictures(pictures),
+        *_left(report),
+        *environment(report),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _state(report: BenchReport) -> str:
+    done, left = len(report.finished), len(report.unfinished) + len(report.missing)
+    total = done + left + len(report.failed)
+    searches = f"{len(report.searches):,} searches in {done} of {total} cells"
+    if not left and not report.failed:
+        return f"{searches}: the bench is finished."
+    told = []
+    if left:
+        told.append(f"{left} not finished")
+    if report.failed:
+        told.append(f"{len(report.failed)} can't be run")
+    return f"**{searches}; {' and '.join(told)}** (see the end)."
+
+
+def _results(report: BenchReport) -> list[str]:
+    parts = [
+        "## Results",
+        explanations.RESULTS,
+    ]
+    for pair in dict.fromkeys(cell.pair for cell in report.cells):
+        cells = [cell for cell in report.cells if cell.pair == pair]
+        told = any(cell.published for cell in cells)
+        header = [
+            "strategy",
+            "success",
+            "queries: mean [95 %]",
+            "median",
+            "90 % need at most",
+            "spent",
+            "seconds: mean",
+            *(["published"] if told else []),
+        ]
+        rows = [
+            [
+                plain(cell.strategy),
+                _success(cell),
+                with_interval(cell.queries, cell.queries_interval),
+                number(cell.queries_median, 1),
+                number(cell.queries_p90, 1),
+                number(cell.queries_spent),
+                number(cell.seconds, 3),
+                *([published(cell.published)] if told else []),
+            ]
+            for cell in cells
+        ]
+        parts += [f"### {plain(pair)}", table(header, rows, ["published"])]
+    return parts
+
+
+def _success(cell: CellFigures) -> str:
+    if not cell.searched:
+        return percent(None)
+    return f"{percent(cell.success_rate)} ({cell.found:,} of {cell.searched:,})"
+
+
+def _quality(cells: Sequence[CellFigures]) -> list[str]:
+    header = ["pair, strategy", "L2", "Linf", "SSIM", "margin of the original", "of the deployed"]
+    header += ["the smaller one", "seed's label kept"]
+    rows = [
+        [
+            _name(cell),
+            number(cell.l2),
+            number(cell.linf, 0),
+            number(cell.ssim, 3),
+            number(cell.original_margin, 3),
+            number(cell.deployed_margin, 3),
+            number(cell.smaller_margin, 3),
+            percent(cell.label_kept),
+        ]
+        for cell in cells
+    ]
+    return [
+        "## Quality of the triggering inputs",
+        explanations.QUALITY,
+        table(header, rows),
+    ]
+
+
+def _time(cells: Sequence[CellFigures]) -> list[str]:
+    header = ["pair, strategy", "seconds: mean", "median"]
+    header += [f"found within {limit} s" for limit in WITHIN_SECONDS]
+    header += ["ran out of time", "of queries", "other endings"]
+    rows = [
+        [
+            _name(cell),
+            number(cell.seconds, 3),
+            number(cell.seconds_median, 3),
+            *(percent(cell.within[str(limit)]) for limit in WITHIN_SECONDS),
+            str(cell.timeouts),
+            str(cell.exhausted),
+            _other_endings(cell),
+        ]
+        for cell in cells
+    ]
+    return [
+        "## Time",
+        explanations.TIME,
+        table(header, rows),
+    ]
+
+
+def _other_endings(cell: CellFigures) -> str:
+    told = {"found", "timeout", "exhausted"}
+    others = {name: count for name, count in cell.by_status.items() if count and name not in told}
+    return ", ".join(f"{count} {name}" for name, count in others.items()) or "0"
+
+
+def _uniqueness(cells: Sequence[CellFigures]) -> list[str]:
+    header = ["pair, strategy", "triggering inputs", "unique", "duplicates", "seeds with a tie"]
+    rows = [
+        [
+            _name(cell),
+            f"{cell.found:,}",
+            percent(cell.unique, 2),
+            str(cell.duplicates),
+            str(cell.ties),
+        ]
+        for cell in cells
+    ]
+    return [
+        "## Uniqueness",
+        explanations.UNIQUENESS,
+        table(header, rows),
+    ]
+
+
+def _repeats(cells: Sequence[CellFigures]) -> list[str]:
+    if all(len(cell.repeats) < 2 for cell in cells):
+        return []
+    rows = [
+        [
+            _name(cell),
+            str(one.repeat),
+            f"{one.found:,} of {one.searched:,}",
+            number(one.queries),
+            number(one.seconds, 3),
+        ]
+        for cell in cells
+        for one in cell.repeats
+    ]
+    header = ["pair, strategy", "repeat", "found", "queries: mean", "seconds: mean"]
+    return ["## Repeat by repeat", table(header, rows)]
+
+
+def _pictures(pictures: Mapping[str, str]) -> list[str]:
+    if not pictures:
+        return []
+    return [
+        "## Histograms",
+        explanations.HISTOGRAMS,
+        *(
+            f"![Queries of each strategy on {plain(pair)}]({path})"
+            for pair, path in pictures.items()
+        ),
+    ]
+
+
+def _left(report: BenchReport) -> list[str]:
+    parts = []
+    if report.failed:
+        rows = [f"- {plain(name)}: {plain(why)}" for name, why in report.failed.items()]
+        parts += ["## Cells that can't be run", "\n".join(rows)]
+    left = [
+        *(
+            f"- {plain(name)}: interrupted, its searches so far are counted above"
+            for name in report.unfinished
+        ),
+        *(f"- {plain(name)}: not begun" for name in report.missing),
+    ]
+    if left:
+        parts += ["## Cells that are not finished", "\n".join(left)]
+    if parts:
+        parts.append(f"To go on: `edgeflare bench resume {report.folder}`")
+    return parts
+
+
+def _name(cell: CellFigures) -> str:
+    return f"{plain(cell.pair)}, {plain(cell.strategy)}"

@@ -1,0 +1,140 @@
+"""The searches of a bench, read from its campaigns."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from edgeflare.bench.cells import Cell
+from edgeflare.bench.opening import Bench
+from edgeflare.bench.similarity import Similarities
+from edgeflare.store import Device, OutcomeRecord, SeedRecord, Store
+from edgeflare.types import Decision, Status
+
+
+@dataclass(frozen=True)
+class SearchRow:
+    """How one search ended.
+
+    `searched` is False where the seed itself was a finding, `found` True where a triggering input was
+    found and confirmed. `queries` are search queries (one input given to both models counts once),
+    `seconds` search time without queueing. Of the triggering input, None without one: its distances
+    to the seed (`l2` on a scale of pixels from 0 to 1, `linf` in levels, `ssim` 1 for equal images), both
+    models' margins (top-1 minus top-2) and labels, whether the original still gives it the seed's
+    label, and its digest. `ssim` is None, too, for images below 3 pixels or without scikit-image.
+    """
+
+    pair: str
+    strategy: str
+    repeat: int
+    seed_id: str
+    status: str
+    searched: bool
+    found: bool
+    queries: int
+    seconds: float
+    l2: float | None = None
+    linf: int | None = None
+    ssim: float | None = None
+    original_margin: float | None = None
+    deployed_margin: float | None = None
+    original_label: int | None = None
+    deployed_label: int | None = None
+    seed_label_kept: bool | None = None
+    trigger: str | None = None
+
+
+@dataclass(frozen=True)
+class CellRecords:
+    """What a cell's campaign holds: its searches, and what is known of it as a whole.
+
+    `ties` are the seeds on which a model's top-1 was a tie; `queries` count by kind over all outcomes.
+    """
+
+    rows: list[SearchRow] = field(default_factory=list)
+    ties: frozenset[str] = frozenset()
+    queries: Counter[str] = field(default_factory=Counter)
+    devices: list[Device] = field(default_factory=list)
+    environments: dict[str, dict[str, Any]] = field(default_factory=dict)
+    models: dict[str, Any] = field(default_factory=dict)
+
+
+def search_rows(bench: Bench, cell: Cell) -> list[SearchRow]:
+    """Return the searches of a cell that have ended, in the order of its seeds; none for a missing cell.
+
+    Raises StoreError where its campaign can't be read.
+    """
+    return read_cell(bench, cell, Similarities()).rows
+
+
+def read_cell(bench: Bench, cell: Cell, similarities: Similarities) -> CellRecords:
+    """Return all that a cell's campaign holds so far. Raises StoreError where it can't be read."""
+    if bench.state(cell) == "missing":
+        return CellRecords()
+    with Store.open(bench.campaign(cell)) as store:
+        seeds = {seed.id: seed for seed in store.seeds()}
+        rows, queries = [], Counter[str]()
+        for outcome in store.outcomes():
+            queries["seed"] += outcome.seed_queries
+            queries["search"] += outcome.search_queries
+            queries["confirmation"] += outcome.confirmation_queries
+            queries["host_only"] += outcome.host_only_queries
+            rows.append(_row(cell, store, seeds[outcome.seed_id], outcome, similarities))
+        rows.sort(key=lambda row: seeds[row.seed_id].position)
+        return CellRecords(
+            rows=rows,
+            ties=frozenset(
+                seed.id
+                for seed in seeds.values()
+                if seed.outputs and seed.outputs.decision is Decision.TIE
+            ),
+            queries=queries,
+            devices=store.devices(),
+            environments=store.environments(),
+            models=store.models,
+        )
+
+
+def _row(
+    cell: Cell,
+    store: Store,
+    seed: SeedRecord,
+    outcome: OutcomeRecord,
+    similarities: Similarities,
+) -> SearchRow:
+    found = outcome.status is Status.FOUND
+    told = SearchRow(
+        pair=cell.pair,
+        strategy=cell.strategy,
+        repeat=cell.repeat,
+        seed_id=seed.id,
+        status=outcome.status.value,
+        searched=outcome.searched,
+        found=found,
+        queries=outcome.search_queries,
+        seconds=outcome.seconds,
+    )
+    if not found or outcome.trigger is None:
+        return told
+    return SearchRow(
+        **vars(told)
+        | {
+            "l2": outcome.l2,
+            "linf": outcome.linf,
+            "ssim": similarities.of(store, cell.pair, seed, outcome.trigger),
+            "original_margin": outcome.original_margin,
+            "deployed_margin": outcome.deployed_margin,
+            "original_label": outcome.original_label,
+            "deployed_label": outcome.deployed_label,
+            "seed_label_kept": _kept(seed, outcome),
+            "trigger": outcome.trigger,
+        }
+    )
+
+
+def _kept(seed: SeedRecord, outcome: OutcomeRecord) -> bool | None:
+    """Whether the original gives the triggering input the label that it gave the seed."""
+    if seed.outputs is None or seed.outputs.original is None or outcome.original_label is None:
+        return None
+    return int(np.argmax(seed.outputs.original)) == outcome.original_label

@@ -1,0 +1,261 @@
+"""A bench from its suite to its folder, cell by cell, and on from where it was interrupted."""
+
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from edgeflare.bench.cells import Cell, cell_config
+from edgeflare.bench.changes import check_same_files
+from edgeflare.bench.made_models import make_again, make_model
+from edgeflare.bench.opening import BENCH_NAME, Bench, open_bench, write_bench
+from edgeflare.bench.suite import Suite
+from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.fleet import Asked, Connect, Prompt, fleet_devices
+from edgeflare.campaign.progress import Event, Notice
+from edgeflare.campaign.reporter import resume_advice
+from edgeflare.campaign.run import resume_campaign, run_campaign
+from edgeflare.devices import connect
+from edgeflare.devices.inventory import find_inventory
+from edgeflare.errors import (
+    DiskFullError,
+    InventoryError,
+    PreflightError,
+    StrategyError,
+    UsageError,
+)
+from edgeflare.store import CampaignLock, Store
+from edgeflare.store.failures import told_of
+from edgeflare.store.lock import LOCK_NAMES
+
+__all__ = ["Bench", "BenchProgress", "open_bench", "resume_bench", "run_bench"]
+
+
+class BenchProgress(NamedTuple):
+    """What happens in a cell, the `number`-th (from 1) of `total`; without an event it begins."""
+
+    cell: Cell
+    number: int
+    total: int
+    event: Event | None
+
+
+Watch: TypeAlias = Callable[[BenchProgress], None]
+
+
+def silent(progress: BenchProgress) -> None:
+    """Tell nobody."""
+    del progress
+
+
+def run_bench(
+    suite: Suite,
+    folder: Path,
+    *,
+    devices: Sequence[str] = ("local",),
+    inventory: Path | None = None,
+    python: str | None = None,
+    ask: Prompt | None = None,
+    progress: Watch = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Run every cell of a suite, one after the other, and return the bench's folder.
+
+    `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; the user is asked each
+    question once. A cell that can't be run for a reason of its own (its models, seeds or strategy) is
+    noted in the bench's `failed`, told as a notice, and the others go on. What concerns all cells ends
+    the bench: raises UsageError where the folder is taken or a device unknown, StoreError or
+    DeviceError; `resume_bench` goes on from there.
+    """
+    folder = Path(folder).absolute()
+    _check_free(folder)
+    if not devices:
+        raise UsageError("a bench needs a device: name one, such as local")
+    inventory = find_inventory(inventory)
+    bench = Bench(folder, suite, tuple(devices), {}, inventory, python)
+    fleet_devices(_config(bench, bench.cells[0]))
+    with told_of(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with CampaignLock(folder):
+        _check_free(folder)
+        write_bench(bench)
+        _Run(bench, False, False, ask, progress, connect).go()
+    return folder
+
+
+def resume_bench(
+    folder: Path,
+    *,
+    force: bool = False,
+    devices: Sequence[str] = (),
+    inventory: Path | None = None,
+    ask: Prompt | None = None,
+    progress: Watch = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Run the cells that are left, or do nothing where there are none; return the bench's folder.
+
+    Finished cells stay as they are, an interrupted one goes on as `resume_campaign` does, failed ones
+    are tried again. `devices` and `inventory` stand in for those the bench had, from now on. Raises
+    UsageError, naming it, where a model, a seed file, a library or a device has changed, unless
+    `force`; StoreError where another process runs the bench; else as `run_bench`.
+    """
+    folder = open_bench(folder).folder
+    with CampaignLock(folder):
+        bench = open_bench(folder)
+        if devices or inventory:
+            bench = replace(
+                bench,
+                devices=tuple(devices) or bench.devices,
+                inventory=find_inventory(inventory) if inventory else bench.inventory,
+            )
+            fleet_devices(_config(bench, bench.cells[0]))
+            write_bench(bench)
+        _Run(bench, force, bool(devices or inventory), ask, progress, connect).go()
+    return folder
+
+
+class _Run:
+    """A process's turn at a bench, whose lock it holds."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        force: bool,
+        new_devices: bool,
+        ask: Prompt | None,
+        progress: Watch,
+        connect: Connect,
+    ) -> None:
+        self._bench = bench
+        self._force = force
+        self._new_devices = new_devices
+        self._ask = Asked(ask) if ask is not None else None
+        self._progress = progress
+        self._connect = connect
+        self._cells = bench.cells
+
+    def go(self) -> None:
+        """Run all cells that aren't finished."""
+        states = {cell: self._bench.state(cell) for cell in self._cells}
+        left = [cell for cell, state in states.items() if state != "finished"]
+        if not left:
+            return
+        make_again(self._bench, states)
+        notice = check_same_files(self._bench, states, force=self._force)
+        for number, cell in enumerate(self._cells, 1):
+            if cell not in left:
+                continue
+            watch = self._watch(cell, number)
+            watch(None)
+            if notice is not None:
+                watch(Notice(notice))
+                notice = None
+            with _full_disk_told(self._bench.folder):
+                self._try(cell, states[cell] == "unfinished", watch)
+
+    def _try(self, cell: Cell, begun: bool, watch: Callable[[Event | None], None]) -> None:
+        """Run a cell; note why it can't be run where that is its own affair."""
+        try:
+            if begun:
+                self._resume(cell, watch)
+            else:
+                self._begin(cell, watch)
+        except InventoryError:
+            raise
+        except (UsageError, StrategyError, PreflightError) as error:
+            refused = begun and cell.name not in self._bench.failed and not self._force
+            if refused and isinstance(error, UsageError):
+                raise  # something has changed since the cell was interrupted, perhaps for all
+            self._note(cell, str(error))
+            watch(Notice(f"{cell.name} can't be run, the other cells go on: {error}"))
+        else:
+            self._note(cell, None)
+
+    def _begin(self, cell: Cell, watch: Callable[[Event | None], None]) -> None:
+        torn = self._bench.campaign(cell)
+        with told_of(self._bench.folder):
+            if torn.exists():
+                shutil.rmtree(torn)
+        make_model(self._bench.folder, self._bench.suite.pair(cell.pair))
+        run_campaign(
+            _config(self._bench, cell), ask=self._ask, progress=watch, connect=self._connect
+        )
+
+    def _resume(self, cell: Cell, watch: Callable[[Event | None], None]) -> None:
+        folder = self._bench.campaign(cell)
+        with Store.open(folder) as store:
+            others = store.campaign["devices"] != list(self._bench.devices)
+        anew = others or self._new_devices
+        resume_campaign(
+            folder,
+            force=self._force,
+            devices=self._bench.devices if anew else (),
+            inventory=self._bench.inventory if anew else None,
+            ask=self._ask,
+            progress=watch,
+            connect=self._connect,
+        )
+
+    def _note(self, cell: Cell, why: str | None) -> None:
+        """Put on disk why a cell can't be run, or that it can."""
+        failed = {name: text for name, text in self._bench.failed.items() if name != cell.name}
+        if why is not None:
+            failed[cell.name] = why
+        if failed != self._bench.failed:
+            self._bench = replace(self._bench, failed=failed)
+            write_bench(self._bench)
+
+    def _watch(self, cell: Cell, number: int) -> Callable[[Event | None], None]:
+        """Return what tells a cell's events; advice to resume its campaign becomes the bench's."""
+        own = resume_advice(self._bench.campaign(cell))
+
+        def watch(event: Event | None) -> None:
+            if isinstance(event, Notice) and own in event.text:
+                event = Notice(event.text.replace(own, _advice(self._bench.folder)))
+            self._progress(BenchProgress(cell, number, len(self._cells), event))
+
+        return watch
+
+
+def _config(bench: Bench, cell: Cell) -> CampaignConfig:
+    return cell_config(
+        bench.suite,
+        cell,
+        bench.folder,
+        devices=bench.devices,
+        inventory=bench.inventory,
+        python=bench.python,
+    )
+
+
+def _check_free(folder: Path) -> None:
+    if (folder / BENCH_NAME).exists():
+        raise UsageError(
+            f"there is a bench in {folder} already; {_advice(folder)}, or choose another folder"
+        )
+    with told_of(folder):
+        if folder.exists() and (
+            not folder.is_dir() or any(path.name not in LOCK_NAMES for path in folder.iterdir())
+        ):
+            raise UsageError(
+                f"{folder} exists and is not an empty folder; choose another for the bench"
+            )
+
+
+def _advice(folder: Path) -> str:
+    return f"go on with `{shlex.join(['edgeflare', 'bench', 'resume', str(folder)])}`"
+
+
+@contextmanager
+def _full_disk_told(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except DiskFullError as error:
+        raise DiskFullError(
+            f"No space is left on the disk of {folder}; what was found so far is kept there. "
+            f"Free some space, then {_advice(folder)}."
+        ) from error

@@ -1,0 +1,75 @@
+"""The paths of a suite's file: where ``{data}``, ``{demo}`` and ``{suites}`` are, and the relative ones."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from edgeflare.errors import UsageError
+
+SUITES = Path(__file__).resolve().parent.parent / "assets" / "suites"
+_DEMO = SUITES.parent / "demo"
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_KEYS = (("original", "path"), ("deployed", "path"), ("seeds", "path"), ("seeds", "labels"))
+
+
+def anchored(values: dict[str, Any], file: Path, data: Path | None) -> dict[str, Any]:
+    """Return the suite's values with whole paths: relative ones start at the folder of `file`.
+
+    Raises UsageError where ``{data}`` is used and there is no such folder, and for other words in
+    braces.
+    """
+    known = {"data": data and data.expanduser().absolute(), "demo": _DEMO, "suites": SUITES}
+
+    def whole(key: str, text: str) -> str:
+        found = _PLACEHOLDER.match(text)
+        if found is None:
+            return str(file.parent / Path(text).expanduser())
+        if found[1] not in known:
+            raise UsageError(
+                f"{file}: {key}: {found[0]} stands for no folder; there are {{data}}, {{demo}} and "
+                "{suites}"
+            )
+        folder = known[found[1]]
+        if folder is None:
+            raise UsageError(
+                f"{file} needs the folder of its models and seeds; name it with --data FOLDER"
+            )
+        if not folder.is_dir():
+            raise UsageError(f"there is no folder {folder}; name another one with --data FOLDER")
+        return str(folder) + text[found.end() :]
+
+    return _each_path(values, whole)
+
+
+def needs_data(values: dict[str, Any]) -> bool:
+    """Whether a path of the suite begins with ``{data}``."""
+    seen: list[str] = []
+
+    def see(_: str, text: str) -> str:
+        seen.append(text)
+        return text
+
+    _each_path(values, see)
+    return any(text.startswith("{data}") for text in seen)
+
+
+def _each_path(values: dict[str, Any], change: Callable[[str, str], str]) -> dict[str, Any]:
+    """Return the values with every path changed by (key, path) -> path; what is no path stays."""
+    pairs = values.get("pairs")
+    if not isinstance(pairs, list):
+        return values
+    return {**values, "pairs": [_in_pair(n, pair, change) for n, pair in enumerate(pairs)]}
+
+
+def _in_pair(number: int, pair: Any, change: Callable[[str, str], str]) -> Any:
+    if not isinstance(pair, dict):
+        return pair
+    changed = {
+        key: dict(table) if isinstance(table, dict) else table for key, table in pair.items()
+    }
+    for name, key in _KEYS:
+        table = changed.get(name)
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = change(f"pairs.{number}.{name}.{key}", table[key])
+    return changed

@@ -1,0 +1,62 @@
+"""Figures in words, and tables, for Markdown."""
+
+from collections.abc import Sequence
+
+from edgeflare.bench.cell_figures import PublishedFigures
+
+NOTHING = "–"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str] = ()) -> str:
+    """Return a Markdown table: the first column and those called `words` to the left, figures to the right."""
+    left = {header[0], *words}
+    lines = [header, ["---" if name in left else "---:" for name in header], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def plain(text: str) -> str:
+    """Return text that stays itself in a Markdown table or line: no break, nothing that marks up."""
+    words = " ".join(text.split())
+    for sign in "\\`*_|<>[]":
+        words = words.replace(sign, f"\\{sign}")
+    return words
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Return a number with so many digits behind the point, a dash for None."""
+    return NOTHING if value is None else f"{value:,.{digits}f}"
+
+
+def percent(rate: float | None, digits: int = 1) -> str:
+    """Return a rate as per cent; whole where it is 0 or 1, and never rounded to these."""
+    if rate is None:
+        return NOTHING
+    if rate in {0.0, 1.0}:
+        return f"{100 * rate:.0f} %"
+    least = 10.0**-digits
+    return f"{min(max(100 * rate, least), 100 - least):.{digits}f} %"
+
+
+def with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
+    """Return a mean with its interval behind it."""
+    if interval is None:
+        return number(value)
+    return f"{number(value)} [{number(interval[0])}, {number(interval[1])}]"
+
+
+def p_value(p: float) -> str:
+    """Return a p value; what is very small is not told exactly."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def published(figures: Sequence[PublishedFigures]) -> str:
+    """Return what others say, each with its source."""
+    told = []
+    for one in figures:
+        parts = [
+            *([f"{number(one.queries)} queries"] if one.queries is not None else []),
+            *([percent(one.success)] if one.success is not None else []),
+            *([f"{number(one.seconds, 3)} s"] if one.seconds is not None else []),
+        ]
+        told.append(f"{', '.join(parts) or NOTHING} ({plain(one.source)})")
+    return "; ".join(told) or NOTHING

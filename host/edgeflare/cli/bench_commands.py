@@ -1,0 +1,203 @@
+"""``bench suites``, ``run``, ``resume`` and ``show``."""
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgeflare.cli.guard import guarded, say
+from edgeflare.cli.options import DEVICES, Json
+
+if TYPE_CHECKING:
+    from edgeflare import BenchProgress
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Compare search strategies on several model pairs: a suite of campaigns and its figures.",
+)
+
+_NARROWED = "Only a part of the suite"
+_FAILED = 3
+
+Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
+Devices = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="DEVICE",
+        help="local, an inventory name, or ssh://user@host:port. Repeat it for a fleet.",
+        rich_help_panel=DEVICES,
+    ),
+]
+Inventory = Annotated[
+    Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
+]
+
+
+@app.command()
+@guarded
+def suites(json: Json = False) -> None:
+    """List the suites that come with EdgeFlare."""
+    from edgeflare import suite_about, suite_names
+    from edgeflare.cli.bench_tables import print_suites
+
+    print_suites([suite_about(name) for name in suite_names()], json)
+
+
+@app.command()
+@guarded
+def run(
+    suite: Annotated[
+        str, typer.Argument(help="A packaged suite (see `bench suites`) or a suite file (TOML).")
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where the models and seeds are that it names {data}."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to make; by default under benches/.")
+    ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this pair; may be repeated.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this strategy; may be repeated.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="So many seed inputs of each pair.", rich_help_panel=_NARROWED),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(min=1, help="So many random seeds.", rich_help_panel=_NARROWED),
+    ] = None,
+    max_queries: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Search queries for each seed; 0: no limit.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    device: Devices = None,
+    inventory: Inventory = None,
+    python: Annotated[
+        str | None,
+        typer.Option(
+            help="The devices' Python command; default python3 there.", rich_help_panel=DEVICES
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run every strategy of a suite on every pair, several times, and compare them."""
+    from edgeflare import load_suite, run_bench
+    from edgeflare.cli.prompt import ask
+
+    chosen = load_suite(suite, data).narrowed(
+        pairs=pair or (),
+        strategies=strategy or (),
+        seeds=seeds,
+        repeats=repeats,
+        max_queries=max_queries,
+    )
+    folder = _fresh_folder(chosen.name) if out is None else out
+    _run(
+        folder,
+        lambda progress: run_bench(
+            chosen,
+            folder,
+            devices=device or ["local"],
+            inventory=inventory,
+            python=python,
+            ask=ask,
+            progress=progress,
+        ),
+        json,
+    )
+
+
+@app.command()
+@guarded
+def resume(
+    folder: Bench,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Go on though a model, seed file or library is not what it was."
+        ),
+    ] = False,
+    device: Devices = None,
+    inventory: Inventory = None,
+    json: Json = False,
+) -> None:
+    """Go on with a bench that was interrupted or killed; finished cells are kept."""
+    from edgeflare import resume_bench
+    from edgeflare.cli.prompt import ask
+
+    _run(
+        folder,
+        lambda progress: resume_bench(
+            folder,
+            force=force,
+            devices=device or (),
+            inventory=inventory,
+            ask=ask,
+            progress=progress,
+        ),
+        json,
+    )
+
+
+@app.command()
+@guarded
+def show(
+    folder: Bench,
+    searches: Annotated[bool, typer.Option("--searches", help="Every single search, too.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what a bench found so far, and write its report's files anew."""
+    from edgeflare import StoreError, bench_report, write_report
+    from edgeflare.cli.bench_tables import print_report
+
+    report = bench_report(folder)
+    try:
+        write_report(report, folder)
+    except StoreError as error:
+        say(f"note: the report's files are as they were: {error}")
+    print_report(report, json, searches=searches)
+
+
+def _run(
+    folder: Path, bench: Callable[[Callable[["BenchProgress"], None]], Path], json: bool
+) -> None:
+    from edgeflare import bench_report, write_report
+    from edgeflare.cli.bench_bars import watching_bench
+    from edgeflare.cli.bench_tables import print_report
+    from edgeflare.cli.stopping import stoppable
+
+    with stoppable() as stop, watching_bench(stop, folder) as progress:
+        bench(progress)
+    report = bench_report(folder)
+    try:
+        write_report(report, folder)
+    finally:
+        print_report(report, json)
+    if not json:
+        say(f"\nEverything is in {folder}; the report is {folder / 'report.md'}")
+    if report.failed:
+        command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
+        cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
+        say(f"edgeflare: {cells} can't be run, see above; once that is mended: {command}")
+        raise typer.Exit(_FAILED)
+
+
+def _fresh_folder(suite: str) -> Path:
+    base = Path("benches") / f"{suite}-{time.strftime('%Y%m%d-%H%M%S')}"
+    candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
+    return next(folder for folder in candidates if not folder.exists())

@@ -1,0 +1,209 @@
+"""What a bench found, as tables on stdout or as one JSON object."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from edgeflare import BenchReport, Correlation, SearchRow, SuiteAbout
+from edgeflare.cli.tables import plain_table, print_json
+
+_NOTHING = "-"
+_UNBOUNDED = 10_000  # columns
+
+
+def print_suites(suites: Sequence[SuiteAbout], as_json: bool) -> None:
+    """Print the packaged suites."""
+    if as_json:
+        print_json([one._asdict() for one in suites])
+        return
+    table = plain_table("suite", "title", "needs")
+    for one in suites:
+        table.add_row(
+            escape(one.name), escape(one.title), "--data FOLDER" if one.needs_data else "nothing"
+        )
+    Console().print(table)
+
+
+def print_report(report: BenchReport, as_json: bool, *, searches: bool = False) -> None:
+    """Print what a bench found so far; with `searches` each of them, too.
+
+    What is too wide for the terminal is left out, the least needed figures first.
+    """
+    if as_json:
+        values = report.to_json()
+        if searches:
+            values["searches"] = [asdict(row) for row in report.searches]
+        print_json(values)
+        return
+    console = Console(highlight=False)
+
+    def show(about: str, columns: Sequence[_Column], rows: Sequence[Any]) -> None:
+        if rows:
+            console.print(about, soft_wrap=True)
+            console.print(_fitted(columns, rows, console))
+
+    console.print(f"[bold]{escape(report.title)}[/]: {_progress(report)}", soft_wrap=True)
+    tried = [one for one in report.cells if one.searches]
+    show("Queries and seconds of the searches that found a triggering input:", _COSTS, tried)
+    show("What they found; medians over the triggering inputs:", _FINDINGS, tried)
+    show(
+        f"Against {escape(str(report.baseline))}, by seed input; a search that found nothing counts "
+        "what it spent, p is Wilcoxon's, adjusted by Holm:",
+        _COMPARISONS,
+        report.comparisons,
+    )
+    published = [(one, theirs) for one in tried for theirs in one.published]
+    show("Beside published figures:", _PUBLISHED, published)
+    show(
+        "Pearson's correlation of x with the means of each pair:",
+        _CORRELATIONS,
+        report.correlations,
+    )
+    if searches:
+        show("Every search:", _SEARCHES, report.searches)
+    for name, why in report.failed.items():
+        console.print(escape(f"failed: {name}: {why}"), soft_wrap=True)
+    for notice in report.notices:
+        console.print(f"[yellow]note:[/] {escape(notice)}", soft_wrap=True)
+
+
+class _Column(NamedTuple):
+    """A figure of a row. Of two columns the one with the greater `need` is left out later; 0: never."""
+
+    heading: str
+    need: int
+    figure: Callable[[Any], str]
+    text: bool = False
+
+
+def _fitted(columns: Sequence[_Column], rows: Sequence[Any], console: Console) -> Table:
+    """Return the table with as many of the columns as the console has room for."""
+    left = list(columns)
+    unbounded = console.options.update(max_width=_UNBOUNDED)
+    while True:
+        table = plain_table(*(column.heading for column in left))
+        for column, drawn in zip(left, table.columns, strict=True):
+            drawn.justify = "left" if column.text else "right"
+        for row in rows:
+            table.add_row(*(escape(column.figure(row)) for column in left))
+        needless = [column for column in left if column.need]
+        if not needless or console.measure(table, options=unbounded).maximum <= console.width:
+            return table
+        left.remove(min(needless, key=lambda column: column.need))
+
+
+def _progress(report: BenchReport) -> str:
+    states = {
+        "unfinished": report.unfinished,
+        "not begun": report.missing,
+        "failed": report.failed,
+    }
+    total = len(report.finished) + sum(len(names) for names in states.values())
+    rest = "".join(f", {len(names)} {state}" for state, names in states.items() if names)
+    return f"{len(report.finished)} of {total} cells finished{rest}"
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """Return a figure with so many digits after the point."""
+    return _NOTHING if value is None else f"{value:.{digits}f}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share from 0 to 1 in percent."""
+    return _NOTHING if share is None else f"{100 * share:.1f} %"
+
+
+def times(ratio: float | None) -> str:
+    """Return how many times as much it is."""
+    return _NOTHING if ratio is None else f"{ratio:.2f} x"
+
+
+def probability(p: float) -> str:
+    """Return a p-value as it is read: below a thousandth only that."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def interval(ends: tuple[float, float] | None) -> str:
+    """Return an interval as its two ends."""
+    return _NOTHING if ends is None else f"{number(ends[0])} to {number(ends[1])}"
+
+
+def _labels(row: SearchRow) -> str:
+    labels = (row.original_label, row.deployed_label)
+    return _NOTHING if None in labels else "{} / {}".format(*labels)
+
+
+def _points(one: Correlation) -> str:
+    return ", ".join(f"{point.x:g}: {number(point.queries)}" for point in one.points)
+
+
+_WHERE = (
+    _Column("pair", 0, lambda one: one.pair, text=True),
+    _Column("strategy", 0, lambda one: one.strategy, text=True),
+)
+_COSTS = (
+    *_WHERE,
+    _Column("success", 9, lambda one: percent(one.success_rate)),
+    _Column("found", 5, lambda one: f"{one.found}/{one.searched}"),
+    _Column("queries", 0, lambda one: number(one.queries)),
+    _Column("95 % interval", 6, lambda one: interval(one.queries_interval)),
+    _Column("median", 7, lambda one: number(one.queries_median, 0)),
+    _Column("seconds", 8, lambda one: number(one.seconds, 3)),
+    _Column("90 %", 4, lambda one: number(one.queries_p90, 0)),
+)
+_FINDINGS = (
+    *_WHERE,
+    _Column("in 5 s", 6, lambda one: percent(one.within["5"])),
+    _Column("timeouts", 9, lambda one: str(one.timeouts)),
+    _Column("exhausted", 3, lambda one: str(one.exhausted)),
+    _Column("unique", 8, lambda one: percent(one.unique)),
+    _Column("L2", 0, lambda one: number(one.l2, 2)),
+    _Column("Linf", 4, lambda one: number(one.linf, 0)),
+    _Column("SSIM", 10, lambda one: number(one.ssim, 2)),
+    _Column("margin", 7, lambda one: number(one.smaller_margin, 3)),
+    _Column("label kept", 5, lambda one: percent(one.label_kept)),
+)
+_COMPARISONS = (
+    *_WHERE,
+    _Column("seeds", 3, lambda one: str(one.seeds)),
+    _Column("queries", 0, lambda one: times(one.queries.ratio)),
+    _Column("p", 0, lambda one: probability(one.queries.p_holm)),
+    _Column("A12", 9, lambda one: number(one.queries.a12, 2)),
+    _Column("effect", 8, lambda one: one.queries.rank_biserial_size),
+    _Column("rank-biserial", 5, lambda one: f"{one.queries.rank_biserial:+.2f}"),
+    _Column("seconds", 7, lambda one: times(one.seconds.ratio)),
+    _Column("p", 6, lambda one: probability(one.seconds.p_holm)),
+)
+_PUBLISHED = (
+    _Column("pair", 0, lambda both: both[0].pair, text=True),
+    _Column("strategy", 0, lambda both: both[0].strategy, text=True),
+    _Column("source", 5, lambda both: both[1].source, text=True),
+    _Column("queries", 0, lambda both: number(both[1].queries)),
+    _Column("here", 0, lambda both: number(both[0].queries)),
+    _Column("success", 8, lambda both: percent(both[1].success)),
+    _Column("here", 7, lambda both: percent(both[0].success_rate)),
+    _Column("seconds", 4, lambda both: number(both[1].seconds, 3)),
+    _Column("here", 3, lambda both: number(both[0].seconds, 3)),
+)
+_CORRELATIONS = (
+    _Column("study", 0, lambda one: one.study, text=True),
+    _Column("strategy", 0, lambda one: one.strategy, text=True),
+    _Column("x with queries", 0, lambda one: number(one.queries, 3)),
+    _Column("x with seconds", 9, lambda one: number(one.seconds, 3)),
+    _Column("mean queries at x", 8, _points),
+)
+_SEARCHES = (
+    *_WHERE,
+    _Column("repeat", 0, lambda row: str(row.repeat)),
+    _Column("seed", 0, lambda row: row.seed_id, text=True),
+    _Column("ended", 0, lambda row: row.status, text=True),
+    _Column("queries", 0, lambda row: str(row.queries)),
+    _Column("seconds", 9, lambda row: number(row.seconds, 3)),
+    _Column("L2", 8, lambda row: number(row.l2, 2)),
+    _Column("Linf", 6, lambda row: number(row.linf, 0)),
+    _Column("labels", 7, _labels),
+)

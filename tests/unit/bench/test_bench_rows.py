@@ -1,0 +1,161 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_searches import bench_of, fill_cell, image, suite_of
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from skimage import metrics
+
+from edgeflare.bench.cells import Cell
+from edgeflare.bench.opening import Bench
+from edgeflare.bench.rows import read_cell, search_rows
+from edgeflare.bench.similarity import Similarities, structural_similarity
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.types import Status
+
+CELL = Cell("One pair", "a", 1)
+ENDED = [(Status.FOUND, 30), (Status.FOUND, 8), (Status.EXHAUSTED, 50), (Status.SEED_DEVIATES, 0)]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    bench = bench_of(tmp_path / "bench", suite_of())
+    fill_cell(bench, CELL, ENDED)
+    return bench
+
+
+def test_they_come_in_the_order_of_the_seeds(bench: Bench) -> None:
+    rows = search_rows(bench, CELL)
+    assert [(row.seed_id, row.status, row.queries) for row in rows] == [
+        ("seed-0", "found", 30),
+        ("seed-1", "found", 8),
+        ("seed-2", "exhausted", 50),
+        ("seed-3", "seed-deviates", 0),
+    ]
+    assert {(row.pair, row.strategy, row.repeat) for row in rows} == {tuple(CELL)}
+
+
+def test_a_triggering_input_is_described(bench: Bench) -> None:
+    first, second, *_ = search_rows(bench, CELL)
+    trigger = image(0)
+    trigger[0, 0] += 10
+    similarity = metrics.structural_similarity(image(0)[..., 0], trigger[..., 0], data_range=255)
+    assert (first.searched, first.found, first.seconds) == (True, True, 3.0)
+    assert (first.l2, first.linf) == (pytest.approx(10 / 255), 10)
+    assert first.ssim == pytest.approx(similarity)
+    assert (first.original_margin, first.deployed_margin) == pytest.approx((0.8, 0.4))
+    assert (first.original_label, first.deployed_label, first.seed_label_kept) == (0, 1, True)
+    assert (second.original_label, second.deployed_label, second.seed_label_kept) == (1, 0, False)
+    assert first.trigger is not None
+    assert first.trigger != second.trigger
+
+
+def test_without_a_triggering_input_there_is_nothing_to_describe(bench: Bench) -> None:
+    *_, exhausted, deviates = search_rows(bench, CELL)
+    assert (exhausted.searched, exhausted.found) == (True, False)
+    assert (deviates.searched, deviates.found) == (False, False)
+    for row in (exhausted, deviates):
+        assert (row.l2, row.ssim, row.original_margin, row.seed_label_kept, row.trigger) == (
+            *(None,) * 5,
+        )
+
+
+def test_a_cell_that_has_not_begun_has_none(bench: Bench) -> None:
+    assert search_rows(bench, CELL._replace(repeat=0)) == []
+
+
+def test_of_the_campaign_itself_the_rest_is_read(bench: Bench) -> None:
+    records = read_cell(bench, CELL, Similarities())
+    assert records.ties == {"seed-0"}
+    assert dict(records.queries) == {"seed": 4, "search": 88, "confirmation": 4, "host_only": 0}
+    assert [device.name for device in records.devices] == ["pi-1"]
+
+
+def test_a_damaged_campaign_is_told(bench: Bench) -> None:
+    (bench.campaign(CELL) / "campaign.sqlite").write_bytes(b"SQLite format 3\0" + b"?" * 4000)
+    with pytest.raises(StoreError, match="damaged"):
+        search_rows(bench, CELL)
+
+
+class TestSimilaritiesOfAnEarlierReport:
+    def _earlier(self, bench: Bench, pair: str, trigger: str | None, value: str) -> Similarities:
+        (bench.folder / "searches.csv").write_text(
+            f"pair,seed_id,trigger,ssim\n{pair},seed-0,{trigger},{value}\n", encoding="utf-8"
+        )
+        return Similarities(bench.folder)
+
+    def test_they_are_taken_over(self, bench: Bench) -> None:
+        first = search_rows(bench, CELL)[0]
+        earlier = self._earlier(bench, "One pair", first.trigger, "0.125")
+        assert read_cell(bench, CELL, earlier).rows[0].ssim == 0.125
+
+    @pytest.mark.parametrize(("pair", "trigger"), [("One pair", "other"), ("Other pair", None)])
+    def test_those_of_other_inputs_are_not(
+        self, bench: Bench, pair: str, trigger: str | None
+    ) -> None:
+        first = search_rows(bench, CELL)[0]
+        earlier = self._earlier(bench, pair, trigger or first.trigger, "0.125")
+        assert read_cell(bench, CELL, earlier).rows[0].ssim == first.ssim
+
+    @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"pair,ssim\nx,1\n", b"a,b\n1,2\n"])
+    def test_a_file_that_is_none_is_left_aside(self, bench: Bench, content: bytes) -> None:
+        (bench.folder / "searches.csv").write_bytes(content)
+        rows = read_cell(bench, CELL, Similarities(bench.folder)).rows
+        assert rows == search_rows(bench, CELL)
+
+    def test_without_the_library_the_new_ones_are_unknown(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = search_rows(bench, CELL)[0]
+        similarities = self._earlier(bench, "One pair", first.trigger, "0.125")
+        monkeypatch.setitem(sys.modules, "skimage", None)
+        rows = read_cell(bench, CELL, similarities).rows
+        assert [row.ssim for row in rows] == [0.125, None, None, None]
+        assert "pip install 'edgeflare[bench]'" in similarities.notice
+
+
+class TestStructuralSimilarity:
+    def test_equal_images_are_the_same(self) -> None:
+        assert structural_similarity(image(3), image(3)) == pytest.approx(1.0)
+
+    @pytest.mark.parametrize(("side", "window"), [(3, 3), (4, 3), (5, 5), (6, 5), (7, 7), (20, 7)])
+    def test_the_window_is_the_largest_odd_one_that_fits(self, side: int, window: int) -> None:
+        seed, sample = image(0, side), image(0, side)
+        sample[1, 1] += 60
+        theirs = metrics.structural_similarity(
+            seed[..., 0], sample[..., 0], win_size=window, data_range=255
+        )
+        assert structural_similarity(seed, sample) == pytest.approx(theirs)
+
+    def test_of_colours_it_is_the_mean(self) -> None:
+        seed, sample = image(0, 9, 3), image(0, 9, 3)
+        sample[4, 4, 0] += 90
+        sample[2, 2, 1] += 30
+        each = [
+            structural_similarity(seed[..., [channel]], sample[..., [channel]])
+            for channel in range(3)
+        ]
+        assert structural_similarity(seed, sample) == pytest.approx(np.mean(np.array(each)))
+
+    def test_too_small_an_image_has_none(self) -> None:
+        assert structural_similarity(image(0, 2), image(1, 2)) is None
+
+    @given(
+        arrays(np.uint8, (7, 9, 1), elements=st.integers(0, 255)),
+        arrays(np.uint8, (7, 9, 1), elements=st.integers(0, 255)),
+    )
+    def test_it_is_the_same_either_way_round(self, one: np.ndarray, other: np.ndarray) -> None:
+        value = structural_similarity(one, other)
+        assert value is not None
+        assert -1 <= value <= 1
+        assert structural_similarity(other, one) == pytest.approx(value)
+
+    def test_without_the_library_it_says_what_to_install(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "skimage", None)
+        with pytest.raises(UsageError, match=r"scikit-image.*pip install 'edgeflare\[bench\]'"):
+            structural_similarity(image(0), image(1))

@@ -1,0 +1,218 @@
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from bench_searches import bench_of, fill_cell, suite_of
+
+from edgeflare.bench.cells import Cell, cells
+from edgeflare.bench.opening import Bench
+from edgeflare.bench.report import BenchReport, bench_report
+from edgeflare.bench.words import number, p_value, percent, plain, with_interval
+from edgeflare.bench.writing import write_report
+from edgeflare.errors import StoreError
+from edgeflare.types import Status
+
+QUICK = [(Status.FOUND, 10), (Status.FOUND, 1200), (Status.FOUND, 33), (Status.SEED_DEVIATES, 0)]
+SLOW = [(Status.FOUND, 60), (Status.TIMEOUT, 80), (Status.UNSTABLE, 45), (Status.SEED_DEVIATES, 0)]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    published = [
+        {
+            "pair": "One pair",
+            "strategy": "a",
+            "source": "paper | table 4",
+            "queries": 83.97,
+            "success": 1.0,
+            "seconds": 0.513,
+        },
+        {"pair": "One pair", "strategy": "a", "source": "their code", "queries": 101.7},
+    ]
+    bench = bench_of(tmp_path / "bench", suite_of(published=published))
+    for cell in cells(bench.suite):
+        fill_cell(bench, cell, QUICK if cell.strategy == "a" else SLOW)
+    return bench
+
+
+@pytest.fixture
+def report(bench: Bench) -> BenchReport:
+    return bench_report(bench)
+
+
+def lines_of(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def table_rows(text: str, after: str) -> list[list[str]]:
+    """The cells of the first table below a heading."""
+    block = text.split(after, 1)[1].split("\n\n| ", 1)[1].split("\n\n", 1)[0]
+    rows = [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in block.splitlines()]
+    return [rows[0], *rows[2:]]
+
+
+class TestFiles:
+    def test_it_writes_all_of_them(self, report: BenchReport, tmp_path: Path) -> None:
+        paths = write_report(report, tmp_path / "out")
+        assert [path.relative_to(tmp_path / "out").as_posix() for path in paths] == [
+            *("report.md", "report.json", "summary.csv", "searches.csv", "histograms/One-pair.png"),
+        ]
+        written = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
+        assert written == set(paths)
+        assert paths[-1].read_bytes().startswith(b"\x89PNG")
+
+    def test_the_json_is_the_report(self, report: BenchReport, tmp_path: Path) -> None:
+        write_report(report, tmp_path)
+        values = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+        assert values == json.loads(json.dumps(report.to_json()))
+
+    def test_the_summary_has_a_line_for_each_source(
+        self, report: BenchReport, tmp_path: Path
+    ) -> None:
+        write_report(report, tmp_path)
+        first, second, other = lines_of(tmp_path, "summary.csv")
+        assert (first["pair"], first["strategy"], first["found"]) == ("One pair", "a", "6")
+        assert float(first["queries_mean"]) == pytest.approx(1243 / 3)
+        assert float(first["queries_low"]) < 414 < float(first["queries_high"])
+        assert float(first["found_within_5_s"]) == pytest.approx(4 / 6)
+        assert (first["published_source"], first["published_queries"]) == (
+            *("paper | table 4", "83.97"),
+        )
+        assert (second["published_source"], second["published_success"]) == ("their code", "")
+        assert (other["strategy"], other["timeout"], other["unstable"]) == ("b", "2", "2")
+        assert (other["seed_deviates"], other["published_source"]) == ("2", "")
+
+    def test_every_search_has_a_line(self, report: BenchReport, tmp_path: Path) -> None:
+        write_report(report, tmp_path)
+        lines = lines_of(tmp_path, "searches.csv")
+        assert len(lines) == len(report.searches) == 16
+        for line, row in zip(lines, report.searches, strict=True):
+            assert (line["seed_id"], int(line["queries"])) == (row.seed_id, row.queries)
+            assert line["ssim"] == ("" if row.ssim is None else repr(row.ssim))
+
+    def test_it_takes_the_place_of_an_earlier_one(self, bench: Bench) -> None:
+        first = write_report(bench_report(bench), bench.folder)
+        before = {path: path.read_bytes() for path in first}
+        again = write_report(bench_report(bench), bench.folder)
+        assert {path: path.read_bytes() for path in again} == before
+        assert not list(bench.folder.rglob(".*.new"))
+
+    def test_a_folder_that_cannot_be_written_is_told(
+        self, report: BenchReport, tmp_path: Path
+    ) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(StoreError, match="can't be written"):
+            write_report(report, tmp_path / "file")
+
+    def test_a_file_that_cannot_be_replaced_leaves_nothing_half_done(
+        self, report: BenchReport, tmp_path: Path
+    ) -> None:
+        (tmp_path / "summary.csv").mkdir()
+        with pytest.raises(StoreError, match=r"summary\.csv.*can't be written"):
+            write_report(report, tmp_path)
+        assert not list(tmp_path.glob(".*"))
+
+    def test_without_matplotlib_the_report_says_so(
+        self, report: BenchReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+            monkeypatch.setitem(sys.modules, name, None)
+        paths = write_report(report, tmp_path)
+        assert [path.name for path in paths] == [
+            *("report.md", "report.json", "summary.csv", "searches.csv"),
+        ]
+        assert "> the histograms need matplotlib" in (tmp_path / "report.md").read_text("utf-8")
+        assert "histograms need" in (tmp_path / "report.json").read_text("utf-8")
+
+
+class TestDocument:
+    def document(self, bench: Bench) -> str:
+        write_report(bench_report(bench), bench.folder)
+        return (bench.folder / "report.md").read_text(encoding="utf-8")
+
+    def test_it_begins_with_what_the_suite_says(self, bench: Bench) -> None:
+        text = self.document(bench)
+        assert text.startswith(
+            "# Made by hand\n\nAbout *this* suite.\n\n16 searches in 4 of 4 cells"
+        )
+        assert "the bench is finished" in text
+        assert "bench resume" not in text
+
+    def test_ours_stands_beside_what_was_published(self, bench: Bench) -> None:
+        header, first, second = table_rows(self.document(bench), "### One pair")
+        assert (header[0], header[-1]) == ("strategy", "published")
+        assert first[:2] == ["a", "100 % (6 of 6)"]
+        assert first[2].startswith("414.33 [10.00, ")
+        assert first[-1] == (
+            r"83.97 queries, 100 %, 0.513 s (paper \| table 4); 101.70 queries (their code)"
+        )
+        assert second[:3] == ["b", "33.3 % (2 of 6)", "60.00"]
+        assert second[-1] == "–"
+
+    def test_every_table_has_as_many_cells_as_headings(self, bench: Bench) -> None:
+        for block in self.document(bench).split("\n\n"):
+            if block.startswith("| "):
+                counts = {line.replace(r"\|", "").count("|") for line in block.splitlines()}
+                assert len(counts) == 1, block
+
+    def test_endings_without_a_trigger_are_told(self, bench: Bench) -> None:
+        row = table_rows(self.document(bench), "## Time")[2]
+        assert row[0] == "One pair, b"
+        assert row[-3:] == ["2", "0", "2 seed-deviates, 2 unstable"]
+
+    def test_comparisons_come_in_words(self, bench: Bench) -> None:
+        text = self.document(bench)
+        row = table_rows(text, "## Comparison with a")[1]
+        assert row[:5] == ["One pair, b", "3", "33.3 %", "100 %", f"{(60 + 80 + 45) / 1243:.2f}"]
+        assert row[-1].split()[1] in {"negligible", "small", "medium", "large"}
+        assert "Vargha and Delaney 2000" in text
+        assert "Cohen 1988" in text
+
+    def test_histograms_are_linked(self, bench: Bench) -> None:
+        text = self.document(bench)
+        (link,) = [line for line in text.splitlines() if line.startswith("![")]
+        assert link.endswith("(histograms/One-pair.png)")
+        assert (bench.folder / "histograms" / "One-pair.png").is_file()
+
+    def test_devices_models_and_versions_are_told(self, bench: Bench) -> None:
+        text = self.document(bench)
+        assert r"- board: Pi \| 5" in text
+        assert "| One pair | deployed | d.tflite | tflite 2 | `bb` |" in text
+        assert "**pi-0, pi-1**" in text
+        assert "numpy 2" in text
+
+    def test_what_is_left_and_what_failed_is_told(self, tmp_path: Path) -> None:
+        why = {"One-pair/a/0": "there is no\nmodel file"}
+        bench = bench_of(tmp_path / "bench", suite_of(), why)
+        fill_cell(bench, Cell("One pair", "b", 0), SLOW[:2], finished=False)
+        text = self.document(bench)
+        assert "**2 searches in 0 of 4 cells; 3 not finished and 1 can't be run**" in text
+        assert "- One-pair/a/0: there is no model file\n" in text
+        assert "- One-pair/b/0: interrupted" in text
+        assert "- One-pair/a/1: not begun" in text
+        assert f"`edgeflare bench resume {bench.folder}`" in text
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (number(None), "–"),
+        (number(5812.47), "5,812.47"),
+        (number(0.0314159, 3), "0.031"),
+        (percent(1.0), "100 %"),
+        (percent(0.9999), "99.9 %"),
+        (percent(0.0), "0 %"),
+        (percent(0.00001), "0.1 %"),
+        (percent(0.7412), "74.1 %"),
+        (with_interval(9.5, (8.0, 11.25)), "9.50 [8.00, 11.25]"),
+        (with_interval(9.5, None), "9.50"),
+        (p_value(0.0004), "< 0.001"),
+        (p_value(0.03125), "0.031"),
+        (plain("a|b\n_c_ <d>"), r"a\|b \_c\_ \<d\>"),
+    ],
+)
+def test_figures_in_words(told: str, words: str) -> None:
+    assert told == words

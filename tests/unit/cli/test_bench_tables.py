@@ -1,0 +1,188 @@
+"""What ``bench show`` prints of a report."""
+
+import json
+import re
+
+import pytest
+
+from edgeflare import BenchReport, SearchRow, SuiteAbout
+from edgeflare.bench.cell_figures import PublishedFigures, cell_figures
+from edgeflare.bench.comparisons import Comparison, Contrast, correlate
+from edgeflare.cli.bench_tables import print_report, print_suites
+
+FULL = "dflare-reference"
+PLAIN = "dflare"
+
+
+@pytest.fixture(params=[60, 80, 160])
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setenv("COLUMNS", str(request.param))
+    return int(request.param)
+
+
+def search(strategy: str, seed: int, queries: int, *, found: bool = True) -> SearchRow:
+    told = SearchRow(
+        pair="LeNet [1]",
+        strategy=strategy,
+        repeat=0,
+        seed_id=f"s/{seed}.png",
+        status="found" if found else "timeout",
+        searched=True,
+        found=found,
+        queries=queries,
+        seconds=queries / 1000,
+    )
+    if not found:
+        return told
+    known = {"l2": 1.5, "linf": 9, "ssim": 0.75, "original_margin": 0.5, "deployed_margin": 0.25}
+    labels = {"original_label": 3, "deployed_label": 5, "seed_label_kept": True}
+    return SearchRow(**vars(told) | known | labels | {"trigger": f"{strategy}{seed}"})
+
+
+def contrast(ratio: float | None, p: float) -> Contrast:
+    return Contrast(
+        mean=30.0,
+        baseline_mean=20.0,
+        ratio=ratio,
+        p=p,
+        p_holm=p,
+        rank_biserial=0.42,
+        rank_biserial_size="medium",
+        a12=0.61,
+        a12_size="small",
+    )
+
+
+def report(**changes: object) -> BenchReport:
+    """Two strategies on one pair: one found a trigger from each of 3 seeds, the other from 2 of them."""
+    searches = [search(PLAIN, seed, 10 * seed) for seed in (1, 2, 3)]
+    searches += [search(FULL, seed, 20 * seed, found=seed < 3) for seed in (1, 2, 3)]
+    figures = [
+        cell_figures(
+            "LeNet [1]",
+            strategy,
+            [row for row in searches if row.strategy == strategy],
+            published=published,
+        )
+        for strategy, published in (
+            (PLAIN, [PublishedFigures("paper, table 4", 83.97, 1.0)]),
+            (FULL, []),
+        )
+    ]
+    values = {
+        "suite": "tiny",
+        "title": "A [tiny] suite",
+        "about": "",
+        "folder": "benches/tiny",
+        "command": "edgeflare bench run tiny",
+        "baseline": PLAIN,
+        "asked_devices": ("local",),
+        "cells": (*figures, cell_figures("LeNet [1]", "not-yet", [])),
+        "comparisons": (
+            Comparison(
+                "LeNet [1]", FULL, PLAIN, 3, 2 / 3, 1.0, contrast(1.5, 0.0004), contrast(None, 0.04)
+            ),
+        ),
+        "correlations": (correlate("size", PLAIN, {"LeNet [1]": 10.0}, figures),),
+        "finished": ("LeNet-1/dflare/0",),
+        "unfinished": ("LeNet-1/dflare-reference/0",),
+        "missing": ("LeNet-1/not-yet/0", "LeNet-1/not-yet/1"),
+        "failed": {"gone/dflare/0": "there is no model file [gone].onnx"},
+        "queries": {},
+        "devices": (),
+        "environments": (),
+        "models": {},
+        "notices": ("no histograms: they need matplotlib",),
+        "settings": {},
+        "searches": tuple(searches),
+    }
+    return BenchReport(**values | changes)  # type: ignore[arg-type]
+
+
+def shown(capsys: pytest.CaptureFixture[str], **options: bool) -> str:
+    print_report(report(), False, **options)
+    return capsys.readouterr().out
+
+
+def rows(text: str, strategy: str) -> list[list[str]]:
+    """The lines of a strategy with their figures, split where at least two spaces are."""
+    cells = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    return [one[2:] for one in cells if one[:2] == ["LeNet [1]", strategy]]
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.mark.usefixtures("wide")
+def test_every_figure_in_its_column(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys)
+    costs, findings, published = rows(text, PLAIN)
+    assert costs[:3] == ["100.0 %", "3/3", "20.0"]
+    assert costs[4:] == ["20", "0.020", "28"]
+    assert findings == [
+        *("100.0 %", "0", "0", "100.0 %"),
+        *("1.50", "9", "0.75", "0.250", "100.0 %"),
+    ]
+    assert published[:5] == ["paper, table 4", "84.0", "20.0", "100.0 %", "100.0 %"]
+    costs, findings, compared = rows(text, FULL)
+    assert costs[:3] == ["66.7 %", "2/3", "30.0"]
+    assert findings[1:3] == ["1", "0"]
+    assert compared == ["3", "1.50 x", "< 0.001", "0.61", "medium", "+0.42", "-", "0.040"]
+    assert rows(text, "not-yet") == []
+
+
+def test_how_far_it_is_what_failed_and_what_is_missing(
+    capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    first, *lines = shown(capsys).splitlines()
+    assert first == "A [tiny] suite: 1 of 5 cells finished, 1 unfinished, 2 not begun, 1 failed"
+    assert "failed: gone/dflare/0: there is no model file [gone].onnx" in lines
+    assert lines[-1] == "note: no histograms: they need matplotlib"
+
+
+def test_the_most_needed_figures_are_whole_at_every_width(
+    capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    text = shown(capsys)
+    tables = [line for line in text.splitlines() if line.startswith(" ")]
+    assert max(map(len, tables)) <= width
+    costs, _, compared = rows(text, FULL)
+    assert costs[0] == "66.7 %"
+    assert "30.0" in costs
+    assert compared[0 if width < 160 else 1 :][:2] == ["1.50 x", "< 0.001"]
+
+
+@pytest.mark.parametrize("width", [80, 160], indirect=True)
+def test_every_search_has_a_line(capsys: pytest.CaptureFixture[str], width: int) -> None:
+    *_, first, second, third = rows(shown(capsys, searches=True), FULL)
+    assert first[:5] == ["0", "s/1.png", "found", "20", "0.020"]
+    assert second[:5] == ["0", "s/2.png", "found", "40", "0.040"]
+    assert third[:5] == ["0", "s/3.png", "timeout", "60", "0.060"]
+
+
+def test_a_bench_that_has_not_begun_has_no_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    empty = {"cells": (), "comparisons": (), "correlations": (), "searches": ()}
+    print_report(
+        report(**empty, finished=(), unfinished=(), failed={}, notices=()), False, searches=True
+    )
+    assert capsys.readouterr().out == "A [tiny] suite: 0 of 2 cells finished, 2 not begun\n"
+
+
+def test_searches_are_in_the_json_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report(), True)
+    assert "searches" not in json.loads(capsys.readouterr().out)
+    print_report(report(), True, searches=True)
+    told = json.loads(capsys.readouterr().out)["searches"]
+    assert [one["queries"] for one in told] == [10, 20, 30, 20, 40, 60]
+    assert told[-1]["ssim"] is None
+
+
+def test_suites_say_whether_they_need_data(capsys: pytest.CaptureFixture[str], width: int) -> None:
+    print_suites(
+        [SuiteAbout("paper", "As published", True), SuiteAbout("own", "Ours", False)], False
+    )
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert any(re.fullmatch(r"paper +As published +--data FOLDER", line) for line in lines)
+    assert any(re.fullmatch(r"own +Ours +nothing", line) for line in lines)

@@ -1,0 +1,73 @@
+"""``edgeflare run --variant``, and what the help says of the strategies."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from edgeflare import CampaignConfig, UsageError
+from edgeflare.cli.app import app
+from edgeflare.cli.run_flags import config_of
+from edgeflare.search import build_strategy, strategy_names
+
+MODELS = ["--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "images"]
+
+
+def config(*arguments: str) -> CampaignConfig:
+    command = typer.main.get_command(app).commands["run"]
+    return config_of(command.make_context("run", list(arguments)).params)
+
+
+def test_a_variant_is_an_option_of_the_strategy() -> None:
+    chosen = config(*MODELS, "--variant", "reference", "--option", "overflow=clip")
+    assert chosen.search.options == {"variant": "reference", "overflow": "clip"}
+
+
+def test_without_the_flag_nothing_is_said_of_a_variant() -> None:
+    assert config(*MODELS).search.options == {}
+
+
+def test_the_same_variant_said_twice_is_fine() -> None:
+    chosen = config(*MODELS, "--variant", "text", "--option", "variant=text")
+    assert chosen.search.options == {"variant": "text"}
+
+
+def test_two_variants_are_refused() -> None:
+    with pytest.raises(
+        UsageError, match="--variant text and --option variant=reference contradict each other"
+    ):
+        config(*MODELS, "--variant", "text", "--option", "variant=reference")
+
+
+def test_the_flag_wins_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.toml"
+    file.write_text(
+        '[original]\npath = "o.onnx"\n[deployed]\npath = "d.onnx"\n[seeds]\npath = "s"\n'
+        '[search.options]\nvariant = "text"\npool = "table-3"\n'
+    )
+    chosen = config(str(file), "--variant", "reference")
+    assert chosen.search.options == {"variant": "reference", "pool": "table-3"}
+
+
+def help_of_run() -> str:
+    ran = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    return " ".join(ran.output.replace("│", " ").split())
+
+
+def test_the_help_names_every_strategy() -> None:
+    (told,) = re.findall(r"The search strategy: (.*?)\. ", help_of_run())
+    for name in strategy_names():
+        assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told), name
+
+
+@pytest.mark.parametrize("name", strategy_names())
+def test_the_help_names_every_option_of_a_strategy(name: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        build_strategy(name, {"no such option": 1})
+    options = str(refused.value).rpartition("its options are ")[2].split(", ")
+    told = help_of_run().partition("For the strategy; may be repeated. ")[2]
+    (mine,) = re.findall(rf"(?<![\w-]){re.escape(name)}(?:, dflare-\w)*: (.*?)\. ", told)
+    assert len(options) > 5
+    assert {option for option in options if f" {option}=" not in f" {mine}"} == set()
