@@ -23,7 +23,7 @@ def outputs(
 
 def start(number: int = 0) -> Search:
     seed = Seed("a", SAMPLE, outputs(0.9, 0.9))
-    return build_strategy("dflare", {})(seed, np.random.default_rng(number))
+    return build_strategy("dflare", {"variant": "text"})(seed, np.random.default_rng(number))
 
 
 def finish(search: Search, answer: Answer) -> Outcome:

@@ -20,6 +20,7 @@ TEXT = {
     "overflow": "clip",
     "pool": "table-3",
 }
+COMBINED = {**TEXT, "acceptance": "change", "overflow": "wrap"}
 REFERENCE = {
     "acceptance": "change",
     "selection": "rank",
@@ -49,6 +50,7 @@ def asked(
 
 
 def test_a_variant_chooses_all_four_and_each_can_be_chosen_over_it() -> None:
+    assert chosen(DflareOptions()) == chosen(DflareOptions(variant="combined")) == COMBINED
     assert chosen(DflareOptions(variant="text")) == TEXT
     assert chosen(DflareOptions(variant="reference")) == REFERENCE
     mixed = DflareOptions(variant="reference", overflow="clip")
@@ -59,7 +61,7 @@ def test_a_variant_chooses_all_four_and_each_can_be_chosen_over_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["dflare", "dflare-d", "dflare-r"])
-@pytest.mark.parametrize("variant", ["text", "reference"])
+@pytest.mark.parametrize("variant", ["combined", "text", "reference"])
 def test_what_a_variant_finds_replays_from_its_record(name: str, variant: str) -> None:
     samples, outcome = asked(name, {"variant": variant})
     assert outcome.sample is samples[-1]
@@ -85,10 +87,9 @@ def test_the_reference_uses_its_seven_operators_and_the_text_six() -> None:
     assert {"salt-and-pepper", "gaussian-noise-wrapped"} <= names["reference"]
 
 
-def test_operators_that_the_user_names_replace_the_pool() -> None:
-    outcome = asked("dflare", {"variant": "reference"}, ("gaussian-noise",))[1]
-    assert {step["operator"] for step in outcome.mutations} == {"gaussian-noise-wrapped"}
-    outcome = asked("dflare", {}, ("gaussian-noise",))[1]
+@pytest.mark.parametrize("variant", ["combined", "text", "reference"])
+def test_operators_that_the_user_names_replace_the_pool_as_they_are(variant: str) -> None:
+    outcome = asked("dflare", {"variant": variant}, ("gaussian-noise",))[1]
     assert {step["operator"] for step in outcome.mutations} == {"gaussian-noise"}
 
 
@@ -100,7 +101,7 @@ def test_the_reference_without_states_asks_only_about_mutants_of_the_seed() -> N
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("dflare", {"variant": "code"}, "strategy dflare: option 'variant': .*'text' or 'reference'"),
+        ("dflare", {"variant": "code"}, "strategy dflare: option 'variant': .*'combined', 'text' or 'reference'"),
         ("dflare", {"selection": "best"}, "option 'selection'"),
         ("dflare-d", {"state_traceing": "false"}, "options are variant, acceptance, selection"),
         ("dflare-r", {"overflow": 1}, "option 'overflow'"),
