@@ -24,6 +24,7 @@ except ImportError:  # no POSIX
 
 _PATIENCE_S = 20.0
 _GRACE_S = 3.0
+_LEAVING_S = 3.0
 _LOOK_S = 0.02
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
@@ -63,8 +64,21 @@ class Leases:
         """Hold the device from now on, in place of what this process held before.
 
         Agents that hold it for the same holder and session are ended first. Raises BusyError where
-        another holder has it, unless both share; AgentError where the folder can't be used.
+        another holder has it, unless both share, and keeps it for 3 s more, since an agent that was told
+        to end may take a moment; AgentError where the folder can't be used.
         """
+        deadline = time.monotonic() + _LEAVING_S
+        while True:
+            try:
+                self._take(holder, session, about, share)
+            except BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_LOOK_S)
+            else:
+                return
+
+    def _take(self, holder: str, session: str, about: str, share: bool) -> None:
         with self._looking() as lockable:
             if not lockable:
                 return

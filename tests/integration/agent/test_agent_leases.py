@@ -225,7 +225,20 @@ def test_of_agents_that_ask_at_once_one_gets_it(tmp_path: Path) -> None:
         assert sorted(answer.kind for answer in answers) == [Kind.ERROR] * 3 + [Kind.LEASED]
 
 
+def test_an_agent_that_is_just_leaving_is_waited_for(tmp_path: Path) -> None:
+    header = {"id": 1, "session": "s", "about": "somebody", "share": False}
+    with AgentProcess(tmp_path) as second:
+        with AgentProcess(tmp_path) as first:
+            first.send(Kind.LEASE, {**header, "holder": "first"})
+            assert_taken(first.receive())
+            second.send(Kind.LEASE, {**header, "holder": "second"})
+            while second.ping()["waiting"]:
+                time.sleep(0.01)
+        assert_taken(second.receive())
+
+
 def test_how_long_it_has_been_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "_LEAVING_S", 0.0)
     began = leases._uptime_s()
     Leases(str(tmp_path)).take("night", "s", "campaign night", share=False)
     for seconds, words in (
