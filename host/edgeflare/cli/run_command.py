@@ -166,7 +166,7 @@ def run(
         typer.Option(
             metavar="KEY=VALUE",
             help="For the strategy; may be repeated. dflare, dflare-d, dflare-r: variant=reference, "
-            "acceptance=not-lower or change, selection=metropolis-hastings, rank or uniform, "
+            "acceptance=not-lower, change or none, selection=metropolis-hastings, rank or uniform, "
             "overflow=clip or wrap, pool=table-3 or reference, state_tracing=false, delta=1e-3, "
             "threshold=0.5, epsilon=1e-7. diffchaser: population=1000, "
             "fitness=k-uncertainty, basic or targeted, k=2, target=3, mutation_rate=0.5, batch=25.",
@@ -177,7 +177,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A mutation operator; may be repeated. Default: the paper's six.",
+            help="A mutation operator; may be repeated. Default: those of the strategy's variant.",
             rich_help_panel=_SEARCH,
         ),
     ] = None,

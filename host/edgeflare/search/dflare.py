@@ -60,9 +60,10 @@ class DflareOptions(BaseModel):
 
     `variant` chooses the next four together: "text" as the paper says, "reference" as its authors' code
     does, "combined" (the default) the code's acceptance and wrap-around with the text's selection and
-    operators: of all combinations measured it needs the fewest queries and fails on the fewest seeds, at
-    the price of triggering inputs further from the seed. Each can be chosen alone as well. `acceptance`: "not-lower" (H(x) >= H(x_max)) or "change" (D
-    changed by more than delta, up or down, or a new state). `selection`: "metropolis-hastings"
+    operators. It is the default by the figures of the suite ``default-variant``: fewest queries and no
+    failures on its pairs, for triggering inputs somewhat further from the seed. Each can be chosen alone as
+    well. `acceptance`: "not-lower" (H(x) >= H(x_max)) or "change" (D
+    changed by more than delta, up or down, or a new state), or "none" (the seed stays the parent). `selection`: "metropolis-hastings"
     (algorithm 2), "rank" or "uniform". `pool`: the six operators of table 3, or the code's seven with its
     ranges. `overflow`: whether values that the pool's noises drive out of [0, 255] are clipped or wrap
     around. Operators named by the user replace the pool, as they are. `state_tracing`: whether O counts in the fitness.
@@ -85,6 +86,7 @@ class DflareOptions(BaseModel):
     epsilon: float = Field(default=1e-7, gt=0)
 
     fixed: ClassVar[dict[str, Any]] = {}
+    """What makes the strategy the one that its name says."""
 
     @model_validator(mode="before")
     @classmethod
@@ -92,11 +94,28 @@ class DflareOptions(BaseModel):
         chosen = _VARIANTS.get(str(data.get("variant", "combined")), {})
         return {**chosen, **cls.fixed, **data}
 
+    @model_validator(mode="after")
+    def _still_itself(self) -> "DflareOptions":
+        for name, value in self.fixed.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"this strategy has {name}={str(value).lower()}; use dflare for another"
+                )
+        return self
+
 
 class DflareDOptions(DflareOptions):
-    """DFLARE-D (section 5.3): the fitness is D alone, no state is traced."""
+    """DFLARE-D (section 5.3): the fitness is D alone, no state is traced.
+
+    With variant "reference" nothing is ever accepted, as in the authors' code (see `acceptance.Nothing`).
+    """
 
     fixed: ClassVar[dict[str, Any]] = {"state_tracing": False}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_code(cls, data: Any) -> Any:
+        return {"acceptance": "none", **data} if data.get("variant") == "reference" else data
 
 
 class DflareROptions(DflareOptions):

@@ -18,8 +18,9 @@ of DFLARE's table 3. What is chosen here, since neither the paper nor its code w
 - a child is mutated with probability r2 = 0.5, by one operator drawn uniformly from the pool.
 
 Differences: inputs are asked in batches, and the search ends with the batch in which a disagreement is found
-(the paper looks at whole generations), which favours DiffChaser by up to one generation; the best input
-keeps its scores and isn't asked again. An input that came from a crossover has no list of mutations.
+(the paper looks at whole generations), which favours DiffChaser by up to one generation. The best input
+keeps its scores and isn't asked again. A batch that the query budget can't pay is not asked. An input that
+came from a crossover has no list of mutations.
 
 Memory: a search holds its population, m times the size of a sample: 0.8 MB for 28 x 28, 150 MB for 224 x 224 x 3;
 choose a smaller `population` or a low concurrency there.

@@ -26,12 +26,22 @@ _LEAST_FREE = 1 << 16
 
 
 @contextmanager
-def told_of(folder: Path) -> Iterator[None]:
-    """Turn every error of the file system, sqlite3 and SQLAlchemy into a StoreError on `folder`."""
+def told_of(folder: Path, *, begun: bool = True) -> Iterator[None]:
+    """Turn every error of the file system, sqlite3 and SQLAlchemy into a StoreError on `folder`.
+
+    Where nothing has `begun` there yet, a full disk leaves nothing to go on with.
+    """
     try:
         yield
+    except DiskFullError as error:
+        if begun:
+            raise
+        raise no_space_to_begin(folder) from error
     except OSError as error:
-        raise _of_files(error, folder) from error
+        told = _of_files(error, folder)
+        if isinstance(told, DiskFullError) and not begun:
+            told = no_space_to_begin(folder)
+        raise told from error
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise _of_database(error, folder) from error
 
@@ -44,12 +54,21 @@ def disk_full(folder: Path) -> DiskFullError:
     )
 
 
+def no_space_to_begin(folder: Path) -> DiskFullError:
+    """Return the error that says that no space is left, where nothing was begun yet."""
+    return DiskFullError(
+        f"No space is left on the disk of {folder}, so that nothing could be begun there. "
+        "Free some space, then start again."
+    )
+
+
 def _of_files(error: OSError, folder: Path) -> StoreError:
     if error.errno in _NO_SPACE:
         return disk_full(folder)
-    name = error.filename if error.filename is not None else folder
-    reason = error.strerror or str(error)
-    return StoreError(f"{name} in the campaign folder {folder} can't be used: {reason}.")
+    names = (error.filename2, error.filename)  # what a file was to become, before what it is
+    name = next((str(one) for one in names if one is not None), str(folder))
+    where = name if name == str(folder) else f"{name} in the folder {folder}"
+    return StoreError(f"{where} can't be used: {error.strerror or error}.")
 
 
 def _of_database(error: Exception, folder: Path) -> StoreError:

@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
 from edgeflare.store.about import About
-from edgeflare.store.records import OutcomeRecord, ReplayRecord, Tally
+from edgeflare.store.records import SEARCH_ENDS, OutcomeRecord, ReplayRecord, Tally
 from edgeflare.store.rows import (
     outcome_from_row,
     outcome_to_row,
@@ -54,7 +54,11 @@ class Outcomes(About):
 
     def tally(self, replica: str | None = None) -> Tally:
         """Count the outcomes of this replica, or of all of them."""
-        began = or_(_OUTCOMES.c.search_queries > 0, _OUTCOMES.c.host_only_queries > 0)
+        began = or_(
+            _OUTCOMES.c.search_queries > 0,
+            _OUTCOMES.c.host_only_queries > 0,
+            _OUTCOMES.c.status.in_([status.value for status in SEARCH_ENDS]),
+        )
         query = select(
             func.count(),
             func.sum(case((_OUTCOMES.c.status == Status.FOUND.value, 1), else_=0)),

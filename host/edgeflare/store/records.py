@@ -111,8 +111,16 @@ class OutcomeRecord:
 
     @property
     def searched(self) -> bool:
-        """Whether a search began: a seed that is a finding itself is not searched."""
-        return self.search_queries > 0 or self.host_only_queries > 0
+        """Whether it was searched from the seed: not from one that is a finding itself.
+
+        A search that ended before its first query, since its budget couldn't pay it, counts.
+        """
+        asked = self.search_queries > 0 or self.host_only_queries > 0
+        return asked or self.status in SEARCH_ENDS
+
+
+SEARCH_ENDS = (Status.EXHAUSTED, Status.TIMEOUT, Status.GAVE_UP)
+"""Statuses that only a search ends with."""
 
 
 class Tally(NamedTuple):

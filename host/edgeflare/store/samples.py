@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import re
 import uuid
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -15,6 +16,7 @@ from edgeflare.errors import StoreError
 from edgeflare.types import Sample
 
 _WRITERS = 8
+_TEMPORARY = re.compile(r"\.new-[0-9a-f]{32}")
 
 
 class SampleFiles:
@@ -109,7 +111,10 @@ def _withdraw(staged: Iterable[_Staged]) -> None:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Write a whole file that is on disk, under its name, when this returns."""
+    """Write a whole file that is on disk, under its name, when this returns.
+
+    Raises OSError.
+    """
     temporary = _write_beside(path, data)
     try:
         temporary.replace(path)
@@ -117,6 +122,18 @@ def write_durably(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def remove_torn(folder: Path) -> None:
+    """Remove what `write_durably` left in a folder where its process was killed."""
+    for path in folder.iterdir():
+        if is_torn(path):
+            path.unlink()
+
+
+def is_torn(path: Path) -> bool:
+    """Whether a file has a name that only a file not yet written whole has."""
+    return _TEMPORARY.fullmatch(path.name) is not None and path.is_file()
 
 
 def _write_beside(path: Path, data: bytes) -> Path:

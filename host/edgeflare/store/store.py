@@ -54,7 +54,7 @@ class Store(Seeds, Outcomes):
         """
         folder = Path(folder)
         cls.check_free(folder)
-        with told_of(folder):
+        with told_of(folder, begun=False):
             made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             store = cls(folder, connect(folder, url))

@@ -30,7 +30,7 @@ from edgeflare.types import Ask, Outcome, Sample, Search, Seed
 
 DEPLOYED = Linear(5e-3)
 SEEDS = make_seeds(16, Linear(), DEPLOYED)
-RULES = Rules(build_strategy("dflare", {}), Budget(60, None), 2, 7, Shelf())
+RULES = Rules(build_strategy("dflare", {"variant": "text"}), Budget(60, None), 2, 7, Shelf())
 AT_ONCE = FleetLimits(handover_s=0.0, patience_s=0.0)
 
 

@@ -47,7 +47,7 @@ def scheduler_over(
     workers: int = 2,
 ) -> Scheduler[ChainResult]:
     rules = Rules(
-        strategy or build_strategy("dflare", {}),
+        strategy or build_strategy("dflare", {"variant": "text"}),
         budget or Budget(500, None),
         confirmations,
         7,

@@ -47,7 +47,26 @@ def test_the_code_takes_a_new_state_whatever_its_difference() -> None:
     assert not code.accepts(*scores(0.1, 0.1))
 
 
-@pytest.mark.parametrize("difference", [0.0, 0.1, 0.4])
-def test_the_code_without_states_never_leaves_the_seed(difference: float) -> None:
+def test_without_states_only_the_difference_counts() -> None:
     code = rule("change", scores(0.9, 0.9), states=False)
-    assert not code.accepts(*scores(0.9, 0.9 - difference))
+    assert not code.accepts(*scores(0.1, 0.1))
+    assert code.accepts(*scores(0.9, 0.8))
+    assert not code.accepts(*scores(0.1, 0.2))
+    assert code.accepts(*scores(0.9, 0.85))
+
+
+@pytest.mark.parametrize("difference", [0.0, 0.1, 0.4])
+def test_none_never_leaves_the_seed(difference: float) -> None:
+    assert not rule("none", scores(0.9, 0.9)).accepts(*scores(0.9, 0.9 - difference))
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("not-lower", (0.6, 0.6995)), ("change", (0.6, 0.6))],  # .2 and .36 from the seed's state
+)
+def test_how_near_a_state_counts_as_observed_can_be_chosen(
+    name: AcceptanceName, other: tuple[float, float]
+) -> None:
+    seed = scores(0.9, 0.8) if name == "not-lower" else scores(0.9, 0.9)
+    assert acceptance_of(name, seed, DELTA, 0.15, states=True).accepts(*scores(*other))
+    assert not acceptance_of(name, seed, DELTA, 0.4, states=True).accepts(*scores(*other))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -10,7 +11,14 @@ from edgeflare.errors import UsageError
 from edgeflare.search import build_strategy
 from edgeflare.search.dflare import DflareDOptions, DflareOptions, DflareROptions
 from edgeflare.types import Answer, Decision, Outcome, Outputs, Sample, Seed
-from edgeflare_mutators import Mutation, replay
+from edgeflare_mutators import (
+    Mutation,
+    Operator,
+    default_pool,
+    reference_pool,
+    replay,
+    wrapping,
+)
 
 SAMPLE = np.random.default_rng(5).integers(0, 256, (12, 10, 1), dtype=np.uint8)
 ALIKE = Outputs(np.array([0.9, 0.1]), np.array([0.9, 0.1]), Decision.AGREE)
@@ -55,8 +63,10 @@ def test_a_variant_chooses_all_four_and_each_can_be_chosen_over_it() -> None:
     assert chosen(DflareOptions(variant="reference")) == REFERENCE
     mixed = DflareOptions(variant="reference", overflow="clip")
     assert chosen(mixed) == {**REFERENCE, "overflow": "clip"}
+    assert chosen(DflareDOptions()) == COMBINED
+    assert not DflareDOptions().state_tracing
+    assert chosen(DflareDOptions(variant="reference")) == {**REFERENCE, "acceptance": "none"}
     assert not DflareDOptions(variant="reference").state_tracing
-    assert chosen(DflareDOptions(variant="reference")) == REFERENCE
     assert chosen(DflareROptions(variant="reference")) == {**REFERENCE, "selection": "uniform"}
 
 
@@ -69,22 +79,64 @@ def test_what_a_variant_finds_replays_from_its_record(name: str, variant: str) -
     assert np.array_equal(replay(SAMPLE, steps), samples[-1])
 
 
-def test_the_reference_uses_its_seven_operators_and_the_text_six() -> None:
-    names: dict[str, set[str]] = {}
-    for variant in ("text", "reference"):
-        names[variant] = set()
-        for _ in range(3):
-            outcome = asked("dflare", {"variant": variant, "threshold": 0}, steps=150)[1]
-            names[variant] |= {step["operator"] for step in outcome.mutations}
-    assert names["text"] <= {
-        "random-pixel-change",
-        "gaussian-noise",
-        "multiplicative-noise",
-        "average-blur",
-        "gaussian-blur",
-        "median-blur",
-    }
-    assert {"salt-and-pepper", "gaussian-noise-wrapped"} <= names["reference"]
+@pytest.mark.parametrize("name", ["dflare", "dflare-r"])
+@pytest.mark.parametrize(
+    ("variant", "pool"),
+    [
+        ("combined", wrapping(default_pool())),
+        ("text", default_pool()),
+        ("reference", reference_pool(wrap=True)),
+    ],
+)
+def test_each_variant_uses_all_of_its_operators(
+    name: str, variant: str, pool: dict[str, Operator]
+) -> None:
+    strategy = build_strategy(name, {"variant": variant})
+    names = set()
+    for number in range(80):
+        search = strategy(Seed("a", SAMPLE, ALIKE), np.random.default_rng(number))
+        next(search)
+        with pytest.raises(StopIteration) as stopped:
+            search.send(Answer((ALIKE._replace(decision=Decision.DEVIATION),)))
+        names.add(stopped.value.value.mutations[0]["operator"])
+    assert names == set(pool)
+
+
+@pytest.mark.parametrize("variant", ["combined", "text"])
+def test_without_states_the_search_still_climbs(variant: str) -> None:
+    seed = Seed("a", SAMPLE, ALIKE)
+    search = build_strategy("dflare-d", {"variant": variant})(seed, np.random.default_rng(3))
+    next(search)
+    for step in range(1, 21):
+        top = 0.9 - 0.01 * step
+        rising = Outputs(np.array([0.9, 0.1]), np.array([top, 1 - top]), Decision.AGREE)
+        search.send(Answer((rising,)))
+    with pytest.raises(StopIteration) as stopped:
+        search.send(Answer((ALIKE._replace(decision=Decision.DEVIATION),)))
+    assert len(stopped.value.value.mutations) == 21
+
+
+@pytest.mark.parametrize("selection", ["metropolis-hastings", "rank"])
+def test_operators_whose_inputs_are_accepted_come_up_more_often(selection: str) -> None:
+    """Here only what the median blur makes is ever accepted."""
+    apart = Outputs(np.array([0.9, 0.1]), np.array([0.8, 0.2]), Decision.AGREE)
+    seed = Seed("a", SAMPLE, apart)
+    options = {"variant": "text", "selection": selection}
+    chosen = ("median-blur", "gaussian-noise", "random-pixel-change")
+    search = build_strategy("dflare", options, chosen)(seed, np.random.default_rng(3))
+    sample, parent, blurs, distance = next(search).samples[0], SAMPLE, 0, 0.1
+    for _ in range(600):
+        blurred = any(
+            np.array_equal(cv2.medianBlur(parent, k)[..., None], sample) for k in (3, 5, 7)
+        )
+        blurs += blurred
+        if blurred:
+            distance += 0.0002
+            parent = sample
+        top = 0.9 - (distance if blurred else 0.0)
+        other = Outputs(np.array([0.9, 0.1]), np.array([top, 1 - top]), Decision.AGREE)
+        sample = search.send(Answer((other,))).samples[0]
+    assert blurs > 240  # a third would be 200; ranked first it is 3/7 or more, 257
 
 
 @pytest.mark.parametrize("variant", ["combined", "text", "reference"])
@@ -105,6 +157,8 @@ def test_the_reference_without_states_asks_only_about_mutants_of_the_seed() -> N
         ("dflare", {"selection": "best"}, "option 'selection'"),
         ("dflare-d", {"state_traceing": "false"}, "options are variant, acceptance, selection"),
         ("dflare-r", {"overflow": 1}, "option 'overflow'"),
+        ("dflare-d", {"state_tracing": "true"}, "this strategy has state_tracing=false; use dflare"),
+        ("dflare-r", {"selection": "rank"}, "this strategy has selection=uniform; use dflare"),
     ],
 )  # fmt: skip
 def test_a_wrong_option_is_named(name: str, options: dict[str, Any], words: str) -> None:

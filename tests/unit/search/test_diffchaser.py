@@ -73,9 +73,12 @@ def test_a_disagreement_of_the_first_generation_ends_the_search_and_replays() ->
 def test_a_crossover_takes_every_pixel_whole_from_one_of_two_parents() -> None:
     asks = drive(start(mutation_rate=0, population=6, batch=6), 2)
     parents = np.stack(asks[0].samples)
+    mixed = 0
     for child in asks[1].samples:
         per_pixel = (parents == child).all(axis=-1)  # [parent, row, column]
         assert per_pixel.any(axis=0).all()
+        mixed += not per_pixel.all(axis=(1, 2)).any()
+    assert mixed >= 2
     outcome = finish_of_second_generation()
     assert outcome.mutations == ()
 

@@ -219,9 +219,19 @@ def test_tally_counts_all_replicas_or_one(store):
         OutcomeRecord("s0", Status.SEED_DEVIATES, 1, seed_queries=1),
         OutcomeRecord("s1", Status.FOUND, 1, search_queries=5, replica="pi"),
         OutcomeRecord("s2", Status.GAVE_UP, 1, host_only_queries=9, replica="pi"),
+        OutcomeRecord("s0", Status.EXHAUSTED, 1, replica="tv"),  # couldn't pay its first question
+        OutcomeRecord("s1", Status.UNSTABLE, 1, confirmation_queries=1, replica="tv"),  # the seed
     ):
         store.add_outcome(outcome)
-    assert store.tally() == Tally(done=4, found=2, searched=3, queries=15)
+    assert store.tally() == Tally(done=6, found=2, searched=4, queries=15)
+    assert [outcome.searched for outcome in store.outcomes()] == [
+        True,
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
     assert store.tally("") == Tally(done=2, found=1, searched=1, queries=10)
     assert store.tally("pi") == Tally(done=2, found=1, searched=2, queries=5)
     assert store.tally("jetson") == Tally(0, 0, 0, 0)
