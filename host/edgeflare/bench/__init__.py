@@ -7,24 +7,28 @@ if TYPE_CHECKING:
     from edgeflare.bench.cell_figures import CellFigures
     from edgeflare.bench.cells import Cell
     from edgeflare.bench.comparisons import Comparison, Correlation
+    from edgeflare.bench.explanations import query_limits
     from edgeflare.bench.opening import Bench, open_bench
     from edgeflare.bench.perturb import perturb_weights
     from edgeflare.bench.report import BenchReport, bench_report
     from edgeflare.bench.rows import SearchRow
     from edgeflare.bench.run import BenchProgress, resume_bench, run_bench
     from edgeflare.bench.suite import Suite, SuiteAbout, load_suite, suite_about, suite_names
+    from edgeflare.bench.words import number_text, p_value_text, percent_text
     from edgeflare.bench.writing import write_report
 
 _HOMES = {
     "cell_figures": ("CellFigures",),
     "cells": ("Cell",),
     "comparisons": ("Comparison", "Correlation"),
+    "explanations": ("query_limits",),
     "opening": ("Bench", "open_bench"),
     "perturb": ("perturb_weights",),
     "report": ("BenchReport", "bench_report"),
     "rows": ("SearchRow",),
     "run": ("BenchProgress", "resume_bench", "run_bench"),
     "suite": ("Suite", "SuiteAbout", "load_suite", "suite_about", "suite_names"),
+    "words": ("number_text", "p_value_text", "percent_text"),
     "writing": ("write_report",),
 }
 _HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
@@ -42,8 +46,12 @@ __all__ = [
     "SuiteAbout",
     "bench_report",
     "load_suite",
+    "number_text",
     "open_bench",
+    "p_value_text",
+    "percent_text",
     "perturb_weights",
+    "query_limits",
     "resume_bench",
     "run_bench",
     "suite_about",

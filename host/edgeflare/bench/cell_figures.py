@@ -45,7 +45,8 @@ class CellFigures:
     with median and 90th percentile; `queries_interval` is the 95 % bootstrap interval of the mean, seed
     inputs drawn whole; None for less than two. `queries_spent` is the mean over all that were searched: one
     that found nothing counts what it spent. `within` has for "5", "10" and "15" seconds the share of
-    those searched that found a triggering input in no more search time (section 6.2). `unique` is the
+    those searched that found a triggering input in no more search time (section 6.2), None from the
+    timeout on. One search was limited to `max_queries` queries and `timeout_s` seconds (0: no limit). `unique` is the
     share of triggering inputs that no other one of the same repeat equals pixel by pixel (section 6.3),
     `duplicates` the number of the others. `ties` counts seed inputs on which a model's top-1 was a tie.
     The medians of `l2` (pixels from 0 to 1), `linf` (levels), `ssim`, of both models' margins (top-1 minus
@@ -55,6 +56,8 @@ class CellFigures:
 
     pair: str
     strategy: str
+    max_queries: int
+    timeout_s: float
     seeds: int
     searches: int
     searched: int
@@ -98,6 +101,8 @@ def cell_figures(
     strategy: str,
     rows: Sequence[SearchRow],
     *,
+    max_queries: int = 0,
+    timeout_s: float = 0.0,
     ties: int = 0,
     published: Sequence[PublishedFigures] = (),
 ) -> CellFigures:
@@ -112,6 +117,8 @@ def cell_figures(
     return CellFigures(
         pair=pair,
         strategy=strategy,
+        max_queries=max_queries,
+        timeout_s=timeout_s,
         seeds=len({row.seed_id for row in rows}),
         searches=len(rows),
         searched=len(searched),
@@ -127,6 +134,8 @@ def cell_figures(
         seconds_median=median(seconds),
         within={
             str(limit): _share(sum(one <= limit for one in seconds), len(searched))
+            if is_shorter(limit, timeout_s)
+            else None
             for limit in WITHIN_SECONDS
         },
         unique=_share(unique, len(found)),
@@ -145,6 +154,11 @@ def cell_figures(
         ),
         published=tuple(published),
     )
+
+
+def is_shorter(limit: float, timeout_s: float) -> bool:
+    """Whether so many seconds are less than the timeout; 0 is none."""
+    return not timeout_s or limit < timeout_s
 
 
 def mean(values: Sequence[float | None]) -> float | None:

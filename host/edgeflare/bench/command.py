@@ -1,7 +1,7 @@
 """The command that makes a bench like one that is there."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -9,18 +9,20 @@ from typing import Any
 from edgeflare.bench.suite import Suite, load_suite, suite_about, suite_names
 from edgeflare.errors import UsageError
 
+_DATA = Path(__file__).parent  # stands in for the folder of --data: any that exists
 _NUMBERS = ("seeds", "repeats", "max_queries")
 
 
 def command(suite: Suite, devices: Sequence[str]) -> str | None:
     """Return the command that runs this suite on these devices; None where it is not a packaged one.
 
-    Packaged suites are compared in all but their paths, so that the command makes the same cells.
+    It makes the same cells of the same files: paths may differ in the folder that --data named, one for
+    all, and in where EdgeFlare is installed.
     """
     if suite.name not in suite_names():
         return None
     try:
-        packaged = load_suite(suite.name, data=Path(__file__).parent)  # its paths are not looked at
+        packaged = load_suite(suite.name, data=_DATA)
         flags = _flags(suite, packaged)
     except UsageError:
         return None
@@ -46,7 +48,7 @@ def _flags(suite: Suite, packaged: Suite) -> list[str] | None:
     for chosen in choices:
         numbers = {key: getattr(suite, key) for key in chosen}
         narrowed = packaged.narrowed(pairs=pairs, strategies=strategies, **numbers)
-        if _compared(narrowed) == wanted:
+        if _compared(narrowed) == wanted and _same_files(suite, narrowed):
             return [
                 *(part for name in pairs for part in ("--pair", name)),
                 *(part for name in strategies for part in ("--strategy", name)),
@@ -68,3 +70,28 @@ def _compared(suite: Suite) -> dict[str, Any]:
                 pair[key].pop("path")
         pair["seeds"].pop("labels")
     return values
+
+
+def _same_files(suite: Suite, packaged: Suite) -> bool:
+    """Whether two suites of the same pairs name the same files."""
+    folders = set()
+    for own, its in zip(_paths(suite), _paths(packaged), strict=True):
+        if own is None or its is None:
+            if own is not its:
+                return False
+        elif its.is_relative_to(_DATA):
+            rest = its.relative_to(_DATA).parts
+            if own.parts[-len(rest) :] != rest:
+                return False
+            folders.add(own.parts[: -len(rest)])
+        elif own.parts[-2:] != its.parts[-2:]:
+            return False
+    return len(folders) <= 1
+
+
+def _paths(suite: Suite) -> Iterator[Path | None]:
+    for pair in suite.pairs:
+        yield pair.original.path
+        yield None if pair.deployed is None else pair.deployed.path
+        yield pair.seeds.path
+        yield pair.seeds.labels

@@ -3,7 +3,7 @@
 from edgeflare.bench import explanations
 from edgeflare.bench.comparisons import Comparison, Contrast
 from edgeflare.bench.report import BenchReport
-from edgeflare.bench.words import number, p_value, percent, plain, table
+from edgeflare.bench.words import number_text, p_value_text, percent_text, plain, table
 
 
 def comparisons(report: BenchReport) -> list[str]:
@@ -30,11 +30,11 @@ def _compared(one: Comparison, contrast: Contrast) -> list[str]:
     return [
         f"{plain(one.pair)}, {plain(one.strategy)}",
         str(one.seeds),
-        percent(one.success_rate),
-        percent(one.baseline_success_rate),
-        number(contrast.ratio),
-        p_value(contrast.p),
-        p_value(contrast.p_holm),
+        percent_text(one.success_rate),
+        percent_text(one.baseline_success_rate),
+        number_text(contrast.ratio),
+        p_value_text(contrast.p),
+        p_value_text(contrast.p_holm),
         f"{contrast.rank_biserial:+.2f} {contrast.rank_biserial_size}",
         f"{contrast.a12:.2f} {contrast.a12_size}",
     ]
@@ -48,8 +48,9 @@ def correlations(report: BenchReport) -> list[str]:
         [
             f"{plain(one.study)}, {plain(one.strategy)}",
             str(len(one.points)),
-            number(one.queries, 3),
-            number(one.seconds, 3),
+            number_text(one.queries, 3),
+            number_text(one.seconds, 3),
+            percent_text(one.lowest_success),
         ]
         for one in report.correlations
     ]
@@ -57,9 +58,9 @@ def correlations(report: BenchReport) -> list[str]:
         [
             f"{plain(one.study)}, {plain(one.strategy)}",
             f"{point.x:g}",
-            percent(point.success_rate),
-            number(point.queries),
-            number(point.seconds, 3),
+            percent_text(point.success_rate),
+            number_text(point.queries),
+            number_text(point.seconds, 3),
         ]
         for one in report.correlations
         for point in one.points
@@ -67,6 +68,9 @@ def correlations(report: BenchReport) -> list[str]:
     return [
         "## Correlations",
         explanations.CORRELATIONS,
-        table(["study, strategy", "pairs", "with queries", "with seconds"], summary),
+        *([explanations.LEFT_OUT] if any(one.leaves_out for one in report.correlations) else []),
+        table(
+            ["study, strategy", "pairs", "with queries", "with seconds", "lowest success"], summary
+        ),
         table(["study, strategy", "x", "success", "queries: mean", "seconds: mean"], points),
     ]

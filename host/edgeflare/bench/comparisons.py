@@ -25,14 +25,14 @@ class Contrast:
     `ratio` is mean / baseline mean; `p`, `rank_biserial` and `a12` as in `PairedTest` (positive and above
     0.5 where the strategy needs more), the sizes their effect in words: negligible, small, medium or
     large (Cohen 1988; Vargha and Delaney 2000). `p_holm` is p, adjusted by Holm (1979) for all the comparisons of
-    this measure in the report.
+    this measure in the report. Both are None without scipy.
     """
 
     mean: float
     baseline_mean: float
     ratio: float | None
-    p: float
-    p_holm: float
+    p: float | None
+    p_holm: float | None
     rank_biserial: float
     rank_biserial_size: str
     a12: float
@@ -73,21 +73,25 @@ class Correlation:
     """Pearson's correlation of x with mean queries and with mean seconds over a study's pairs (section 5.4.1).
 
     None for less than three points that have the figure, since two always lie on a line, or where all
-    are equal.
+    are equal. The means are over the searches that found a triggering input; `lowest_success` is the
+    lowest success rate of the points: below 1 the means leave out searches that needed more.
     """
 
     study: str
     strategy: str
     queries: float | None
     seconds: float | None
+    lowest_success: float | None
     points: tuple[Point, ...]
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the means leave out searches, which found nothing."""
+        return self.lowest_success is not None and self.lowest_success < 1
 
 
 def compare(rows: Sequence[SearchRow], baseline_rows: Sequence[SearchRow]) -> Comparison | None:
-    """Compare one strategy's searches on a pair with the baseline's; None without a common seed input.
-
-    Raises UsageError where scipy is missing.
-    """
+    """Compare one strategy's searches on a pair with the baseline's; None without a common seed input."""
     mine, its = _by_seed(rows), _by_seed(baseline_rows)
     common = [seed_id for seed_id in mine if seed_id in its]
     if not common:
@@ -112,8 +116,8 @@ def compare(rows: Sequence[SearchRow], baseline_rows: Sequence[SearchRow]) -> Co
 
 def adjusted(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Return the comparisons with `p_holm` filled in."""
-    queries = holm([one.queries.p for one in comparisons])
-    seconds = holm([one.seconds.p for one in comparisons])
+    queries = _adjusted([one.queries.p for one in comparisons])
+    seconds = _adjusted([one.seconds.p for one in comparisons])
     return tuple(
         replace(
             one,
@@ -122,6 +126,12 @@ def adjusted(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
         )
         for one, p_queries, p_seconds in zip(comparisons, queries, seconds, strict=True)
     )
+
+
+def _adjusted(ps: Sequence[float | None]) -> list[float | None]:
+    """Return p values adjusted by Holm; those that are unknown stay so and count for nothing."""
+    known = iter(holm([p for p in ps if p is not None]))
+    return [None if p is None else next(known) for p in ps]
 
 
 def correlate(
@@ -138,6 +148,9 @@ def correlate(
         strategy=strategy,
         queries=_along([(point.x, point.queries) for point in points]),
         seconds=_along([(point.x, point.seconds) for point in points]),
+        lowest_success=min(
+            (point.success_rate for point in points if point.success_rate is not None), default=None
+        ),
         points=points,
     )
 

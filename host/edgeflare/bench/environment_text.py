@@ -64,22 +64,26 @@ def _strategy(strategy: Mapping[str, Any]) -> str:
 
 
 def _models(report: BenchReport) -> list[str]:
-    rows = []
-    for pair, models in report.models.items():
-        for side in ("original", "deployed"):
-            model = models.get(side) or {}
-            runtime = model.get("runtime") or {}
-            rows.append(
-                [
-                    plain(pair),
-                    side,
-                    plain(str(model.get("name", NOTHING))),
-                    plain(f"{runtime.get('name', '')} {runtime.get('version', '')}"),
-                    f"`{str(model.get('sha256', ''))[:16]}`",
-                ]
-            )
+    rows = [
+        _model(pair, side, models.get(side) or {})
+        for pair, several in report.models.items()
+        for side in ("original", "deployed")
+        for models in several
+    ]
+    rows = [row for number, row in enumerate(rows) if row not in rows[:number]]
     header = ["pair", "model", "file", "runtime", "SHA-256 begins"]
     return ["### Models", table(header, rows, header)] if rows else []
+
+
+def _model(pair: str, side: str, model: Mapping[str, Any]) -> list[str]:
+    runtime = model.get("runtime") or {}
+    return [
+        plain(pair),
+        side,
+        plain(str(model.get("name", NOTHING))),
+        plain(f"{runtime.get('name', '')} {runtime.get('version', '')}"),
+        f"`{str(model.get('sha256', ''))[:16]}`",
+    ]
 
 
 def _devices(report: BenchReport) -> list[str]:

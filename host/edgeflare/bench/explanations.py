@@ -1,9 +1,14 @@
 """What the report says about its tables."""
 
+import shlex
+from collections.abc import Iterable
+
+from edgeflare.bench.cell_figures import CellFigures
+
 RESULTS = (
-    "Success: the share of the searches that found a triggering input. Queries and seconds: means over "
-    "the searches that found one (the paper's section 4.3); a query gives one input to both models. In "
-    "brackets: the 95 % bootstrap interval of the mean, seed inputs drawn together with all their "
+    "Success: the share of the searches that found a triggering input. Queries (mean, median and 90th "
+    "percentile) and seconds are those of the searches that found one (the paper's section 4.3), not of "
+    "the others; a query gives one input to both models. In brackets: the 95 % bootstrap interval of the mean, seed inputs drawn together with all their "
     "repeats. Spent: the mean queries of all searches, with or without a triggering input."
 )
 
@@ -17,8 +22,8 @@ QUALITY = (
 
 TIME = (
     "Search time without queueing, over the searches that found a triggering input. Found within: the "
-    "success rate with a shorter timeout (the paper's section 6.2), read from each search's time. Times "
-    "compare only between searches on the same devices."
+    "success rate with a shorter timeout (the paper's section 6.2), read from each search's time; the "
+    "limit on queries counts here, too. Times compare only between searches on the same devices."
 )
 
 UNIQUENESS = (
@@ -43,6 +48,11 @@ CORRELATIONS = (
     "seconds until a triggering input was found (the paper's section 5.4.1)."
 )
 
+LEFT_OUT = (
+    "The means are over the searches that found a triggering input. Where the lowest success is below "
+    "100 %, those that would have needed more are left out of them, and the correlation does not tell it."
+)
+
 HISTOGRAMS = (
     "How many seed inputs needed how many queries until a triggering input was found; a seed input's "
     "value is the mean of those of its repeats that found one (like the paper's figure 4). Where some found "
@@ -50,10 +60,25 @@ HISTOGRAMS = (
 )
 
 
+def query_limits(cells: Iterable[CellFigures]) -> list[str]:
+    """Return a sentence for each limit on queries that strategies with published figures had."""
+    stopped: dict[int, list[str]] = {}
+    for cell in cells:
+        if cell.published and cell.max_queries:
+            names = stopped.setdefault(cell.max_queries, [])
+            names += [cell.strategy] if cell.strategy not in names else []
+    return [
+        f"{', '.join(names)}: stopped at {queries:,} queries a search; the paper's runs were limited "
+        "by time alone."
+        for queries, names in stopped.items()
+    ]
+
+
 def files(folder: str) -> str:
     """Return what lies beside the report, and how to make it anew."""
+    command = shlex.join(["edgeflare", "bench", "show", folder])
     return (
-        f"`edgeflare bench show {folder}` makes this report anew. `bench.json` has every setting, "
+        f"`{command}` makes this report anew. `bench.json` has every setting, "
         "`report.json` every figure, `summary.csv` one line for each pair and strategy, `searches.csv` "
         "one for each search."
     )

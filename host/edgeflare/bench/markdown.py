@@ -1,15 +1,16 @@
 """The report of a bench as a Markdown document."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from edgeflare.bench import explanations
-from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures
+from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures, is_shorter
 from edgeflare.bench.comparison_text import comparisons, correlations
 from edgeflare.bench.environment_text import environment
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.words import (
-    number,
-    percent,
+    number_text,
+    percent_text,
     plain,
     published,
     table,
@@ -41,15 +42,15 @@ def markdown(report: BenchReport, pictures: Mapping[str, str]) -> str:
 def _state(report: BenchReport) -> str:
     done, left = len(report.finished), len(report.unfinished) + len(report.missing)
     total = done + left + len(report.failed)
-    searches = f"{len(report.searches):,} searches in {done} of {total} cells"
+    searches = f"{len(report.searches):,} searches"
     if not left and not report.failed:
-        return f"{searches}: the bench is finished."
-    told = []
+        return f"{searches} in {total} cells: the bench is finished."
+    told = [f"of {total} cells {done} finished"]
     if left:
         told.append(f"{left} not finished")
     if report.failed:
         told.append(f"{len(report.failed)} can't be run")
-    return f"**{searches}; {' and '.join(told)}** (see the end)."
+    return f"**{searches} so far; {', '.join(told)}** (see the end)."
 
 
 def _results(report: BenchReport) -> list[str]:
@@ -65,7 +66,7 @@ def _results(report: BenchReport) -> list[str]:
             "success",
             "queries: mean [95 %]",
             "median",
-            "90 % need at most",
+            "90th percentile",
             "spent",
             "seconds: mean",
             *(["published"] if told else []),
@@ -75,22 +76,23 @@ def _results(report: BenchReport) -> list[str]:
                 plain(cell.strategy),
                 _success(cell),
                 with_interval(cell.queries, cell.queries_interval),
-                number(cell.queries_median, 1),
-                number(cell.queries_p90, 1),
-                number(cell.queries_spent),
-                number(cell.seconds, 3),
+                number_text(cell.queries_median, 1),
+                number_text(cell.queries_p90, 1),
+                number_text(cell.queries_spent),
+                number_text(cell.seconds, 3),
                 *([published(cell.published)] if told else []),
             ]
             for cell in cells
         ]
         parts += [f"### {plain(pair)}", table(header, rows, ["published"])]
+        parts += map(plain, explanations.query_limits(cells))
     return parts
 
 
 def _success(cell: CellFigures) -> str:
     if not cell.searched:
-        return percent(None)
-    return f"{percent(cell.success_rate)} ({cell.found:,} of {cell.searched:,})"
+        return percent_text(None)
+    return f"{percent_text(cell.success_rate)} ({cell.found:,} of {cell.searched:,})"
 
 
 def _quality(cells: Sequence[CellFigures]) -> list[str]:
@@ -99,13 +101,13 @@ def _quality(cells: Sequence[CellFigures]) -> list[str]:
     rows = [
         [
             _name(cell),
-            number(cell.l2),
-            number(cell.linf, 0),
-            number(cell.ssim, 3),
-            number(cell.original_margin, 3),
-            number(cell.deployed_margin, 3),
-            number(cell.smaller_margin, 3),
-            percent(cell.label_kept),
+            number_text(cell.l2),
+            number_text(cell.linf, 0),
+            number_text(cell.ssim, 3),
+            number_text(cell.original_margin, 3),
+            number_text(cell.deployed_margin, 3),
+            number_text(cell.smaller_margin, 3),
+            percent_text(cell.label_kept),
         ]
         for cell in cells
     ]
@@ -117,15 +119,20 @@ def _quality(cells: Sequence[CellFigures]) -> list[str]:
 
 
 def _time(cells: Sequence[CellFigures]) -> list[str]:
+    limits = [
+        limit
+        for limit in WITHIN_SECONDS
+        if any(is_shorter(limit, cell.timeout_s) for cell in cells)
+    ]
     header = ["pair, strategy", "seconds: mean", "median"]
-    header += [f"found within {limit} s" for limit in WITHIN_SECONDS]
+    header += [f"found within {limit} s" for limit in limits]
     header += ["ran out of time", "of queries", "other endings"]
     rows = [
         [
             _name(cell),
-            number(cell.seconds, 3),
-            number(cell.seconds_median, 3),
-            *(percent(cell.within[str(limit)]) for limit in WITHIN_SECONDS),
+            number_text(cell.seconds, 3),
+            number_text(cell.seconds_median, 3),
+            *(percent_text(cell.within[str(limit)]) for limit in limits),
             str(cell.timeouts),
             str(cell.exhausted),
             _other_endings(cell),
@@ -151,7 +158,7 @@ def _uniqueness(cells: Sequence[CellFigures]) -> list[str]:
         [
             _name(cell),
             f"{cell.found:,}",
-            percent(cell.unique, 2),
+            percent_text(cell.unique, 2),
             str(cell.duplicates),
             str(cell.ties),
         ]
@@ -172,8 +179,8 @@ def _repeats(cells: Sequence[CellFigures]) -> list[str]:
             _name(cell),
             str(one.repeat),
             f"{one.found:,} of {one.searched:,}",
-            number(one.queries),
-            number(one.seconds, 3),
+            number_text(one.queries),
+            number_text(one.seconds, 3),
         ]
         for cell in cells
         for one in cell.repeats
@@ -210,7 +217,8 @@ def _left(report: BenchReport) -> list[str]:
     if left:
         parts += ["## Cells that are not finished", "\n".join(left)]
     if parts:
-        parts.append(f"To go on: `edgeflare bench resume {report.folder}`")
+        command = shlex.join(["edgeflare", "bench", "resume", report.folder])
+        parts.append(f"To go on: `{command}`")
     return parts
 
 

@@ -1,7 +1,7 @@
 """A bench in figures: everything its report says."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from edgeflare.bench.command import command
 from edgeflare.bench.comparisons import Comparison, Correlation, adjusted, compare, correlate
 from edgeflare.bench.opening import Bench, open_bench
 from edgeflare.bench.rows import CellRecords, SearchRow, read_cell
+from edgeflare.bench.sameness import distinct_models, sameness_notices
 from edgeflare.bench.similarity import Similarities
+from edgeflare.bench.statistics import P_NEEDS_SCIPY
 from edgeflare.bench.suite import Suite
-from edgeflare.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class BenchReport:
     `baseline` on each pair; `correlations` one for each study and strategy. `finished`, `unfinished` and
     `missing` are cells by name (pair/strategy/repeat), `failed` those that can't be run, and why.
     `queries` counts by kind over all outcomes. `devices`, `environments` (versions on the host) and
-    `models` (of each pair) are what the searches ran on. `searches` are all that have ended; they are
+    `models` (of each pair; several where cells had different ones) are what the searches ran on.
+    `notices` say, among others, where cells of one pair don't belong together. `searches` are all that have ended; they are
     not in the JSON.
     """
 
@@ -57,7 +59,7 @@ class BenchReport:
     queries: dict[str, int]
     devices: tuple[BenchDevice, ...]
     environments: tuple[dict[str, Any], ...]
-    models: dict[str, dict[str, Any]]
+    models: dict[str, tuple[dict[str, Any], ...]]
     notices: tuple[str, ...]
     settings: dict[str, Any]
     searches: tuple[SearchRow, ...]
@@ -73,7 +75,7 @@ class BenchReport:
 def bench_report(bench: Bench | Path) -> BenchReport:
     """Read a bench, or its folder, finished or not.
 
-    Without scikit-image SSIM is None, without scipy there are no comparisons; a notice says so. Raises
+    Without scikit-image SSIM is None, without scipy the p values are; a notice says so. Raises
     UsageError or StoreError for a folder that is no bench, StoreError where a campaign can't be read.
     """
     if not isinstance(bench, Bench):
@@ -81,10 +83,12 @@ def bench_report(bench: Bench | Path) -> BenchReport:
     suite = bench.suite
     similarities = Similarities(bench.folder)
     read = {cell: read_cell(bench, cell, similarities) for cell in cells(suite)}
-    notices = [similarities.notice] if similarities.notice else []
+    notices = [*sameness_notices(read), *([similarities.notice] if similarities.notice else [])]
     searches = tuple(row for records in read.values() for row in records.rows)
     figures = _figures(suite, read)
-    comparisons = _comparisons(suite, searches, notices)
+    comparisons = _comparisons(suite, searches)
+    if any(one.queries.p is None for one in comparisons):
+        notices.append(P_NEEDS_SCIPY)
     states = {cell: bench.state(cell) for cell in read}
     failed = {name: why for name, why in bench.failed.items() if name in {c.name for c in read}}
 
@@ -112,14 +116,14 @@ def bench_report(bench: Bench | Path) -> BenchReport:
         queries={kind: queries[kind] for kind in ("seed", "search", "confirmation", "host_only")},
         devices=_devices(read.values()),
         environments=_environments(read.values()),
-        models=_models(read),
+        models=distinct_models(read),
         notices=tuple(notices),
         settings=suite.model_dump(mode="json"),
         searches=searches,
     )
 
 
-def _figures(suite: Suite, read: dict[Cell, CellRecords]) -> tuple[CellFigures, ...]:
+def _figures(suite: Suite, read: Mapping[Cell, CellRecords]) -> tuple[CellFigures, ...]:
     figures = []
     for pair in suite.pairs:
         for strategy in suite.strategies_of(pair.name):
@@ -138,6 +142,8 @@ def _figures(suite: Suite, read: dict[Cell, CellRecords]) -> tuple[CellFigures, 
                     pair.name,
                     strategy.name,
                     [row for records in mine for row in records.rows],
+                    max_queries=strategy.max_queries or 0,
+                    timeout_s=strategy.timeout_s or 0.0,
                     ties=len(frozenset[str]().union(*(records.ties for records in mine))),
                     published=published,
                 )
@@ -145,9 +151,7 @@ def _figures(suite: Suite, read: dict[Cell, CellRecords]) -> tuple[CellFigures, 
     return tuple(figures)
 
 
-def _comparisons(
-    suite: Suite, searches: Sequence[SearchRow], notices: list[str]
-) -> tuple[Comparison, ...]:
+def _comparisons(suite: Suite, searches: Sequence[SearchRow]) -> tuple[Comparison, ...]:
     if suite.baseline is None:
         return ()
     groups: dict[tuple[str, str], list[SearchRow]] = {}
@@ -158,11 +162,7 @@ def _comparisons(
         baseline = groups.get((pair, suite.baseline))
         if strategy == suite.baseline or baseline is None:
             continue
-        try:
-            comparison = compare(rows, baseline)
-        except UsageError as error:
-            notices.append(str(error))
-            return ()
+        comparison = compare(rows, baseline)
         if comparison is not None:
             found.append(comparison)
     return adjusted(found)
@@ -194,11 +194,3 @@ def _environments(all_records: Iterable[CellRecords]) -> tuple[dict[str, Any], .
     for records in all_records:
         merged |= records.environments
     return tuple(merged.values())
-
-
-def _models(read: dict[Cell, CellRecords]) -> dict[str, dict[str, Any]]:
-    models: dict[str, dict[str, Any]] = {}
-    for cell, records in read.items():
-        if records.models:
-            models.setdefault(cell.pair, records.models)
-    return models

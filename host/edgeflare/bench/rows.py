@@ -12,6 +12,8 @@ from edgeflare.bench.similarity import Similarities
 from edgeflare.store import Device, OutcomeRecord, SeedRecord, Store
 from edgeflare.types import Decision, Status
 
+_FORCED = "resumed with --force"
+
 
 @dataclass(frozen=True)
 class SearchRow:
@@ -49,7 +51,8 @@ class SearchRow:
 class CellRecords:
     """What a cell's campaign holds: its searches, and what is known of it as a whole.
 
-    `ties` are the seeds on which a model's top-1 was a tie; `queries` count by kind over all outcomes.
+    `ties` are the seeds on which a model's top-1 was a tie; `queries` count by kind over all outcomes;
+    `forced` are the campaign's notices that it went on although something had changed.
     """
 
     rows: list[SearchRow] = field(default_factory=list)
@@ -58,6 +61,7 @@ class CellRecords:
     devices: list[Device] = field(default_factory=list)
     environments: dict[str, dict[str, Any]] = field(default_factory=dict)
     models: dict[str, Any] = field(default_factory=dict)
+    forced: tuple[str, ...] = ()
 
 
 def search_rows(bench: Bench, cell: Cell) -> list[SearchRow]:
@@ -93,6 +97,7 @@ def read_cell(bench: Bench, cell: Cell, similarities: Similarities) -> CellRecor
             devices=store.devices(),
             environments=store.environments(),
             models=store.models,
+            forced=tuple(text for text in store.notices() if text.startswith(_FORCED)),
         )
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from edgeflare.bench.cells import Cell, cell_config
-from edgeflare.bench.changes import check_same_files
+from edgeflare.bench.changes import check_same_devices, check_same_files, devices_of
 from edgeflare.bench.made_models import make_again, make_model
 from edgeflare.bench.opening import BENCH_NAME, Bench, open_bench, write_bench
 from edgeflare.bench.suite import Suite
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.fleet import Asked, Connect, Prompt, fleet_devices
-from edgeflare.campaign.progress import Event, Notice
+from edgeflare.campaign.progress import Event, Notice, Stage
 from edgeflare.campaign.reporter import resume_advice
 from edgeflare.campaign.run import resume_campaign, run_campaign
 from edgeflare.devices import connect
@@ -28,8 +28,9 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.store import CampaignLock, Store
-from edgeflare.store.failures import told_of
+from edgeflare.store.failures import no_space_to_begin, told_of
 from edgeflare.store.lock import LOCK_NAMES
+from edgeflare.store.samples import is_torn, remove_torn
 
 __all__ = ["Bench", "BenchProgress", "open_bench", "resume_bench", "run_bench"]
 
@@ -67,8 +68,8 @@ def run_bench(
     `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; the user is asked each
     question once. A cell that can't be run for a reason of its own (its models, seeds or strategy) is
     noted in the bench's `failed`, told as a notice, and the others go on. What concerns all cells ends
-    the bench: raises UsageError where the folder is taken or a device unknown, StoreError or
-    DeviceError; `resume_bench` goes on from there.
+    the bench: raises UsageError where the folder is taken, a device is unknown, or one is not what it
+    was in another cell of the pair; StoreError or DeviceError; `resume_bench` goes on from there.
     """
     folder = Path(folder).absolute()
     _check_free(folder)
@@ -77,12 +78,15 @@ def run_bench(
     inventory = find_inventory(inventory)
     bench = Bench(folder, suite, tuple(devices), {}, inventory, python)
     fleet_devices(_config(bench, bench.cells[0]))
-    with told_of(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with CampaignLock(folder):
-        _check_free(folder)
-        write_bench(bench)
-        _Run(bench, False, False, ask, progress, connect).go()
+    with _full_disk_told(folder):
+        with told_of(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with CampaignLock(folder):
+            _check_free(folder)
+            with told_of(folder):
+                remove_torn(folder)
+            write_bench(bench)
+            _Run(bench, False, False, ask, progress, connect).go()
     return folder
 
 
@@ -104,7 +108,7 @@ def resume_bench(
     `force`; StoreError where another process runs the bench; else as `run_bench`.
     """
     folder = open_bench(folder).folder
-    with CampaignLock(folder):
+    with _full_disk_told(folder), CampaignLock(folder):
         bench = open_bench(folder)
         if devices or inventory:
             bench = replace(
@@ -137,6 +141,7 @@ class _Run:
         self._progress = progress
         self._connect = connect
         self._cells = bench.cells
+        self._changed: UsageError | None = None  # why the bench can't go on, whichever the cell
 
     def go(self) -> None:
         """Run all cells that aren't finished."""
@@ -154,11 +159,12 @@ class _Run:
             if notice is not None:
                 watch(Notice(notice))
                 notice = None
-            with _full_disk_told(self._bench.folder):
-                self._try(cell, states[cell] == "unfinished", watch)
+            self._try(cell, states[cell] == "unfinished", watch)
 
     def _try(self, cell: Cell, begun: bool, watch: Callable[[Event | None], None]) -> None:
         """Run a cell; note why it can't be run where that is its own affair."""
+        if begun and not devices_of(self._bench, cell):  # nothing that isn't as well begun again
+            begun = CampaignLock.is_held(self._bench.campaign(cell))
         try:
             if begun:
                 self._resume(cell, watch)
@@ -168,7 +174,7 @@ class _Run:
             raise
         except (UsageError, StrategyError, PreflightError) as error:
             refused = begun and cell.name not in self._bench.failed and not self._force
-            if refused and isinstance(error, UsageError):
+            if error is self._changed or (refused and isinstance(error, UsageError)):
                 raise  # something has changed since the cell was interrupted, perhaps for all
             self._note(cell, str(error))
             watch(Notice(f"{cell.name} can't be run, the other cells go on: {error}"))
@@ -182,7 +188,11 @@ class _Run:
                 shutil.rmtree(torn)
         make_model(self._bench.folder, self._bench.suite.pair(cell.pair))
         run_campaign(
-            _config(self._bench, cell), ask=self._ask, progress=watch, connect=self._connect
+            _config(self._bench, cell),
+            name=cell.name,
+            ask=self._ask,
+            progress=watch,
+            connect=self._connect,
         )
 
     def _resume(self, cell: Cell, watch: Callable[[Event | None], None]) -> None:
@@ -195,6 +205,7 @@ class _Run:
             force=self._force,
             devices=self._bench.devices if anew else (),
             inventory=self._bench.inventory if anew else None,
+            name=cell.name,
             ask=self._ask,
             progress=watch,
             connect=self._connect,
@@ -210,15 +221,32 @@ class _Run:
             write_bench(self._bench)
 
     def _watch(self, cell: Cell, number: int) -> Callable[[Event | None], None]:
-        """Return what tells a cell's events; advice to resume its campaign becomes the bench's."""
+        """Return what tells a cell's events; advice to resume its campaign becomes the bench's.
+
+        As soon as the campaign knows its devices they are compared with those of other cells.
+        """
         own = resume_advice(self._bench.campaign(cell))
+        compared = False
 
         def watch(event: Event | None) -> None:
+            nonlocal compared
+            if not compared and isinstance(event, Stage) and event.name == "seed queries":
+                compared = True
+                self._compare(cell, watch)
             if isinstance(event, Notice) and own in event.text:
                 event = Notice(event.text.replace(own, _advice(self._bench.folder)))
             self._progress(BenchProgress(cell, number, len(self._cells), event))
 
         return watch
+
+    def _compare(self, cell: Cell, watch: Callable[[Event | None], None]) -> None:
+        try:
+            notice = check_same_devices(self._bench, cell, force=self._force)
+        except UsageError as error:
+            self._changed = error
+            raise
+        if notice is not None:
+            watch(Notice(notice))
 
 
 def _config(bench: Bench, cell: Cell) -> CampaignConfig:
@@ -239,7 +267,8 @@ def _check_free(folder: Path) -> None:
         )
     with told_of(folder):
         if folder.exists() and (
-            not folder.is_dir() or any(path.name not in LOCK_NAMES for path in folder.iterdir())
+            not folder.is_dir()
+            or any(path.name not in LOCK_NAMES and not is_torn(path) for path in folder.iterdir())
         ):
             raise UsageError(
                 f"{folder} exists and is not an empty folder; choose another for the bench"
@@ -252,9 +281,12 @@ def _advice(folder: Path) -> str:
 
 @contextmanager
 def _full_disk_told(folder: Path) -> Iterator[None]:
+    """Advise what fits a bench where no space is left: going on, or running it anew."""
     try:
         yield
     except DiskFullError as error:
+        if not (folder / BENCH_NAME).is_file():
+            raise no_space_to_begin(folder) from error
         raise DiskFullError(
             f"No space is left on the disk of {folder}; what was found so far is kept there. "
             f"Free some space, then {_advice(folder)}."

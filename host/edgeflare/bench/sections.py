@@ -8,6 +8,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from edgeflare.campaign.config import ModelConfig, SeedsConfig
 
 _PAIR = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]*[A-Za-z0-9_-])?")
+_LONGEST = 100
+"""Names become those of files and folders, which have 255 bytes at most on the usual disks."""
 
 
 def plain(name: str) -> str:
@@ -21,7 +23,7 @@ def _pair_name(name: str) -> str:
             f"{name!r} is no name: use letters, digits, spaces, '.', '_' and '-', "
             "a letter or digit first, no space or '.' last"
         )
-    return name
+    return _short(name)
 
 
 def _plain_name(name: str) -> str:
@@ -29,6 +31,14 @@ def _plain_name(name: str) -> str:
         raise ValueError(
             f"{name!r} is no name: use letters, digits, '.', '_' and '-', "
             "a letter or digit first, no '.' last"
+        )
+    return _short(name)
+
+
+def _short(name: str) -> str:
+    if len(name) > _LONGEST:
+        raise ValueError(
+            f"the name {name[:20]!r}... has {len(name)} characters; use {_LONGEST} at most"
         )
     return name
 

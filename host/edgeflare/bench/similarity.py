@@ -22,9 +22,9 @@ class _Key(NamedTuple):
 
 
 class Similarities:
-    """SSIM of triggering inputs, each computed once: what an earlier report in `folder` says is taken over.
+    """SSIM of triggering inputs: what an earlier report in `folder` says is taken over, others are computed.
 
-    Without scikit-image those that are new are None, and `notice` says so.
+    Without scikit-image those that would be computed are None, and `notice` says so.
     """
 
     def __init__(self, folder: Path | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.errors import UsageError
+P_NEEDS_SCIPY = "the p values need scipy; install it with `pip install 'edgeflare[bench]'`"
 
 _DRAWN_AT_ONCE = 1 << 22
 
@@ -19,12 +19,12 @@ _CORRELATION_SIZES = ((0.5, "large"), (0.3, "medium"), (0.1, "small"))
 class PairedTest:
     """Two measurements of the same `n` things, a and b, compared.
 
-    `p`: Wilcoxon signed rank test, two-sided, equal pairs left out. `rank_biserial`: matched-pairs
+    `p`: Wilcoxon signed rank test, two-sided, equal pairs left out; None without scipy. `rank_biserial`: matched-pairs
     rank-biserial correlation in [-1, 1], positive where a is larger. `a12`: Vargha and Delaney's
     measure, the probability that a value of a is larger than one of b, equal ones counted half.
     """
 
-    p: float
+    p: float | None
     rank_biserial: float
     a12: float
     n: int
@@ -59,24 +59,21 @@ def bootstrap_interval(
 def paired_test(a: Sequence[float], b: Sequence[float]) -> PairedTest:
     """Compare two measurements of the same things, in the same order.
 
-    Raises ValueError where their numbers differ or are none; UsageError where scipy is missing.
+    Without scipy all is known but `p`. Raises ValueError where their numbers differ or are none.
     """
     if len(a) != len(b) or not len(a):
         raise ValueError("both sides need the same number of values, one at least")
-    stats = _scipy_stats()
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     differences = first - second
     differences = differences[differences != 0]
+    rank_biserial = 0.0
     if differences.size:
-        p = float(stats.wilcoxon(differences).pvalue)
-        ranks = stats.rankdata(np.abs(differences))
+        ranks = _ranks(np.abs(differences))
         rank_biserial = float((ranks * np.sign(differences)).sum() / ranks.sum())
-    else:
-        p, rank_biserial = 1.0, 0.0
     count = first.size
-    rank_sum = stats.rankdata(np.concatenate([first, second]))[:count].sum()
+    rank_sum = _ranks(np.concatenate([first, second]))[:count].sum()
     a12 = float((rank_sum / count - (count + 1) / 2) / count)
-    return PairedTest(p, rank_biserial, a12, count)
+    return PairedTest(_wilcoxon(differences), rank_biserial, a12, count)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -117,11 +114,18 @@ def _size(effect: float, sizes: tuple[tuple[float, str], ...]) -> str:
     return next((word for least, word in sizes if rounded >= least), "negligible")
 
 
-def _scipy_stats() -> Any:
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rank of each value, from 1; equal ones share the mean of theirs."""
+    _, place, often = np.unique(values, return_inverse=True, return_counts=True)
+    shared: NDArray[np.float64] = np.cumsum(often) - (often - 1) / 2
+    return shared[place]
+
+
+def _wilcoxon(differences: NDArray[np.float64]) -> float | None:
+    """Return p of the differences that are not 0; None where scipy is missing."""
     try:
         from scipy import stats
-    except ImportError as error:
-        raise UsageError(
-            "the comparison of strategies needs scipy; install it with `pip install 'edgeflare[bench]'`"
-        ) from error
-    return stats
+    except ImportError:
+        return None
+    test: Any = stats.wilcoxon
+    return float(test(differences).pvalue) if differences.size else 1.0

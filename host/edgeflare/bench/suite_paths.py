@@ -9,20 +9,26 @@ from edgeflare.errors import UsageError
 
 SUITES = Path(__file__).resolve().parent.parent / "assets" / "suites"
 _DEMO = SUITES.parent / "demo"
-_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_PLACEHOLDER = re.compile(r"\{(\w*)\}(?=/|$)")
+_BRACES = re.compile(r"[{}]")
 _KEYS = (("original", "path"), ("deployed", "path"), ("seeds", "path"), ("seeds", "labels"))
 
 
 def anchored(values: dict[str, Any], file: Path, data: Path | None) -> dict[str, Any]:
     """Return the suite's values with whole paths: relative ones start at the folder of `file`.
 
-    Raises UsageError where ``{data}`` is used and there is no such folder, and for other words in
-    braces.
+    Raises UsageError where ``{data}`` is used and there is no such folder, for other words in braces,
+    and for braces that are not the whole first part of a path.
     """
     known = {"data": data and data.expanduser().absolute(), "demo": _DEMO, "suites": SUITES}
 
     def whole(key: str, text: str) -> str:
         found = _PLACEHOLDER.match(text)
+        if _BRACES.search(text, found.end() if found else 0):
+            raise UsageError(
+                f"{file}: {key}: {text} has braces, which only stand for a folder that a path begins "
+                "with, as in {data}/models/original.onnx"
+            )
         if found is None:
             return str(file.parent / Path(text).expanduser())
         if found[1] not in known:

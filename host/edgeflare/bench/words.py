@@ -22,12 +22,12 @@ def plain(text: str) -> str:
     return words
 
 
-def number(value: float | None, digits: int = 2) -> str:
+def number_text(value: float | None, digits: int = 2) -> str:
     """Return a number with so many digits behind the point, a dash for None."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
-def percent(rate: float | None, digits: int = 1) -> str:
+def percent_text(rate: float | None, digits: int = 1) -> str:
     """Return a rate as per cent; whole where it is 0 or 1, and never rounded to these."""
     if rate is None:
         return NOTHING
@@ -40,12 +40,14 @@ def percent(rate: float | None, digits: int = 1) -> str:
 def with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
     """Return a mean with its interval behind it."""
     if interval is None:
-        return number(value)
-    return f"{number(value)} [{number(interval[0])}, {number(interval[1])}]"
+        return number_text(value)
+    return f"{number_text(value)} [{number_text(interval[0])}, {number_text(interval[1])}]"
 
 
-def p_value(p: float) -> str:
-    """Return a p value; what is very small is not told exactly."""
+def p_value_text(p: float | None) -> str:
+    """Return a p value, a dash for None; what is very small is not told exactly."""
+    if p is None:
+        return NOTHING
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -54,9 +56,9 @@ def published(figures: Sequence[PublishedFigures]) -> str:
     told = []
     for one in figures:
         parts = [
-            *([f"{number(one.queries)} queries"] if one.queries is not None else []),
-            *([percent(one.success)] if one.success is not None else []),
-            *([f"{number(one.seconds, 3)} s"] if one.seconds is not None else []),
+            *([f"{number_text(one.queries)} queries"] if one.queries is not None else []),
+            *([percent_text(one.success)] if one.success is not None else []),
+            *([f"{number_text(one.seconds, 3)} s"] if one.seconds is not None else []),
         ]
         told.append(f"{', '.join(parts) or NOTHING} ({plain(one.source)})")
     return "; ".join(told) or NOTHING

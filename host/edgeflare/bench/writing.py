@@ -20,6 +20,7 @@ from edgeflare.bench.report import BenchReport
 from edgeflare.bench.rows import SearchRow
 from edgeflare.bench.similarity import SEARCHES_NAME
 from edgeflare.errors import DiskFullError, StoreError, UsageError
+from edgeflare.store.samples import write_durably
 from edgeflare.types import Status
 
 SUMMARY_COLUMNS = (
@@ -38,17 +39,21 @@ SEARCH_COLUMNS = tuple(field.name for field in fields(SearchRow))
 """The columns of searches.csv; see `SearchRow`."""
 
 
+_HISTOGRAMS = "histograms"
+
+
 def write_report(report: BenchReport, folder: Path) -> list[Path]:
     """Write report.md, report.json, summary.csv, searches.csv and a histogram a pair; return their paths.
 
-    Each file takes the place of an earlier one once it is whole. Without matplotlib there are no histograms, and
+    Each file takes the place of an earlier one once it is whole; histograms that an earlier report had
+    and this one has not are removed. Without matplotlib there are no histograms, and
     the report says so. Raises StoreError where the folder can't be written, DiskFullError where no
     space is left.
     """
     pictures, notice = _histograms(report)
     if notice:
         report = replace(report, notices=(*report.notices, notice))
-    links = {pair: f"histograms/{_file_name(pair)}" for pair in pictures}
+    links = {pair: f"{_HISTOGRAMS}/{_file_name(pair)}" for pair in pictures}
     summary = (line for cell in report.cells for line in _summary_lines(cell))
     files = {
         "report.md": markdown(report, links).encode(),
@@ -59,7 +64,12 @@ def write_report(report: BenchReport, folder: Path) -> list[Path]:
     }
     with _written_to(folder):
         for name, data in files.items():
-            _write(folder / name, data)
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_durably(path, data)
+        for path in (folder / _HISTOGRAMS).glob("*.png"):
+            if path.relative_to(folder).as_posix() not in files:
+                path.unlink()
     return [folder / name for name in files]
 
 
@@ -126,18 +136,6 @@ def _csv(columns: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> bytes:
     return file.getvalue().encode()
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that takes the place of another once it is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 @contextmanager
 def _written_to(folder: Path) -> Iterator[None]:
     try:
@@ -149,5 +147,5 @@ def _written_to(folder: Path) -> Iterator[None]:
                 "Free some space and run `edgeflare bench show` again."
             ) from error
         raise StoreError(
-            f"{error.filename or folder} can't be written: {error.strerror}; check its permissions."
+            f"{error.filename2 or error.filename or folder} can't be written: {error.strerror}; check its permissions."
         ) from error

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, TypeAlias
 
@@ -34,14 +33,14 @@ Tell: TypeAlias = Callable[[str], None]
 
 
 class Campaigner(NamedTuple):
-    """Who asks the devices: the campaign's id and folder, for their leases."""
+    """Who asks the devices: the campaign's id, and its name for people, for their leases."""
 
     id: str
-    folder: Path
+    name: str
 
     def lease(self, device: str) -> Lease:
         """Return the lease for one device."""
-        about = f"campaign {self.folder.name} of {_user()}@{platform.node()}"
+        about = f"campaign {self.name} of {_user()}@{platform.node()}"
         return Lease(self.id, f"{self.id}/{device}", about)
 
 

@@ -36,13 +36,14 @@ from edgeflare.store import CampaignLock, Store
 def run_campaign(
     config: CampaignConfig,
     *,
+    name: str | None = None,
     ask: Prompt | None = None,
     progress: Progress = silent,
     connect: Connect = connect,
 ) -> Path:
     """Run a campaign to its end and return its folder.
 
-    `ask` is asked for a passphrase or password where a device wants one; `progress` is told what
+    `name` is what others who want a device are told is using it (the folder's name where None). `ask` is asked for a passphrase or password where a device wants one; `progress` is told what
     happens, by the calling thread; `connect` reaches a device (`edgeflare.testing` has one that
     fails on purpose). Raises an `EdgeFlareError` of any kind; what was found before it is in the
     folder, and `resume_campaign` goes on from there.
@@ -57,7 +58,7 @@ def run_campaign(
     reporter = Reporter(progress)
     devices = fleet_devices(config)
     folder = (config.out or _fresh_folder(config.deployed.path.stem)).absolute()
-    campaigner = Campaigner(uuid.uuid4().hex, folder)
+    campaigner = Campaigner(uuid.uuid4().hex, name or folder.name)
     with ExitStack() as stack:
         parts = _Parts.of(config, stack)
         reporter(Stage("device", ", ".join(device.name for device in devices)))
@@ -100,6 +101,7 @@ def resume_campaign(
     devices: Sequence[str] = (),
     inventory: Path | None = None,
     fleet_limits: Mapping[str, Any] | None = None,
+    name: str | None = None,
     ask: Prompt | None = None,
     progress: Progress = silent,
     connect: Connect = connect,
@@ -135,7 +137,7 @@ def resume_campaign(
             Fleet.open(
                 described,
                 config,
-                Campaigner(store.id, folder),
+                Campaigner(store.id, name or folder.name),
                 ask=ask,
                 uploading=reporter.uploading,
                 tell=reporter.tell,

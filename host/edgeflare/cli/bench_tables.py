@@ -8,7 +8,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import BenchReport, Correlation, SearchRow, SuiteAbout
+from edgeflare import (
+    BenchReport,
+    Correlation,
+    SearchRow,
+    SuiteAbout,
+    number_text,
+    p_value_text,
+    percent_text,
+    query_limits,
+)
 from edgeflare.cli.tables import plain_table, print_json
 
 _NOTHING = "-"
@@ -58,8 +67,11 @@ def print_report(report: BenchReport, as_json: bool, *, searches: bool = False) 
     )
     published = [(one, theirs) for one in tried for theirs in one.published]
     show("Beside published figures:", _PUBLISHED, published)
+    for sentence in query_limits(one for one, _ in published):
+        console.print(escape(sentence), soft_wrap=True)
     show(
-        "Pearson's correlation of x with the means of each pair:",
+        "Pearson's correlation of x with the means of each pair; these leave out searches that found "
+        "nothing, where the lowest success is below 100 %:",
         _CORRELATIONS,
         report.correlations,
     )
@@ -109,12 +121,12 @@ def _progress(report: BenchReport) -> str:
 
 def number(value: float | None, digits: int = 1) -> str:
     """Return a figure with so many digits after the point."""
-    return _NOTHING if value is None else f"{value:.{digits}f}"
+    return _NOTHING if value is None else number_text(value, digits)
 
 
 def percent(share: float | None) -> str:
     """Return a share from 0 to 1 in percent."""
-    return _NOTHING if share is None else f"{100 * share:.1f} %"
+    return _NOTHING if share is None else percent_text(share)
 
 
 def times(ratio: float | None) -> str:
@@ -122,9 +134,9 @@ def times(ratio: float | None) -> str:
     return _NOTHING if ratio is None else f"{ratio:.2f} x"
 
 
-def probability(p: float) -> str:
+def probability(p: float | None) -> str:
     """Return a p-value as it is read: below a thousandth only that."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return _NOTHING if p is None else p_value_text(p)
 
 
 def interval(ends: tuple[float, float] | None) -> str:
@@ -153,7 +165,7 @@ _COSTS = (
     _Column("95 % interval", 6, lambda one: interval(one.queries_interval)),
     _Column("median", 7, lambda one: number(one.queries_median, 0)),
     _Column("seconds", 8, lambda one: number(one.seconds, 3)),
-    _Column("90 %", 4, lambda one: number(one.queries_p90, 0)),
+    _Column("90th pct.", 4, lambda one: number(one.queries_p90, 0)),
 )
 _FINDINGS = (
     *_WHERE,
@@ -194,6 +206,7 @@ _CORRELATIONS = (
     _Column("strategy", 0, lambda one: one.strategy, text=True),
     _Column("x with queries", 0, lambda one: number(one.queries, 3)),
     _Column("x with seconds", 9, lambda one: number(one.seconds, 3)),
+    _Column("lowest success", 10, lambda one: percent(one.lowest_success)),
     _Column("mean queries at x", 8, _points),
 )
 _SEARCHES = (

@@ -156,8 +156,8 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Of dflare, dflare-d and dflare-r: combined (the default), text (the paper's words) "
-            "or reference (its authors' code). Short for --option variant=NAME.",
+            help="Of dflare, dflare-d and dflare-r: reference (its authors' code; the default) or text "
+            "(the paper's words). Short for --option variant=NAME.",
             rich_help_panel=_SEARCH,
         ),
     ] = None,

@@ -91,11 +91,15 @@ def states(bench: Bench) -> list[str]:
 
 
 def stop_at(cell: int, kind: type, error: BaseException, seen: Seen) -> Callable[..., None]:
-    """A watcher that raises at the first event of a kind in the `cell`-th cell."""
+    """A watcher that raises at the first event of a kind in the `cell`-th cell.
+
+    The first Step is that after the first search.
+    """
 
     def watch(progress: BenchProgress) -> None:
         seen.append(progress)
-        if progress.number == cell and isinstance(progress.event, kind):
+        event = progress.event
+        if progress.number == cell and isinstance(event, kind) and getattr(event, "searched", 1):
             raise error
 
     return watch

@@ -1,6 +1,7 @@
 import json
 import shlex
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -160,6 +161,18 @@ class TestCorrelation:
         figures = [cell_figures(f"p{n}", "a", [search(0, 9 - n, pair=f"p{n}")]) for n in (1, 2)]
         assert correlate("study", "a", {"p1": 1.0, "p2": 2.0}, figures).queries is None
 
+    def test_it_tells_the_lowest_success_of_its_points(self) -> None:
+        xs = {"p1": 10.0, "p2": 20.0, "p3": 30.0}
+        figures = [
+            cell_figures("p1", "a", [search(0, 5), search(1, 5)]),
+            cell_figures("p2", "a", [search(0, 5), search(1, 9, Status.EXHAUSTED)]),
+            cell_figures("p3", "a", []),
+        ]
+        correlation = correlate("study", "a", xs, figures)
+        assert (correlation.lowest_success, correlation.leaves_out) == (0.5, True)
+        assert not correlate("study", "a", {"p1": 10.0}, figures).leaves_out
+        assert correlate("study", "a", {"p3": 30.0}, figures).lowest_success is None
+
 
 QUICK = [(Status.FOUND, 10), (Status.FOUND, 20), (Status.FOUND, 33), (Status.SEED_DEVIATES, 0)]
 SLOW = [(Status.FOUND, 60), (Status.TIMEOUT, 80), (Status.FOUND, 45), (Status.SEED_DEVIATES, 0)]
@@ -227,7 +240,8 @@ class TestWholeBench:
         assert list(report.environments) == [
             *({"numpy": "2", "repeat": 0}, {"numpy": "2", "repeat": 1}),
         ]
-        assert set(report.models) == {"One pair"}
+        assert {pair: len(models) for pair, models in report.models.items()} == {"One pair": 1}
+        assert report.notices == ()
         assert report.queries == {"seed": 10, "search": 278, "confirmation": 14, "host_only": 0}
 
     def test_its_json_has_everything_but_the_searches(self, bench: Bench) -> None:
@@ -237,6 +251,15 @@ class TestWholeBench:
         assert values["comparisons"][0]["queries"]["rank_biserial_size"] == "large"
         assert values["settings"]["seeds"] == 4
         assert "searches" not in values
+
+    def test_limits_are_those_of_the_strategy(self, bench: Bench) -> None:
+        strategies = [{"name": "a", "max_queries": 50}, {"name": "b", "timeout_s": 5.0}]
+        suite = suite_of(strategies=strategies)
+        report = bench_report(Bench(bench.folder, suite, ()))
+        assert [(one.max_queries, one.timeout_s) for one in report.cells] == [
+            *((50, 180.0), (2000, 5.0)),
+        ]
+        assert report.cells[1].within["5"] is None
 
     def test_a_folder_does_as_well(self, bench: Bench) -> None:
         assert bench_report(bench.folder) == bench_report(bench)
@@ -258,7 +281,10 @@ class TestWholeBench:
         for name in ("scipy", "skimage"):
             monkeypatch.setitem(sys.modules, name, None)
         report = bench_report(bench)
-        assert report.comparisons == ()
+        (without,), (comparison,) = report.comparisons, whole.comparisons
+        unknown = {"p": None, "p_holm": None}
+        assert without.queries == replace(comparison.queries, **unknown)
+        assert without.seconds == replace(comparison.seconds, **unknown)
         assert (report.cells[0].ssim, report.cells[0].queries) == (None, whole.cells[0].queries)
         assert [("scikit-image" in text, "scipy" in text) for text in report.notices] == [
             *((True, False), (False, True)),
@@ -286,6 +312,29 @@ class TestCommandOfAPackagedSuite:
         assert (flags["--seeds"], flags["--max-queries"]) == ("3", "77")
         assert "--repeats" not in flags
         assert flags.get("--pair", last) == last
+
+    def test_one_of_other_files_has_none(self, name: str, tmp_path: Path) -> None:
+        suite = load_suite(name, tmp_path)
+        first = suite.pairs[0]
+        others = [
+            {"original": first.original.model_copy(update={"path": tmp_path / "own.onnx"})},
+            {"seeds": first.seeds.model_copy(update={"path": tmp_path / "own.npz"})},
+        ]
+        if first.deployed:
+            own = first.deployed.model_copy(update={"path": tmp_path / "own.tflite"})
+            others.append({"deployed": own})
+        for change in others:
+            pairs = (first.model_copy(update=change), *suite.pairs[1:])
+            assert command(suite.model_copy(update={"pairs": pairs}), ["local"]) is None
+
+    def test_one_of_two_folders_has_none(self, name: str, tmp_path: Path) -> None:
+        if not suite_about(name).needs_data:
+            pytest.skip("its files come with EdgeFlare")
+        (tmp_path / "other").mkdir()
+        here, there = load_suite(name, tmp_path), load_suite(name, tmp_path / "other")
+        first = here.pairs[0].model_copy(update={"seeds": there.pairs[0].seeds})
+        mixed = here.model_copy(update={"pairs": (first, *here.pairs[1:])})
+        assert command(mixed, ["local"]) is None
 
     def test_one_that_was_changed_has_none(self, name: str, tmp_path: Path) -> None:
         suite = load_suite(name, tmp_path)

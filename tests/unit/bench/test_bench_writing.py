@@ -1,5 +1,7 @@
 import csv
 import json
+import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -9,9 +11,10 @@ from bench_searches import bench_of, fill_cell, suite_of
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.report import BenchReport, bench_report
-from edgeflare.bench.words import number, p_value, percent, plain, with_interval
+from edgeflare.bench.words import number_text, p_value_text, percent_text, plain, with_interval
 from edgeflare.bench.writing import write_report
 from edgeflare.errors import StoreError
+from edgeflare.store import Store
 from edgeflare.types import Status
 
 QUICK = [(Status.FOUND, 10), (Status.FOUND, 1200), (Status.FOUND, 33), (Status.SEED_DEVIATES, 0)]
@@ -98,7 +101,17 @@ class TestFiles:
         before = {path: path.read_bytes() for path in first}
         again = write_report(bench_report(bench), bench.folder)
         assert {path: path.read_bytes() for path in again} == before
-        assert not list(bench.folder.rglob(".*.new"))
+        assert not list(bench.folder.rglob(".new-*"))
+
+    def test_histograms_of_an_earlier_report_do_not_stay(
+        self, report: BenchReport, tmp_path: Path
+    ) -> None:
+        pictures = tmp_path / "histograms"
+        pictures.mkdir()
+        (pictures / "Gone.png").write_bytes(b"of a pair that is no longer there")
+        (pictures / "notes.txt").write_text("the user's own")
+        write_report(report, tmp_path)
+        assert {path.name for path in pictures.iterdir()} == {"One-pair.png", "notes.txt"}
 
     def test_a_folder_that_cannot_be_written_is_told(
         self, report: BenchReport, tmp_path: Path
@@ -135,9 +148,7 @@ class TestDocument:
 
     def test_it_begins_with_what_the_suite_says(self, bench: Bench) -> None:
         text = self.document(bench)
-        assert text.startswith(
-            "# Made by hand\n\nAbout *this* suite.\n\n16 searches in 4 of 4 cells"
-        )
+        assert text.startswith("# Made by hand\n\nAbout *this* suite.\n\n16 searches in 4 cells")
         assert "the bench is finished" in text
         assert "bench resume" not in text
 
@@ -151,6 +162,56 @@ class TestDocument:
         )
         assert second[:3] == ["b", "33.3 % (2 of 6)", "60.00"]
         assert second[-1] == "–"
+
+    def test_figures_of_those_found_are_called_so(self, bench: Bench) -> None:
+        text = self.document(bench)
+        header, *_ = table_rows(text, "### One pair")
+        assert header[3:5] == ["median", "90th percentile"]
+        about = text.split("## Results", 1)[1].split("###", 1)[0]
+        assert (
+            "median and 90th percentile) and seconds are those of the searches that found" in about
+        )
+
+    def test_beside_published_figures_stands_what_limited_the_searches(self, bench: Bench) -> None:
+        below = self.document(bench).split("### One pair", 1)[1].split("##", 1)[0]
+        assert "\n\na: stopped at 2,000 queries a search; " in below
+        assert "limited by time alone" in below
+        assert "b: stopped" not in below  # nothing is published of it
+
+    def test_without_a_limit_on_queries_nothing_is_said_of_one(self, tmp_path: Path) -> None:
+        published = [{"pair": "One pair", "strategy": "a", "source": "paper", "queries": 83.97}]
+        suite = suite_of(published=published, max_queries=0)
+        bench = bench_of(tmp_path / "bench", suite)
+        fill_cell(bench, Cell("One pair", "a", 0), QUICK)
+        assert "stopped at" not in self.document(bench)
+
+    def test_only_shorter_timeouts_are_told(self, bench: Bench, tmp_path: Path) -> None:
+        assert "found within 15 s" in self.document(bench)
+        strategies = [{"name": "a"}, {"name": "b", "timeout_s": 5}]
+        short = bench_of(tmp_path / "short", suite_of(strategies=strategies, timeout_s=10))
+        for cell in cells(short.suite):
+            fill_cell(short, cell, QUICK)
+        text = self.document(short)
+        header, first, second = table_rows(text, "## Time")
+        assert header[3:5] == ["found within 5 s", "ran out of time"]
+        assert (first[3], second[3]) == ("66.7 %", "–")
+        assert "the limit on queries counts here, too" in text
+
+    def test_a_correlation_of_means_that_leave_searches_out_says_so(self, tmp_path: Path) -> None:
+        bench = bench_of(tmp_path / "bench", suite_of(["P1", "P2"]))
+        for cell in cells(bench.suite):
+            fill_cell(bench, cell, SLOW if cell.pair == "P2" and cell.strategy == "b" else QUICK)
+        text = self.document(bench)
+        header, whole, less = table_rows(text, "## Correlations")
+        assert header[-1] == "lowest success"
+        assert (whole[-1], less[-1]) == ("100 %", "33.3 %")
+        assert "Where the lowest success is below 100 %" in text
+
+    def test_a_correlation_over_all_searches_does_not(self, tmp_path: Path) -> None:
+        bench = bench_of(tmp_path / "bench", suite_of(["P1", "P2"]))
+        for cell in cells(bench.suite):
+            fill_cell(bench, cell, QUICK)
+        assert "Where the lowest success is below" not in self.document(bench)
 
     def test_every_table_has_as_many_cells_as_headings(self, bench: Bench) -> None:
         for block in self.document(bench).split("\n\n"):
@@ -184,12 +245,31 @@ class TestDocument:
         assert "**pi-0, pi-1**" in text
         assert "numpy 2" in text
 
+    def test_different_models_are_all_told(self, bench: Bench) -> None:
+        cell = Cell("One pair", "b", 1)
+        with Store.open(bench.campaign(cell)) as store:
+            models = store.models
+            store.set_models(models["original"], models["deployed"] | {"sha256": "cc"})
+        text = self.document(bench)
+        assert "| One pair | deployed | d.tflite | tflite 2 | `bb` |" in text
+        assert "| One pair | deployed | d.tflite | tflite 2 | `cc` |" in text
+        assert text.count("| One pair | original |") == 1
+        assert "\n> the cells of One pair were not all run with the same models" in text
+
+    def test_commands_work_for_a_folder_with_a_space(self, tmp_path: Path) -> None:
+        bench = bench_of(tmp_path / "my bench", suite_of())
+        text = self.document(bench)
+        told = re.findall(r"`(edgeflare bench (?:resume|show) .*?)`", text)
+        assert [shlex.split(one)[3:] for one in told] == [[str(bench.folder)]] * 2
+
     def test_what_is_left_and_what_failed_is_told(self, tmp_path: Path) -> None:
         why = {"One-pair/a/0": "there is no\nmodel file"}
         bench = bench_of(tmp_path / "bench", suite_of(), why)
         fill_cell(bench, Cell("One pair", "b", 0), SLOW[:2], finished=False)
         text = self.document(bench)
-        assert "**2 searches in 0 of 4 cells; 3 not finished and 1 can't be run**" in text
+        assert (
+            "**2 searches so far; of 4 cells 0 finished, 3 not finished, 1 can't be run**" in text
+        )
         assert "- One-pair/a/0: there is no model file\n" in text
         assert "- One-pair/b/0: interrupted" in text
         assert "- One-pair/a/1: not begun" in text
@@ -199,18 +279,19 @@ class TestDocument:
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        (number(None), "–"),
-        (number(5812.47), "5,812.47"),
-        (number(0.0314159, 3), "0.031"),
-        (percent(1.0), "100 %"),
-        (percent(0.9999), "99.9 %"),
-        (percent(0.0), "0 %"),
-        (percent(0.00001), "0.1 %"),
-        (percent(0.7412), "74.1 %"),
+        (number_text(None), "–"),
+        (number_text(5812.47), "5,812.47"),
+        (number_text(0.0314159, 3), "0.031"),
+        (percent_text(1.0), "100 %"),
+        (percent_text(0.9999), "99.9 %"),
+        (percent_text(0.0), "0 %"),
+        (percent_text(0.00001), "0.1 %"),
+        (percent_text(0.7412), "74.1 %"),
         (with_interval(9.5, (8.0, 11.25)), "9.50 [8.00, 11.25]"),
         (with_interval(9.5, None), "9.50"),
-        (p_value(0.0004), "< 0.001"),
-        (p_value(0.03125), "0.031"),
+        (p_value_text(0.0004), "< 0.001"),
+        (p_value_text(0.03125), "0.031"),
+        (p_value_text(None), "–"),
         (plain("a|b\n_c_ <d>"), r"a\|b \_c\_ \<d\>"),
     ],
 )

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from small_models import dense_onnx, save_onnx
 
 from edgeflare.bench.perturb import perturb_weights
-from edgeflare.errors import UsageError
+from edgeflare.errors import StoreError, UsageError
 
 LENET = DEMO / "original.onnx"
 
@@ -98,11 +98,11 @@ def test_the_file_is_replaced_whole_and_its_folder_made(tmp_path: Path) -> None:
 def test_a_file_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     blocked = tmp_path / "models"
     blocked.write_text("a file where a folder is needed")
-    with pytest.raises(UsageError, match=r"pair\.onnx can't be written"):
+    with pytest.raises(StoreError, match=r"models can't be used: File exists"):
         perturb_weights(LENET, blocked / "pair.onnx", percent=10, by=0.1, seed=0)
     out = tmp_path / "out.onnx"
     out.mkdir()
-    with pytest.raises(UsageError, match=r"out\.onnx can't be written"):
+    with pytest.raises(StoreError, match=r"out\.onnx in the folder .* can't be used"):
         perturb_weights(LENET, out, percent=10, by=0.1, seed=0)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["models", "out.onnx"]
 

@@ -90,6 +90,15 @@ def test_data_is_the_folder_that_is_given(write: Write, tmp_path: Path) -> None:
     assert suite_about(source).needs_data
 
 
+def test_a_folder_s_word_is_the_whole_first_part_of_a_path(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "dataX").mkdir()
+    source = write('name = "trial"\n' + PAIR.replace("{demo}/seeds.npz", "{data}X/s") + STRATEGY)
+    with pytest.raises(UsageError, match=r"seeds.path: \{data\}X/s has braces"):
+        load_suite(source, tmp_path / "data")
+    source = write('name = "trial"\n' + PAIR.replace("{demo}/seeds.npz", "{data}") + STRATEGY)
+    assert load_suite(source, tmp_path).pairs[0].seeds.path == tmp_path
+
+
 def test_a_strategy_has_the_suite_s_budget_or_its_own(full: Suite) -> None:
     text, long = full.strategies_of("LeNet 5")
     assert (text.max_queries, text.seeds, text.repeats, text.timeout_s) == (50, 7, 2, 180)
@@ -157,6 +166,11 @@ def test_a_wrong_narrowing_is_told(full: Suite, narrow: dict[str, Any], words: s
         ("max_queries = 500", "options = { speed = 1 }", "strategies.long: .*option 'speed'"),
         ('["average-blur"]', '["average-blurr"]', "strategies.long: .*average-blurr"),
         ("{demo}/seeds", "{home}/seeds", r"pairs.0.seeds.path: \{home\} stands for no folder"),
+        ("{demo}/seeds", "{demo}seeds", r"pairs.0.seeds.path: \{demo\}seeds.npz has braces"),
+        ("{demo}/seeds", "a/{demo}/seeds", r"pairs.0.seeds.path: a/\{demo\}/seeds.npz has braces"),
+        ("{demo}/seeds", "{demo}/{demo}/s", r"seeds.path: \{demo\}/\{demo\}/s.npz has braces"),
+        ('name = "changed"', f'name = "{101 * "x"}"', "has 101 characters; use 100 at most"),
+        ('name = "long"', f'name = "{101 * "x"}"', "has 101 characters; use 100 at most"),
         ("repeats = 2", "repeats = two", "is not TOML: .*line 5"),
         ('name = "trial"', "", "name is missing"),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -39,7 +40,7 @@ def search(strategy: str, seed: int, queries: int, *, found: bool = True) -> Sea
     return SearchRow(**vars(told) | known | labels | {"trigger": f"{strategy}{seed}"})
 
 
-def contrast(ratio: float | None, p: float) -> Contrast:
+def contrast(ratio: float | None, p: float | None) -> Contrast:
     return Contrast(
         mean=30.0,
         baseline_mean=20.0,
@@ -62,6 +63,7 @@ def report(**changes: object) -> BenchReport:
             "LeNet [1]",
             strategy,
             [row for row in searches if row.strategy == strategy],
+            max_queries=2000,
             published=published,
         )
         for strategy, published in (
@@ -119,18 +121,61 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_figure_in_its_column(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys)
     costs, findings, published = rows(text, PLAIN)
-    assert costs[:3] == ["100.0 %", "3/3", "20.0"]
+    assert costs[:3] == ["100 %", "3/3", "20.0"]
     assert costs[4:] == ["20", "0.020", "28"]
     assert findings == [
-        *("100.0 %", "0", "0", "100.0 %"),
-        *("1.50", "9", "0.75", "0.250", "100.0 %"),
+        *("100 %", "0", "0", "100 %"),
+        *("1.50", "9", "0.75", "0.250", "100 %"),
     ]
-    assert published[:5] == ["paper, table 4", "84.0", "20.0", "100.0 %", "100.0 %"]
+    assert published[:5] == ["paper, table 4", "84.0", "20.0", "100 %", "100 %"]
     costs, findings, compared = rows(text, FULL)
     assert costs[:3] == ["66.7 %", "2/3", "30.0"]
     assert findings[1:3] == ["1", "0"]
     assert compared == ["3", "1.50 x", "< 0.001", "0.61", "medium", "+0.42", "-", "0.040"]
     assert rows(text, "not-yet") == []
+
+
+def test_a_hundred_per_cent_means_every_search(
+    capsys: pytest.CaptureFixture[str], wide: None
+) -> None:
+    searches = [search(PLAIN, seed, 10, found=seed > 0) for seed in range(3000)]
+    print_report(report(cells=(cell_figures("LeNet [1]", PLAIN, searches),)), False)
+    costs, *_ = rows(capsys.readouterr().out, PLAIN)
+    assert costs[:2] == ["99.9 %", "2999/3000"]
+
+
+def test_beside_published_figures_stands_what_limited_the_searches(
+    capsys: pytest.CaptureFixture[str], wide: None
+) -> None:
+    (told,) = [line for line in shown(capsys).splitlines() if "stopped at" in line]
+    assert told.startswith(f"{PLAIN}: stopped at 2,000 queries a search; ")
+    assert "limited by time alone" in told
+    unlimited = report().cells[0]
+    print_report(report(cells=(replace(unlimited, max_queries=0),)), False)
+    assert "stopped at" not in capsys.readouterr().out
+
+
+def test_without_p_values_the_effects_are_shown(
+    capsys: pytest.CaptureFixture[str], wide: None
+) -> None:
+    one = report().comparisons[0]
+    without = replace(one, queries=contrast(1.5, None), seconds=contrast(None, None))
+    print_report(report(comparisons=(without,)), False)
+    *_, compared = rows(capsys.readouterr().out, FULL)
+    assert compared == ["3", "1.50 x", "-", "0.61", "medium", "+0.42", "-", "-"]
+
+
+def test_a_correlation_stands_beside_the_lowest_success(
+    capsys: pytest.CaptureFixture[str], wide: None
+) -> None:
+    figures = report().cells
+    print_report(
+        report(correlations=(correlate("size", FULL, {"LeNet [1]": 10.0}, figures),)), False
+    )
+    text = capsys.readouterr().out
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("size")]
+    assert "66.7 %" in line
+    assert "lowest success" in text
 
 
 def test_how_far_it_is_what_failed_and_what_is_missing(

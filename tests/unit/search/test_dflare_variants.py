@@ -17,7 +17,6 @@ from edgeflare_mutators import (
     default_pool,
     reference_pool,
     replay,
-    wrapping,
 )
 
 SAMPLE = np.random.default_rng(5).integers(0, 256, (12, 10, 1), dtype=np.uint8)
@@ -28,7 +27,6 @@ TEXT = {
     "overflow": "clip",
     "pool": "table-3",
 }
-COMBINED = {**TEXT, "acceptance": "change", "overflow": "wrap"}
 REFERENCE = {
     "acceptance": "change",
     "selection": "rank",
@@ -58,20 +56,21 @@ def asked(
 
 
 def test_a_variant_chooses_all_four_and_each_can_be_chosen_over_it() -> None:
-    assert chosen(DflareOptions()) == chosen(DflareOptions(variant="combined")) == COMBINED
+    assert chosen(DflareOptions()) == REFERENCE
     assert chosen(DflareOptions(variant="text")) == TEXT
     assert chosen(DflareOptions(variant="reference")) == REFERENCE
     mixed = DflareOptions(variant="reference", overflow="clip")
     assert chosen(mixed) == {**REFERENCE, "overflow": "clip"}
-    assert chosen(DflareDOptions()) == COMBINED
-    assert not DflareDOptions().state_tracing
+    assert chosen(DflareDOptions()) == {**REFERENCE, "acceptance": "none"}
+    assert chosen(DflareDOptions(variant="text")) == TEXT
+    assert not DflareDOptions(variant="text").state_tracing
     assert chosen(DflareDOptions(variant="reference")) == {**REFERENCE, "acceptance": "none"}
     assert not DflareDOptions(variant="reference").state_tracing
     assert chosen(DflareROptions(variant="reference")) == {**REFERENCE, "selection": "uniform"}
 
 
 @pytest.mark.parametrize("name", ["dflare", "dflare-d", "dflare-r"])
-@pytest.mark.parametrize("variant", ["combined", "text", "reference"])
+@pytest.mark.parametrize("variant", ["text", "reference"])
 def test_what_a_variant_finds_replays_from_its_record(name: str, variant: str) -> None:
     samples, outcome = asked(name, {"variant": variant})
     assert outcome.sample is samples[-1]
@@ -83,7 +82,6 @@ def test_what_a_variant_finds_replays_from_its_record(name: str, variant: str) -
 @pytest.mark.parametrize(
     ("variant", "pool"),
     [
-        ("combined", wrapping(default_pool())),
         ("text", default_pool()),
         ("reference", reference_pool(wrap=True)),
     ],
@@ -102,10 +100,13 @@ def test_each_variant_uses_all_of_its_operators(
     assert names == set(pool)
 
 
-@pytest.mark.parametrize("variant", ["combined", "text"])
-def test_without_states_the_search_still_climbs(variant: str) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [{"variant": "text"}, {"acceptance": "change"}],
+)
+def test_without_states_the_search_still_climbs(options: dict[str, str]) -> None:
     seed = Seed("a", SAMPLE, ALIKE)
-    search = build_strategy("dflare-d", {"variant": variant})(seed, np.random.default_rng(3))
+    search = build_strategy("dflare-d", options)(seed, np.random.default_rng(3))
     next(search)
     for step in range(1, 21):
         top = 0.9 - 0.01 * step
@@ -139,7 +140,7 @@ def test_operators_whose_inputs_are_accepted_come_up_more_often(selection: str) 
     assert blurs > 240  # a third would be 200; ranked first it is 3/7 or more, 257
 
 
-@pytest.mark.parametrize("variant", ["combined", "text", "reference"])
+@pytest.mark.parametrize("variant", ["text", "reference"])
 def test_operators_that_the_user_names_replace_the_pool_as_they_are(variant: str) -> None:
     outcome = asked("dflare", {"variant": variant}, ("gaussian-noise",))[1]
     assert {step["operator"] for step in outcome.mutations} == {"gaussian-noise"}
@@ -153,7 +154,7 @@ def test_the_reference_without_states_asks_only_about_mutants_of_the_seed() -> N
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("dflare", {"variant": "code"}, "strategy dflare: option 'variant': .*'combined', 'text' or 'reference'"),
+        ("dflare", {"variant": "code"}, "strategy dflare: option 'variant': .*'reference' or 'text'"),
         ("dflare", {"selection": "best"}, "option 'selection'"),
         ("dflare-d", {"state_traceing": "false"}, "options are variant, acceptance, selection"),
         ("dflare-r", {"overflow": 1}, "option 'overflow'"),

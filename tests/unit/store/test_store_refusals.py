@@ -12,7 +12,8 @@ import sqlalchemy.exc
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import CampaignLock, OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
-from edgeflare.store.failures import told_of
+from edgeflare.store.failures import disk_full, told_of
+from edgeflare.store.samples import write_durably
 from edgeflare.types import Decision, Status
 
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
@@ -221,6 +222,28 @@ def test_every_error_of_sqlalchemy_and_sqlite_becomes_a_store_error(tmp_path, ki
     error = kind("no", "select", {}, ValueError("no")) if needs_statement else kind.__new__(kind)
     with pytest.raises(StoreError), told_of(tmp_path):
         raise error
+
+
+def test_no_space_to_begin_leaves_nothing_to_go_on_with(tmp_path, monkeypatch):
+    def full(connection):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("edgeflare.store.store.write_schema", full)
+    with pytest.raises(
+        DiskFullError, match=r"nothing could be begun .* then start again"
+    ) as caught:
+        Store.create(tmp_path / "c", {})
+    assert "resume" not in str(caught.value)
+    for error in (OSError(errno.ENOSPC, "No space left"), disk_full(tmp_path)):
+        with pytest.raises(DiskFullError, match="start again"), told_of(tmp_path, begun=False):
+            raise error
+
+
+def test_a_file_that_cannot_be_put_in_place_is_named(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(StoreError, match=f"^{tmp_path / 'taken'} in"), told_of(tmp_path):
+        write_durably(tmp_path / "taken", b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 def test_what_is_stored_does_not_change_what_an_error_means(store):
