@@ -19,7 +19,18 @@ from command import DEMO_PAIR, Ran, edgeflare, environment
 from edgeflare.store import Store
 
 SEEDS = 24
-ARGUMENTS = ("run", *DEMO_PAIR, "--limit", SEEDS, "--max-queries", 300, "--timeout", 0)
+ARGUMENTS = (
+    "run",
+    *DEMO_PAIR,
+    "--limit",
+    SEEDS,
+    "--max-queries",
+    300,
+    "--timeout",
+    0,
+    "--variant",
+    "text",
+)
 
 
 def start(*arguments: object, home: Path) -> "subprocess.Popen[str]":
@@ -145,7 +156,7 @@ def interrupted(tmp_path: Path) -> Path:
     process = start(
         "run",
         *("--original", "original.onnx", "--deployed", "deployed.tflite", "--seeds", "seeds.npz"),
-        *("--limit", SEEDS, "--max-queries", 300, "--out", folder),
+        *("--limit", SEEDS, "--max-queries", 300, "--variant", "text", "--out", folder),
         home=tmp_path,
     )
     when(lambda: finished(folder) >= 3, process)

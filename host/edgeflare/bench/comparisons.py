@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -137,7 +138,10 @@ def _adjusted(ps: Sequence[float | None]) -> list[float | None]:
 def correlate(
     study: str, strategy: str, xs: dict[str, float], cells: Sequence[CellFigures]
 ) -> Correlation:
-    """Return the correlation of one strategy's figures with x, which `xs` gives for each pair of the study."""
+    """Return the correlation of one strategy's figures with x, which `xs` gives for each pair of the study.
+
+    Pairs of the same x are one point, the mean of their figures.
+    """
     points = tuple(
         Point(cell.pair, xs[cell.pair], cell.queries, cell.seconds, cell.success_rate)
         for cell in cells
@@ -156,10 +160,13 @@ def correlate(
 
 
 def _along(points: Sequence[tuple[float, float | None]]) -> float | None:
-    known = [(x, y) for x, y in points if y is not None]
-    if len(known) < _LEAST_POINTS:
+    at: dict[float, list[float]] = {}
+    for x, y in points:
+        if y is not None:
+            at.setdefault(x, []).append(y)
+    if len(at) < _LEAST_POINTS:
         return None
-    return pearson([x for x, _ in known], [y for _, y in known])
+    return pearson(list(at), [fmean(ys) for ys in at.values()])
 
 
 def _by_seed(rows: Sequence[SearchRow]) -> dict[str, list[SearchRow]]:

@@ -48,7 +48,11 @@ def stoppable() -> Iterator[Stop]:
 
     Once one has come they stay taken until the process ends, so that an impatient second one meets no
     half-ended interpreter. A signal that the process was started to ignore (``nohup``) stays ignored.
+    A signal may tear what was under way, a database's transaction say, so that an error of its own takes
+    the place of KeyboardInterrupt: after a signal every `EdgeFlareError` becomes one again.
     """
+    from edgeflare import EdgeFlareError
+
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -59,6 +63,10 @@ def stoppable() -> Iterator[Stop]:
         signal.signal(number, stop.take)
     try:
         yield stop
+    except EdgeFlareError as error:
+        if stop.asked:
+            raise KeyboardInterrupt from error
+        raise
     finally:
         if not stop.asked:
             for number in taken:

@@ -157,6 +157,18 @@ class TestCorrelation:
             *((10.0, 90.0), (20.0, 50.0), (30.0, 45.0), (40.0, None)),
         ]
 
+    def test_pairs_of_one_x_are_one_point(self) -> None:
+        xs = {"p1": 10.0, "q1": 10.0, "p2": 20.0, "p3": 30.0}
+        found = {"p1": 80, "q1": 100, "p2": 50, "p3": 45}
+        figures = [
+            cell_figures(pair, "a", [search(0, queries, pair=pair)])
+            for pair, queries in found.items()
+        ]
+        expected = stats.pearsonr([10, 20, 30], [90, 50, 45]).statistic
+        assert correlate("study", "a", xs, figures).queries == pytest.approx(expected)
+        del xs["p3"]
+        assert correlate("study", "a", xs, figures).queries is None  # two points
+
     def test_two_points_always_lie_on_a_line(self) -> None:
         figures = [cell_figures(f"p{n}", "a", [search(0, 9 - n, pair=f"p{n}")]) for n in (1, 2)]
         assert correlate("study", "a", {"p1": 1.0, "p2": 2.0}, figures).queries is None

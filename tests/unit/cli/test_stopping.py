@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import pytest
 from command import ROOT, environment
 
+from edgeflare import StoreError
+from edgeflare.cli.stopping import stoppable
+
 CAMPAIGN = """
 import sys, time, typer
 from edgeflare.cli import guard
@@ -27,6 +30,15 @@ app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(guard.guarded(campaign))
 app()
 """
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """What this process does on signals, as before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, action in before.items():
+        signal.signal(number, action)
 
 
 @pytest.fixture
@@ -100,3 +112,25 @@ def test_what_nohup_ignores_stays_ignored():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def torn(number: signal.Signals | None) -> None:
+    """A block that a signal ends, where something fails in turn."""
+    with stoppable():
+        try:
+            if number is not None:
+                signal.raise_signal(number)
+        finally:
+            raise StoreError("the transaction was torn")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_error_that_the_signal_made_is_an_interruption_all_the_same(signals, number):
+    with pytest.raises(KeyboardInterrupt) as ended:
+        torn(number)
+    assert isinstance(ended.value.__cause__, StoreError)
+
+
+def test_an_error_of_its_own_stays_one():
+    with pytest.raises(StoreError, match="torn"):
+        torn(None)
