@@ -178,6 +178,14 @@ name = "dflare"
 """
     write_suite(tmp_path, ('\n[[strategies]]\nname = "dflare"\n', broken))
     arguments = ("--strategy", "dflare", "--repeats", 1, "--seeds", 2, "--out", "half")
+    absent = edgeflare("bench", "run", "suite.toml", *arguments, home=tmp_path)
+    assert absent.code == 2
+    assert (
+        f"names files that are not there: {tmp_path / 'gone.onnx'}; correct its" in absent.sentence
+    )
+    assert not (tmp_path / "half").exists()
+
+    (tmp_path / "gone.onnx").write_bytes(b"")
     ran = edgeflare("bench", "run", "suite.toml", *arguments, home=tmp_path)
     assert ran.code == 3
     assert "gone.onnx" in ran.out

@@ -34,7 +34,7 @@ class Summary:
     which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives (of
     several replicas, the first that answered). `by_device` has a row for each device, `transfers` one for
     each pair of devices whose triggering inputs were exchanged; `failures` are the first 20 seeds on which
-    a device could not answer. `devices` (one for each fingerprint) and `models` are as the store has them.
+    a device could not answer. `search` is the configuration's table of that name. `devices` (one for each fingerprint) and `models` are as the store has them.
     """
 
     campaign: str
@@ -69,6 +69,7 @@ class Summary:
     devices: tuple[dict[str, Any], ...]
     models: dict[str, Any]
     notices: tuple[str, ...]
+    search: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -130,6 +131,7 @@ def _summary(store: Store) -> Summary:
         devices=tuple(asdict(device) for device in store.devices()),
         models=store.models,
         notices=tuple(store.notices()),
+        search=dict(store.campaign.get("search", {})),
     )
 
 

@@ -28,8 +28,8 @@ def _settings(report: BenchReport) -> str:
     )
     told = [
         f"suite `{report.suite}`",
-        f"first {settings['seeds']} seed inputs of each pair",
-        f"{settings['repeats']} repeats with campaign seeds from {settings['seed']}",
+        f"at most {settings['seeds']} seed inputs of each pair",
+        f"campaign seeds from {settings['seed']}, {settings['repeats']} in all",
         f"at most {queries} and {seconds} a search",
     ]
     rows = [

@@ -209,7 +209,7 @@ def _left(report: BenchReport) -> list[str]:
         parts += ["## Cells that can't be run", "\n".join(rows)]
     left = [
         *(
-            f"- {plain(name)}: interrupted, its searches so far are counted above"
+            f"- {plain(name)}: interrupted, its searches so far are not counted above"
             for name in report.unfinished
         ),
         *(f"- {plain(name)}: not begun" for name in report.missing),

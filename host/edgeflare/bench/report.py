@@ -29,7 +29,7 @@ class BenchDevice:
 
 @dataclass(frozen=True)
 class BenchReport:
-    """What a bench found so far.
+    """What a bench found so far; figures, comparisons and correlations are over its finished cells.
 
     `suite` is the suite's name, `settings` the whole of it as JSON, `asked_devices` the devices that it
     was given, `command` the one that runs the same again (None where the suite is not a packaged one).
@@ -85,11 +85,20 @@ def bench_report(bench: Bench | Path) -> BenchReport:
     read = {cell: read_cell(bench, cell, similarities) for cell in cells(suite)}
     notices = [*sameness_notices(read), *([similarities.notice] if similarities.notice else [])]
     searches = tuple(row for records in read.values() for row in records.rows)
-    figures = _figures(suite, read)
-    comparisons = _comparisons(suite, searches)
+    states = {cell: bench.state(cell) for cell in read}
+    whole = {cell: one for cell, one in read.items() if states[cell] == "finished"}
+    notices += [
+        f"{cell.name} is not finished: of its searches those that end first are the quick ones, so that "
+        f"the {len(one.rows):,} so far are not counted"
+        for cell, one in read.items()
+        if cell not in whole and one.rows
+    ]
+    if suite.baseline is not None and suite.baseline not in {one.name for one in suite.strategies}:
+        notices.append(f"without the baseline {suite.baseline} nothing can be compared with it")
+    figures = _figures(suite, whole)
+    comparisons = _comparisons(suite, [row for one in whole.values() for row in one.rows])
     if any(one.queries.p is None for one in comparisons):
         notices.append(P_NEEDS_SCIPY)
-    states = {cell: bench.state(cell) for cell in read}
     failed = {name: why for name, why in bench.failed.items() if name in {c.name for c in read}}
 
     def named(state: str) -> tuple[str, ...]:

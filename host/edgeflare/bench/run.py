@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from edgeflare.bench.cells import Cell, cell_config
 from edgeflare.bench.changes import check_same_devices, check_same_files, devices_of
+from edgeflare.bench.files import check_files
 from edgeflare.bench.made_models import make_again, make_model
 from edgeflare.bench.opening import BENCH_NAME, Bench, open_bench, write_bench
 from edgeflare.bench.suite import Suite
@@ -68,7 +69,8 @@ def run_bench(
     `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; the user is asked each
     question once. A cell that can't be run for a reason of its own (its models, seeds or strategy) is
     noted in the bench's `failed`, told as a notice, and the others go on. What concerns all cells ends
-    the bench: raises UsageError where the folder is taken, a device is unknown, or one is not what it
+    the bench: raises UsageError where a file of the suite is missing, before anything is made, where the
+    folder is taken, a device is unknown, or one is not what it
     was in another cell of the pair; StoreError or DeviceError; `resume_bench` goes on from there.
     """
     folder = Path(folder).absolute()
@@ -76,6 +78,7 @@ def run_bench(
     if not devices:
         raise UsageError("a bench needs a device: name one, such as local")
     inventory = find_inventory(inventory)
+    check_files(suite)
     bench = Bench(folder, suite, tuple(devices), {}, inventory, python)
     fleet_devices(_config(bench, bench.cells[0]))
     with _full_disk_told(folder):

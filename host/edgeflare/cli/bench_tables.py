@@ -1,5 +1,6 @@
 """What a bench found, as tables on stdout or as one JSON object."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -66,7 +67,7 @@ def print_report(report: BenchReport, as_json: bool, *, searches: bool = False) 
         report.comparisons,
     )
     published = [(one, theirs) for one in tried for theirs in one.published]
-    show("Beside published figures:", _PUBLISHED, published)
+    show("Mean queries (then success, seconds) beside published figures:", _PUBLISHED, published)
     for sentence in query_limits(one for one, _ in published):
         console.print(escape(sentence), soft_wrap=True)
     show(
@@ -81,6 +82,9 @@ def print_report(report: BenchReport, as_json: bool, *, searches: bool = False) 
         console.print(escape(f"failed: {name}: {why}"), soft_wrap=True)
     for notice in report.notices:
         console.print(f"[yellow]note:[/] {escape(notice)}", soft_wrap=True)
+    if report.unfinished or report.missing:
+        command = shlex.join(["edgeflare", "bench", "resume", report.folder])
+        console.print(escape(f"Not finished; go on with: {command}"), soft_wrap=True)
 
 
 class _Column(NamedTuple):
@@ -185,7 +189,7 @@ _COMPARISONS = (
     _Column("queries", 0, lambda one: times(one.queries.ratio)),
     _Column("p", 0, lambda one: probability(one.queries.p_holm)),
     _Column("A12", 9, lambda one: number(one.queries.a12, 2)),
-    _Column("effect", 8, lambda one: one.queries.rank_biserial_size),
+    _Column("effect", 8, lambda one: one.queries.a12_size),
     _Column("rank-biserial", 5, lambda one: f"{one.queries.rank_biserial:+.2f}"),
     _Column("seconds", 7, lambda one: times(one.seconds.ratio)),
     _Column("p", 6, lambda one: probability(one.seconds.p_holm)),
@@ -193,8 +197,8 @@ _COMPARISONS = (
 _PUBLISHED = (
     _Column("pair", 0, lambda both: both[0].pair, text=True),
     _Column("strategy", 0, lambda both: both[0].strategy, text=True),
-    _Column("source", 5, lambda both: both[1].source, text=True),
-    _Column("queries", 0, lambda both: number(both[1].queries)),
+    _Column("source", 0, lambda both: both[1].source, text=True),
+    _Column("published", 0, lambda both: number(both[1].queries)),
     _Column("here", 0, lambda both: number(both[0].queries)),
     _Column("success", 8, lambda both: percent(both[1].success)),
     _Column("here", 7, lambda both: percent(both[0].success_rate)),

@@ -33,6 +33,17 @@ def print_summary(summary: Summary, as_json: bool) -> None:
         console.print(escape(f"failed: {where}{failure.seed_id}: {failure.detail}"), soft_wrap=True)
 
 
+def _search(search: Mapping[str, Any]) -> str:
+    """Return strategy, options and limits in one line."""
+    options = [f"{name}={value}" for name, value in search["options"].items()]
+    limits = []
+    if search["max_queries"]:
+        limits.append(f"{search['max_queries']} queries")
+    if search["timeout_s"]:
+        limits.append(f"{search['timeout_s']:g} s")
+    return f"{' '.join([search['strategy'], *options])}, at most {' and '.join(limits)} a seed"
+
+
 def _key_figures(summary: Summary) -> Table:
     table = plain_table("", "", header=False)
     for name in ("original", "deployed"):
@@ -46,6 +57,8 @@ def _key_figures(summary: Summary) -> Table:
         print_of = device["fingerprint"]
         board = print_of.get("board") or print_of.get("cpu") or ""
         table.add_row(kind, escape(f"{device['name']} {board}".strip()))
+    if summary.search:
+        table.add_row("search", escape(_search(summary.search)))
     rate = "-" if summary.success_rate is None else f"{100 * summary.success_rate:.1f} %"
     table.add_row(
         "success rate", f"[bold]{rate}[/] ({summary.found} of {summary.searched} searched)"

@@ -87,7 +87,8 @@ class Store(Seeds, Outcomes):
                 raise StoreError(f"There is no campaign folder {folder}; check the path.")
             if url is None and not (folder / DATABASE_NAME).is_file():
                 raise StoreError(
-                    f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path."
+                    f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
+                    " (of a bench, `edgeflare bench show` has the figures)."
                 )
             store = cls(folder, connect(folder, url))
             try:

@@ -248,10 +248,16 @@ def test_what_cannot_be_run_is_noted_and_tried_again(suite: str, tmp_path: Path)
     both = load_suite(suite).narrowed(pairs=["LeNet 5", "other"], strategies=["short"], repeats=1)
     both = both.model_copy(update={"pairs": both.pairs[::-1]})  # the one that fails comes first
     folder, seen = tmp_path / "bench", []
+    with pytest.raises(UsageError, match=r"not there: .*other\.tflite; correct its paths"):
+        run_bench(both, folder)
+    assert not folder.exists()
+
+    (tmp_path / "other.tflite").write_bytes(b"no model")
     run_bench(both, folder, progress=seen.append)
     bench = open_bench(folder)
-    sentence = f"there is no model file {tmp_path / 'other.tflite'}"
-    assert bench.failed == {"other/short/0": sentence}
+    (sentence,) = bench.failed.values()
+    assert list(bench.failed) == ["other/short/0"]
+    assert "other.tflite" in sentence
     assert states(bench) == ["missing", "finished"]
     assert [p.event.text for p in seen if p.number == 1 and isinstance(p.event, Notice)] == [
         f"other/short/0 can't be run, the other cells go on: {sentence}"

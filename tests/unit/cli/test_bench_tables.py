@@ -131,7 +131,7 @@ def test_every_figure_in_its_column(capsys: pytest.CaptureFixture[str]) -> None:
     costs, findings, compared = rows(text, FULL)
     assert costs[:3] == ["66.7 %", "2/3", "30.0"]
     assert findings[1:3] == ["1", "0"]
-    assert compared == ["3", "1.50 x", "< 0.001", "0.61", "medium", "+0.42", "-", "0.040"]
+    assert compared == ["3", "1.50 x", "< 0.001", "0.61", "small", "+0.42", "-", "0.040"]
     assert rows(text, "not-yet") == []
 
 
@@ -162,7 +162,7 @@ def test_without_p_values_the_effects_are_shown(
     without = replace(one, queries=contrast(1.5, None), seconds=contrast(None, None))
     print_report(report(comparisons=(without,)), False)
     *_, compared = rows(capsys.readouterr().out, FULL)
-    assert compared == ["3", "1.50 x", "-", "0.61", "medium", "+0.42", "-", "-"]
+    assert compared == ["3", "1.50 x", "-", "0.61", "small", "+0.42", "-", "-"]
 
 
 def test_a_correlation_stands_beside_the_lowest_success(
@@ -184,7 +184,10 @@ def test_how_far_it_is_what_failed_and_what_is_missing(
     first, *lines = shown(capsys).splitlines()
     assert first == "A [tiny] suite: 1 of 5 cells finished, 1 unfinished, 2 not begun, 1 failed"
     assert "failed: gone/dflare/0: there is no model file [gone].onnx" in lines
-    assert lines[-1] == "note: no histograms: they need matplotlib"
+    assert lines[-2:] == [
+        "note: no histograms: they need matplotlib",
+        "Not finished; go on with: edgeflare bench resume benches/tiny",
+    ]
 
 
 def test_the_most_needed_figures_are_whole_at_every_width(
@@ -212,7 +215,10 @@ def test_a_bench_that_has_not_begun_has_no_tables(capsys: pytest.CaptureFixture[
     print_report(
         report(**empty, finished=(), unfinished=(), failed={}, notices=()), False, searches=True
     )
-    assert capsys.readouterr().out == "A [tiny] suite: 0 of 2 cells finished, 2 not begun\n"
+    assert capsys.readouterr().out == (
+        "A [tiny] suite: 0 of 2 cells finished, 2 not begun\n"
+        "Not finished; go on with: edgeflare bench resume benches/tiny\n"
+    )
 
 
 def test_searches_are_in_the_json_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,33 @@
+"""The files that a suite names: looked for before a bench begins, since its folder keeps the suite as it is."""
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+from edgeflare.bench.suite import Suite
+from edgeflare.errors import UsageError
+
+
+def check_files(suite: Suite) -> None:
+    """Raise UsageError where a model or seeds are not there, or models can't be made for want of onnx."""
+    missing = list(dict.fromkeys(path for path in _paths(suite) if not path.exists()))
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise UsageError(
+            f"the suite {suite.name} names files that are not there: {missing[0]}{more}; correct its "
+            "paths or `--data`, or choose other pairs with `--pair`"
+        )
+    made = [pair.name for pair in suite.pairs if pair.perturb is not None]
+    if made and importlib.util.find_spec("onnx") is None:
+        raise UsageError(
+            f"changing a model's weights, as for {made[0]!r}, needs onnx; install it with "
+            "`pip install 'edgeflare[bench]'`"
+        )
+
+
+def _paths(suite: Suite) -> Iterator[Path]:
+    for pair in suite.pairs:
+        yield pair.original.path
+        if pair.deployed is not None:
+            yield pair.deployed.path
+        yield pair.seeds.path
