@@ -45,14 +45,21 @@ def build_strategy(
     try:
         parsed = entry.options.model_validate(dict(options))
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        wrong = f"option {field!r}: " if field else ""
         raise UsageError(
-            f"strategy {name}: {wrong}{first['msg'].removeprefix('Value error, ')}; "
-            f"its options are {', '.join(entry.options.model_fields)}"
+            f"strategy {name}: {_problem(error)}; its options are "
+            f"{', '.join(entry.options.model_fields)}"
         ) from error
     return entry.build(parsed, _pool(operators))
+
+
+def _problem(error: ValidationError) -> str:
+    """Return what is wrong with the first option, a misspelt one before others."""
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    option = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"there is no option {option!r}"
+    said: str = first["msg"].removeprefix("Value error, ")
+    return f"option {option!r}: {said}" if option else said
 
 
 def _pool(names: tuple[str, ...]) -> dict[str, Operator] | None:

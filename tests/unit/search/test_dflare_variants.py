@@ -156,7 +156,7 @@ def test_the_reference_without_states_asks_only_about_mutants_of_the_seed() -> N
     [
         ("dflare", {"variant": "code"}, "strategy dflare: option 'variant': .*'reference' or 'text'"),
         ("dflare", {"selection": "best"}, "option 'selection'"),
-        ("dflare-d", {"state_traceing": "false"}, "options are variant, acceptance, selection"),
+        ("dflare-d", {"state_traceing": "false"}, "there is no option 'state_traceing'; its options are variant, "),
         ("dflare-r", {"overflow": 1}, "option 'overflow'"),
         ("dflare-d", {"state_tracing": "true"}, "this strategy has state_tracing=false; use dflare"),
         ("dflare-r", {"selection": "rank"}, "this strategy has selection=uniform; use dflare"),
