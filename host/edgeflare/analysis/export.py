@@ -1,6 +1,5 @@
 """A campaign's findings as files that any program can read: PNG and JSON lines."""
 
-import errno
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,8 @@ from edgeflare.analysis.opening import opened
 from edgeflare.analysis.rows import file_stem, finding_row, jsonable, outcome_part
 from edgeflare.analysis.spool import Spool
 from edgeflare.analysis.summary import summarize
-from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.analysis.written import written_to
+from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.types import Status
 
@@ -55,7 +55,15 @@ def export_campaign(
 
     Raises StoreError where a folder can't be used, DiskFullError where no space is left.
     """
-    with opened(campaign) as store, _written_to(folder):
+    with (
+        opened(campaign) as store,
+        written_to(
+            folder,
+            untouched="the campaign itself",
+            again="export again",
+            instead="choose another folder",
+        ),
+    ):
         _make_ready(folder, store)
         _write_json(folder / "campaign.json", _describe(store))
         with Spool(folder) as spool:
@@ -176,18 +184,3 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-@contextmanager
-def _written_to(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFullError(
-                f"No space is left on the disk of {folder}; the campaign itself is untouched. "
-                "Free some space and export again."
-            ) from error
-        raise StoreError(
-            f"{error.filename or folder} can't be written: {error.strerror}; choose another folder."
-        ) from error

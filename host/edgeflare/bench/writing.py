@@ -1,17 +1,16 @@
 """The files of a bench's report."""
 
 import csv
-import errno
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edgeflare.analysis.written import written_to
 from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures
 from edgeflare.bench.cells import Cell
 from edgeflare.bench.figures import histograms
@@ -19,7 +18,7 @@ from edgeflare.bench.markdown import markdown
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.rows import SearchRow
 from edgeflare.bench.similarity import SEARCHES_NAME
-from edgeflare.errors import DiskFullError, StoreError, UsageError
+from edgeflare.errors import UsageError
 from edgeflare.store.samples import write_durably
 from edgeflare.types import Status
 
@@ -62,7 +61,12 @@ def write_report(report: BenchReport, folder: Path) -> list[Path]:
         SEARCHES_NAME: _csv(SEARCH_COLUMNS, map(asdict, report.searches)),
         **{links[pair]: picture for pair, picture in pictures.items()},
     }
-    with _written_to(folder):
+    with written_to(
+        folder,
+        untouched="the bench itself",
+        again="run `edgeflare bench show` again",
+        instead="check its permissions",
+    ):
         for name, data in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,18 +138,3 @@ def _csv(columns: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> bytes:
     writer.writeheader()
     writer.writerows(lines)
     return file.getvalue().encode()
-
-
-@contextmanager
-def _written_to(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFullError(
-                f"No space is left on the disk of {folder}; the bench itself is untouched. "
-                "Free some space and run `edgeflare bench show` again."
-            ) from error
-        raise StoreError(
-            f"{error.filename2 or error.filename or folder} can't be written: {error.strerror}; check its permissions."
-        ) from error

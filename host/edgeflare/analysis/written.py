@@ -1,0 +1,27 @@
+"""What can go wrong when files are written for the user, as one sentence."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from edgeflare.errors import DiskFullError, StoreError
+
+
+@contextmanager
+def written_to(folder: Path, *, untouched: str, again: str, instead: str) -> Iterator[None]:
+    """Turn errors of the file system into DiskFullError or StoreError.
+
+    `untouched` is what a full disk leaves as it was, `again` what to do once there is space, `instead`
+    what to do where a file can't be written for another reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError(
+                f"No space is left on the disk of {folder}; {untouched} is untouched. "
+                f"Free some space and {again}."
+            ) from error
+        where = error.filename2 or error.filename or folder
+        raise StoreError(f"{where} can't be written: {error.strerror}; {instead}.") from error
