@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from edgeflare._version import __version__
 
 if TYPE_CHECKING:
-    from edgeflare.analysis import ExportReport, Summary, export_campaign, summarize
+    from edgeflare.analysis import ControlFigures, ExportReport, Summary, export_campaign, summarize
     from edgeflare.bench import (
         Bench,
         BenchProgress,
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         CellFigures,
         Comparison,
         Correlation,
+        Costs,
+        FalseAlarms,
         SearchRow,
         Suite,
         SuiteAbout,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
         FleetConfig,
         Notice,
         Progress,
+        SelfTest,
+        SelfTestPair,
         Stage,
         Step,
         campaign_status,
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
         load_config,
         resume_campaign,
         run_campaign,
+        run_selftest,
         write_starter,
     )
     from edgeflare.devices import (
@@ -88,7 +93,13 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "edgeflare.analysis": ("ExportReport", "Summary", "export_campaign", "summarize"),
+    "edgeflare.analysis": (
+        "ControlFigures",
+        "ExportReport",
+        "Summary",
+        "export_campaign",
+        "summarize",
+    ),
     "edgeflare.bench": (
         "Bench",
         "BenchProgress",
@@ -97,6 +108,8 @@ _HOMES = {
         "CellFigures",
         "Comparison",
         "Correlation",
+        "Costs",
+        "FalseAlarms",
         "SearchRow",
         "Suite",
         "SuiteAbout",
@@ -121,6 +134,8 @@ _HOMES = {
         "FleetConfig",
         "Notice",
         "Progress",
+        "SelfTest",
+        "SelfTestPair",
         "Stage",
         "Step",
         "campaign_status",
@@ -129,6 +144,7 @@ _HOMES = {
         "load_config",
         "resume_campaign",
         "run_campaign",
+        "run_selftest",
         "write_starter",
     ),
     "edgeflare.devices": (
@@ -177,7 +193,9 @@ __all__ = [
     "CellFigures",
     "CheckLine",
     "Comparison",
+    "ControlFigures",
     "Correlation",
+    "Costs",
     "Device",
     "DeviceAwayError",
     "DeviceBusyError",
@@ -188,6 +206,7 @@ __all__ = [
     "EdgeFlareError",
     "Event",
     "ExportReport",
+    "FalseAlarms",
     "Fleet",
     "FleetConfig",
     "HostKey",
@@ -201,6 +220,8 @@ __all__ = [
     "PruneReport",
     "SearchRow",
     "SeedError",
+    "SelfTest",
+    "SelfTestPair",
     "Stage",
     "State",
     "Step",
@@ -234,6 +255,7 @@ __all__ = [
     "resume_campaign",
     "run_bench",
     "run_campaign",
+    "run_selftest",
     "suite_about",
     "suite_names",
     "summarize",

@@ -25,19 +25,31 @@ class Decision(str, Enum):
     DEVIATION = "deviation"
     TIE = "tie"
     NONFINITE = "nonfinite"
+    BELOW_FLOOR = (
+        "below-floor"  # a deviation, or an input not asked about, with a margin below the floor
+    )
     UNDECIDED = "undecided"  # only one model was asked
 
 
 class Ask(NamedTuple):
-    """What a strategy yields: samples and who is to answer."""
+    """What a strategy yields: samples and who is to answer.
+
+    `best` is the best triggering input so far, where the strategy goes on for a better one: what the
+    search ends with if a budget ends it.
+    """
 
     samples: Sequence[Sample]
     of: Literal["original", "deployed", "both"] = "both"
     want: Literal["scores"] = "scores"
+    best: "Outcome | None" = None
 
 
 class Outputs(NamedTuple):
-    """One sample's answers; None where a model was not asked."""
+    """One sample's answers; None where a model was not asked.
+
+    Of an `Ask` of both, a sample on which the original's margin is below the oracle's floor is never
+    given to the device: `deployed` is None and the decision `BELOW_FLOOR`.
+    """
 
     original: Scores | None
     deployed: Scores | None
@@ -48,6 +60,19 @@ class Answer(NamedTuple):
     """What a strategy is sent: one `Outputs` a sample of its `Ask`, in order."""
 
     outputs: Sequence[Outputs]
+
+
+class FrontPoint(NamedTuple):
+    """A deviation on the way that no earlier one beats in both margin and distance.
+
+    `queries` were asked up to and with this one; `margin` is the smaller of both models' (top-1 minus
+    top-2 probability); the distances are to the seed: `l2` on a scale of pixels from 0 to 1, `linf` in levels.
+    """
+
+    queries: int
+    margin: float
+    l2: float
+    linf: int
 
 
 class Status(str, Enum):
@@ -67,13 +92,20 @@ class Status(str, Enum):
 class Seed:
     """A seed input: `id` is its name within the campaign, stable across runs.
 
-    `outputs` are both models' answers on it, known before a search begins.
+    `outputs` are both models' answers on it, known before a search begins. `others` are the campaign's
+    seed inputs in their order, this one among them, read when they are looked at; empty where a strategy
+    is run without a campaign. `labels_only`: the deployed model tells a label and no scores; what stands
+    for its scores is 1 at that class and 0 elsewhere, and says nothing of how sure it is. `margin_floor` is
+    the oracle's: what both models' margins must reach for a deviation to count.
     """
 
     id: str
     sample: Sample
     outputs: Outputs
     label: int | None = None
+    others: Sequence[Sample] = ()
+    labels_only: bool = False
+    margin_floor: float = 0.0
 
 
 @dataclass(frozen=True)

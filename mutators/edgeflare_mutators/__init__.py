@@ -13,6 +13,10 @@ from edgeflare_mutators.errors import (
     UnknownOperatorError,
 )
 from edgeflare_mutators.mutation import Mutation, mutate, replay
+from edgeflare_mutators.natural import Corruption
+from edgeflare_mutators.natural_aim import Crop, Rotation, Shift
+from edgeflare_mutators.natural_camera import Jpeg, NaturalBlur, SensorNoise
+from edgeflare_mutators.natural_light import Brightness, Contrast, Haze
 from edgeflare_mutators.noise import GaussianNoise, MultiplicativeNoise, RandomPixelChange
 from edgeflare_mutators.ranges import SEED, Range
 from edgeflare_mutators.reference import (
@@ -22,20 +26,27 @@ from edgeflare_mutators.reference import (
     reference_pool,
     wrapping,
 )
-from edgeflare_mutators.registry import default_pool, get, operators
+from edgeflare_mutators.registry import corruptions, default_pool, get, operators
 from edgeflare_mutators.sample import Kind, Sample, SampleSpec
 
 __all__ = [
     "SEED",
     "AverageBlur",
+    "Brightness",
+    "Contrast",
+    "Corruption",
+    "Crop",
     "GaussianBlur",
     "GaussianNoise",
+    "Haze",
+    "Jpeg",
     "Kind",
     "MedianBlur",
     "MultiplicativeNoise",
     "Mutation",
     "MutationError",
     "MutatorLoadError",
+    "NaturalBlur",
     "Operator",
     "OperatorOutputError",
     "Params",
@@ -44,13 +55,17 @@ __all__ = [
     "Range",
     "RangeError",
     "RecordError",
+    "Rotation",
     "SaltAndPepper",
     "Sample",
     "SampleError",
     "SampleSpec",
+    "SensorNoise",
+    "Shift",
     "UnknownOperatorError",
     "WrappedGaussianNoise",
     "WrappedMultiplicativeNoise",
+    "corruptions",
     "default_pool",
     "get",
     "mutate",

@@ -1,9 +1,13 @@
-"""Operators by name: the six of the paper's table 3, those of its authors' code, and the user's."""
+"""Operators by name: the paper's table 3, those of its authors' code, natural corruptions, the user's."""
 
 from edgeflare_mutators import plugins
 from edgeflare_mutators.base import Operator
 from edgeflare_mutators.blur import AverageBlur, GaussianBlur, MedianBlur
 from edgeflare_mutators.errors import MutatorLoadError, UnknownOperatorError
+from edgeflare_mutators.natural import Corruption
+from edgeflare_mutators.natural_aim import Crop, Rotation, Shift
+from edgeflare_mutators.natural_camera import Jpeg, NaturalBlur, SensorNoise
+from edgeflare_mutators.natural_light import Brightness, Contrast, Haze
 from edgeflare_mutators.noise import GaussianNoise, MultiplicativeNoise, RandomPixelChange
 from edgeflare_mutators.reference import (
     SaltAndPepper,
@@ -24,10 +28,27 @@ _TABLE_3: dict[str, Operator] = {
     )
 }
 
-_BUILT_IN = _TABLE_3 | {
+_REFERENCE: dict[str, Operator] = {
     operator.name: operator
     for operator in (SaltAndPepper(), WrappedGaussianNoise(), WrappedMultiplicativeNoise())
 }
+
+_CORRUPTIONS: dict[str, Corruption] = {
+    corruption.name: corruption
+    for corruption in (
+        Brightness(),
+        Contrast(),
+        Haze(),
+        NaturalBlur(),
+        SensorNoise(),
+        Jpeg(),
+        Rotation(),
+        Shift(),
+        Crop(),
+    )
+}
+
+_BUILT_IN = _TABLE_3 | _REFERENCE | _CORRUPTIONS
 
 
 def default_pool(kind: Kind = "image") -> dict[str, Operator]:
@@ -37,6 +58,15 @@ def default_pool(kind: Kind = "image") -> dict[str, Operator]:
     gaussian-blur, median-blur, the order of table 3. A user's operator is never among them.
     """
     return {name: operator for name, operator in _TABLE_3.items() if operator.kind == kind}
+
+
+def corruptions() -> dict[str, Corruption]:
+    """Return the natural corruptions of images, by name; none is in the default pool.
+
+    By light brightness, contrast, haze; by the camera natural-blur, sensor-noise, jpeg; by where it points
+    rotation, shift, crop.
+    """
+    return dict(_CORRUPTIONS)
 
 
 def operators(kind: Kind = "image") -> dict[str, Operator]:

@@ -12,7 +12,7 @@ from ai_edge_litert.interpreter import Interpreter
 import edgeflare
 
 FOLDER = Path(edgeflare.__file__).parent / "assets" / "demo"
-FILES = ("original.onnx", "deployed.tflite", "seeds.npz")
+FILES = ("original.onnx", "original.tflite", "deployed.tflite", "seeds.npz")
 
 
 class Seeds(NamedTuple):
@@ -51,7 +51,9 @@ def deployed_scores(interpreter: Any, images: np.ndarray) -> np.ndarray:
     (result,) = interpreter.get_output_details()
     scores = []
     for image in images:
-        stored = (image.astype(np.int16) - 128).astype(np.int8)
+        stored = image / np.float32(255)
+        if entry["dtype"] == np.int8:
+            stored = (image.astype(np.int16) - 128).astype(np.int8)
         interpreter.set_tensor(entry["index"], stored.reshape(entry["shape"]))
         interpreter.invoke()
         scores.append(interpreter.get_tensor(result["index"])[0].copy())
@@ -120,6 +122,20 @@ def test_quantisation_changes_the_answers_but_only_a_little(
     drift = np.abs(first - second).max(axis=1)
     assert (drift > 0).all()
     assert np.median(drift) < 0.02
+
+
+def test_the_float_copy_answers_as_the_original_does(
+    seeds: Seeds, original: onnxruntime.InferenceSession
+) -> None:
+    assert (FOLDER / "original.tflite").stat().st_size < 400_000
+    copy = Interpreter(str(FOLDER / "original.tflite"), num_threads=1)
+    copy.allocate_tensors()
+    (entry,) = copy.get_input_details()
+    assert entry["dtype"] == np.float32
+    assert entry["shape"].tolist() == [1, 28, 28, 1]
+    first, second = original_scores(original, seeds.images), deployed_scores(copy, seeds.images)
+    np.testing.assert_allclose(first, second, atol=1e-5)
+    assert (first != second).any(), "another runtime rounds differently"
 
 
 def test_a_batch_and_single_images_give_the_original_the_same_labels(

@@ -10,8 +10,9 @@ from edgeflare.bench.cells import Cell
 from edgeflare.bench.opening import Bench, write_bench
 from edgeflare.bench.rows import SearchRow
 from edgeflare.bench.suite import Suite, suite_from
-from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store, distances
-from edgeflare.types import Decision, Status
+from edgeflare.distances import l2, linf
+from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.types import Decision, FrontPoint, Status
 
 SIDE = 8
 UNIT = {"x": np.array([0.9, 0.1]), "y": np.array([0.3, 0.7])}
@@ -79,7 +80,8 @@ def fill_cell(
 ) -> None:
     """Make the cell's campaign: seed number n ended with this status after so many search queries.
 
-    The original says "x" (label 0) to every seed; to a triggering input of an even seed, too. Both models
+    A search asks the original alone twice as often, and the device in requests of two. The original says
+    "x" (label 0) to every seed; to a triggering input of an even seed, too. Both models
     say 0 to the seeds but for the first, on which the deployed one has a tie.
     """
     folder = bench.campaign(cell)
@@ -112,6 +114,8 @@ def _outcome(store: Store, number: int, status: Status, queries: int, device: st
         0,
         seed_queries=1,
         search_queries=queries,
+        host_only_queries=2 * queries,
+        round_trips=queries // 2,
         seconds=queries / 10,
         device=device,
     )
@@ -120,7 +124,6 @@ def _outcome(store: Store, number: int, status: Status, queries: int, device: st
     trigger = image(number)
     trigger[0, 0] += 10 + number
     original, deployed = (UNIT["x"], UNIT["y"]) if number % 2 == 0 else (UNIT["y"], UNIT["x"])
-    l2, linf = distances(image(number), trigger)
     return OutcomeRecord(
         **vars(counted)
         | {
@@ -132,7 +135,8 @@ def _outcome(store: Store, number: int, status: Status, queries: int, device: st
             "deployed_label": int(deployed.argmax()),
             "original_margin": float(np.ptp(original)),
             "deployed_margin": float(np.ptp(deployed)),
-            "l2": l2,
-            "linf": linf,
+            "l2": l2(image(number), trigger),
+            "linf": linf(image(number), trigger),
+            "front": [FrontPoint(queries, 0.4, l2(image(number), trigger), 10 + number)],
         }
     )

@@ -12,6 +12,12 @@ from edgeflare_agent.spec import TensorInfo
 
 _SEVERITY_ERROR = 3
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
+_LEVELS = {
+    "all": "ORT_ENABLE_ALL",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "basic": "ORT_ENABLE_BASIC",
+    "none": "ORT_DISABLE_ALL",
+}
 
 
 def _is_list_of_names(value: Any) -> bool:
@@ -25,7 +31,9 @@ def _is_list_of_names(value: Any) -> bool:
 class OnnxRuntime(Runtime):
     """Runs ``.onnx`` files, node after node; `threads` is the size of both of its pools.
 
-    `providers`: execution providers, the preferred one first.
+    `providers`: execution providers, the preferred one first. `graph_optimization`: how far the library
+    may rewrite the graph before it runs it, "all", "extended", "basic" or "none"; the answers' last bits
+    depend on it.
     """
 
     name = "onnx"
@@ -34,6 +42,9 @@ class OnnxRuntime(Runtime):
         "threads": THREADS,
         "providers": Option(
             ["CPUExecutionProvider"], "a list of execution providers", _is_list_of_names
+        ),
+        "graph_optimization": Option(
+            "all", "all, extended, basic or none", lambda value: value in tuple(_LEVELS)
         ),
     }
 
@@ -59,6 +70,8 @@ class OnnxRuntime(Runtime):
         settings = self._library.SessionOptions()
         settings.intra_op_num_threads = self.options["threads"]
         settings.inter_op_num_threads = self.options["threads"]
+        level = _LEVELS[self.options["graph_optimization"]]
+        settings.graph_optimization_level = getattr(self._library.GraphOptimizationLevel, level)
         settings.execution_mode = self._library.ExecutionMode.ORT_SEQUENTIAL
         settings.log_severity_level = _SEVERITY_ERROR
         self._session = self._library.InferenceSession(
@@ -79,6 +92,7 @@ class OnnxRuntime(Runtime):
             "package": package,
             "version": version if version != "unknown" else self._library.__version__,
             "providers": self._session.get_providers(),
+            "graph_optimization": self.options["graph_optimization"],
         }
 
     def _infer(self, tensor: Array) -> List[Array]:

@@ -1,11 +1,13 @@
 """What a campaign's folder says: figures and pictures. Reads the store, and nothing else."""
 
+from edgeflare.analysis.control import ControlFigures
 from edgeflare.analysis.devices import DeviceFigures, Transfer
 from edgeflare.analysis.export import ExportReport, export_campaign
 from edgeflare.analysis.figures import Failure, LabelPair, Spread
 from edgeflare.analysis.summary import Summary, summarize
 
 __all__ = [
+    "ControlFigures",
     "DeviceFigures",
     "ExportReport",
     "Failure",

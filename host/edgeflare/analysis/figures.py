@@ -51,6 +51,7 @@ class OutcomeFigures:
         self.failures: list[Failure] = []
         self.replicas: set[str] = set()
         self.queries: Counter[str] = Counter()
+        self.round_trips = 0
         self.searched_queries, self.found_queries = array("q"), array("q")
         self.searched_seconds, self.found_seconds = array("d"), array("d")
         self.original_margins, self.deployed_margins = array("d"), array("d")
@@ -66,6 +67,7 @@ class OutcomeFigures:
         self.queries["search"] += outcome.search_queries
         self.queries["confirmation"] += outcome.confirmation_queries
         self.queries["host_only"] += outcome.host_only_queries
+        self.round_trips += outcome.round_trips
         if outcome.searched:
             self.searched_queries.append(outcome.search_queries)
             self.searched_seconds.append(outcome.seconds)

@@ -17,7 +17,8 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
 
     Scores are lists of float [classes]. `trigger_sample` is a digest in the campaign's store, None
     where the seed itself is the finding; `device` and `environment` are digests that `campaign.json`
-    explains. `replica` is the device that searched for itself, "" in a pool that shares the seeds.
+    explains. `round_trips` are the search's requests to the device; `front` lists the deviations on the
+    way that no earlier one beats in both margin and L2. `replica` is the device that searched for itself, "" in a pool that shares the seeds.
     """
     row = {
         "seed_id": outcome.seed_id,
@@ -33,12 +34,14 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
         "deployed_margin": outcome.deployed_margin,
         "l2": outcome.l2,
         "linf": outcome.linf,
+        "front": [point._asdict() for point in outcome.front],
         "queries": {
             "seed": outcome.seed_queries,
             "search": outcome.search_queries,
             "confirmation": outcome.confirmation_queries,
             "host_only": outcome.host_only_queries,
         },
+        "round_trips": outcome.round_trips,
         "seconds": outcome.seconds,
         "confirmed": outcome.confirmed,
         "mutations": list(outcome.mutations),

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from edgeflare.analysis.control import ControlFigures, control_figures
 from edgeflare.analysis.devices import DeviceFigures, Transfer, transfers
 from edgeflare.analysis.figures import (
     Failure,
@@ -28,13 +29,13 @@ class Summary:
     each `Status`. `searched` are the finished ones but for those that were a finding themselves;
     `success_rate` is found / searched, None while nothing was searched. `queries_*` are search
     queries and `seconds_*` search time without queueing: over the seeds with a triggering input, and
-    over all that were searched; None for no seed at all. `total_queries` has the four counters over
+    over all that were searched; None for no seed at all. `total_queries` has the four counters, `round_trips` the requests of searches to the devices, over
     all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1 minus top-2), of
     L2 (pixels from 0 to 1) and Linf (levels) are over the triggering inputs. `ties` counts seeds on
     which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives (of
     several replicas, the first that answered). `by_device` has a row for each device, `transfers` one for
     each pair of devices whose triggering inputs were exchanged; `failures` are the first 20 seeds on which
-    a device could not answer. `search` is the configuration's table of that name. `devices` (one for each fingerprint) and `models` are as the store has them.
+    a device could not answer. `control` is None where no control is wanted. `search` is the configuration's table of that name. `devices` (one for each fingerprint) and `models` are as the store has them.
     """
 
     campaign: str
@@ -57,6 +58,7 @@ class Summary:
     seconds_found: Spread | None
     seconds_searched: Spread | None
     total_queries: dict[str, int]
+    round_trips: int
     label_pairs: tuple[LabelPair, ...]
     original_margin: float | None
     deployed_margin: float | None
@@ -66,6 +68,7 @@ class Summary:
     by_device: tuple[DeviceFigures, ...]
     transfers: tuple[Transfer, ...]
     failures: tuple[Failure, ...]
+    control: ControlFigures | None
     devices: tuple[dict[str, Any], ...]
     models: dict[str, Any]
     notices: tuple[str, ...]
@@ -119,6 +122,7 @@ def _summary(store: Store) -> Summary:
         total_queries={
             name: figures.queries[name] for name in ("seed", "search", "confirmation", "host_only")
         },
+        round_trips=figures.round_trips,
         label_pairs=figures.label_pairs(),
         original_margin=median(figures.original_margins),
         deployed_margin=median(figures.deployed_margins),
@@ -128,6 +132,7 @@ def _summary(store: Store) -> Summary:
         by_device=figures.devices.figures(),
         transfers=transfers(store.replays()),
         failures=tuple(figures.failures),
+        control=control_figures(store),
         devices=tuple(asdict(device) for device in store.devices()),
         models=store.models,
         notices=tuple(store.notices()),

@@ -7,7 +7,9 @@ if TYPE_CHECKING:
     from edgeflare.bench.cell_figures import CellFigures
     from edgeflare.bench.cells import Cell
     from edgeflare.bench.comparisons import Comparison, Correlation
+    from edgeflare.bench.costs import Costs
     from edgeflare.bench.explanations import query_limits
+    from edgeflare.bench.false_alarms import FalseAlarms
     from edgeflare.bench.opening import Bench, open_bench
     from edgeflare.bench.perturb import perturb_weights
     from edgeflare.bench.report import BenchReport, bench_report
@@ -21,7 +23,9 @@ _HOMES = {
     "cell_figures": ("CellFigures",),
     "cells": ("Cell",),
     "comparisons": ("Comparison", "Correlation"),
+    "costs": ("Costs",),
     "explanations": ("query_limits",),
+    "false_alarms": ("FalseAlarms",),
     "opening": ("Bench", "open_bench"),
     "perturb": ("perturb_weights",),
     "report": ("BenchReport", "bench_report"),
@@ -41,6 +45,8 @@ __all__ = [
     "CellFigures",
     "Comparison",
     "Correlation",
+    "Costs",
+    "FalseAlarms",
     "SearchRow",
     "Suite",
     "SuiteAbout",

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edgeflare.bench.costs import Costs, costs
+from edgeflare.bench.fronts import FrontStep, median_front
 from edgeflare.bench.rows import SearchRow
-from edgeflare.bench.statistics import bootstrap_interval
+from edgeflare.bench.statistics import bootstrap_interval, mean, median
 from edgeflare.types import Status
 
 WITHIN_SECONDS = (5, 10, 15)
@@ -51,7 +53,8 @@ class CellFigures:
     `duplicates` the number of the others. `ties` counts seed inputs on which a model's top-1 was a tie.
     The medians of `l2` (pixels from 0 to 1), `linf` (levels), `ssim`, of both models' margins (top-1 minus
     top-2) and of the smaller of the two are over the triggering inputs; `label_kept` is the share of
-    these to which the original gives the seed's label.
+    these to which the original gives the seed's label. `costs` are over the searches that found a
+    triggering input, `costs_spent` over all that were searched; `front` is that of the median search.
     """
 
     pair: str
@@ -82,6 +85,9 @@ class CellFigures:
     deployed_margin: float | None
     smaller_margin: float | None
     label_kept: float | None
+    costs: Costs
+    costs_spent: Costs
+    front: tuple[FrontStep, ...]
     repeats: tuple[RepeatFigures, ...]
     published: tuple[PublishedFigures, ...]
 
@@ -112,7 +118,6 @@ def cell_figures(
     found = [row for row in rows if row.found]
     queries = [row.queries for row in found]
     seconds = [row.seconds for row in found]
-    margins = [(row.original_margin, row.deployed_margin) for row in found]
     unique = _unique(found)
     return CellFigures(
         pair=pair,
@@ -144,10 +149,13 @@ def cell_figures(
         l2=median([row.l2 for row in found]),
         linf=median([row.linf for row in found]),
         ssim=median([row.ssim for row in found]),
-        original_margin=median([one for one, _ in margins]),
-        deployed_margin=median([one for _, one in margins]),
-        smaller_margin=median([min(a, b) for a, b in margins if a is not None and b is not None]),
+        original_margin=median([row.original_margin for row in found]),
+        deployed_margin=median([row.deployed_margin for row in found]),
+        smaller_margin=median([row.smaller_margin for row in found]),
         label_kept=mean([row.seed_label_kept for row in found]),
+        costs=costs(found),
+        costs_spent=costs(searched),
+        front=median_front(rows),
         repeats=tuple(
             _repeat(repeat, [row for row in searched if row.repeat == repeat])
             for repeat in sorted({row.repeat for row in rows})
@@ -159,18 +167,6 @@ def cell_figures(
 def is_shorter(limit: float, timeout_s: float) -> bool:
     """Whether so many seconds are less than the timeout; 0 is none."""
     return not timeout_s or limit < timeout_s
-
-
-def mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of those that are known, None of none."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
-
-
-def median(values: Sequence[float | None]) -> float | None:
-    """Return the median of those that are known, None of none."""
-    known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else None
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -26,11 +26,13 @@ def _settings(report: BenchReport) -> str:
         _limit(settings["max_queries"], "queries"),
         _limit(settings["timeout_s"], "seconds"),
     )
+    floor = settings["margin_floor"]
     told = [
         f"suite `{report.suite}`",
         f"at most {settings['seeds']} seed inputs of each pair",
         f"campaign seeds from {settings['seed']}, {settings['repeats']} in all",
         f"at most {queries} and {seconds} a search",
+        f"margin floor {floor:g}" if floor else "no margin floor",
     ]
     rows = [
         f"- {plain(strategy['name'])}: {_strategy(strategy)}" for strategy in settings["strategies"]
@@ -54,7 +56,7 @@ def _strategy(strategy: Mapping[str, Any]) -> str:
     told = [f"strategy `{strategy['strategy']}`"]
     for name, value in (strategy.get("options") or {}).items():
         told.append(f"`{name} = {value}`")
-    for name in ("operators", "seeds", "repeats", "max_queries", "timeout_s"):
+    for name in ("operators", "seeds", "repeats", "max_queries", "timeout_s", "margin_floor"):
         value = strategy.get(name)
         if isinstance(value, list):
             value = ", ".join(map(str, value))

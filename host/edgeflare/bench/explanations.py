@@ -20,6 +20,27 @@ QUALITY = (
     "that it is the deployed model that changed its answer."
 )
 
+COSTS = (
+    "Means, and medians where it says so. A query of the search is one input given to both models, so one "
+    "device query; with the seed and those that confirm the finding it is all that the device was given. Host queries "
+    "are inputs given to the original alone, round trips the search's requests to the device. Seconds: as "
+    "measured, and computed for a device that is so many milliseconds further away: the search's seconds "
+    "and its round trips times the delay."
+)
+
+COSTS_FOUND = "Of the searches that found a triggering input:"
+
+COSTS_SPENT = "Of all searches, with or without a triggering input:"
+
+FALSE_ALARMS = (
+    "On these pairs the deployed model is an equal copy of the original, perhaps for another runtime, so that "
+    "every triggering input, and every seed input that is a finding itself, is a false alarm. Bound: "
+    "the one-sided 95 % upper confidence bound of the share of seed inputs with a false alarm (Clopper and "
+    "Pearson 1934)."
+)
+
+NOTHING_FOUND = "No search found a triggering input, so that there is nothing to describe."
+
 TIME = (
     "Search time without queueing, over the searches that found a triggering input. Found within: the "
     "success rate with a shorter timeout (the paper's section 6.2), read from each search's time; the "
@@ -57,6 +78,14 @@ HISTOGRAMS = (
     "How many seed inputs needed how many queries until a triggering input was found; a seed input's "
     "value is the mean of those of its repeats that found one (like the paper's figure 4). Where some found "
     "none, the mean differs a little from that of the table, which is over all searches alike."
+)
+
+
+FRONTS = (
+    "How sure of different answers the searches made both models. Left: the smaller of both models' margins "
+    "(top-1 less top-2 probability) against the device queries of the search; at each number of them, the "
+    "median over all searches of the best found by then, 0, which is not seen, where that is nothing. Right: a dot for each "
+    "search's triggering input, with its distance L2 to the seed; the large ones are the medians."
 )
 
 

@@ -1,15 +1,13 @@
 """Histograms of the queries that searches needed, like the paper's figure 4."""
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from edgeflare.errors import UsageError
+from edgeflare.bench.drawing import as_png, new_figure
 
 _WIDTH, _PANEL_HEIGHT, _MARGIN = 8.0, 1.8, 1.0  # inches
-_DPI = 110
 _BINS, _FEW_BINS = 40, 10
 _WIDE = 20.0
 _BARS, _MEAN, _MEDIAN = "#8fb3d9", "#c0392b", "#1b3a57"
@@ -25,17 +23,7 @@ def histograms(
     on a logarithmic scale where one strategy needs 20 times as many as another. Raises UsageError
     where matplotlib is missing.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError(
-            "the histograms need matplotlib; install it with `pip install 'edgeflare[bench]'`"
-        ) from error
-    figure = Figure(
-        figsize=(_WIDTH, _PANEL_HEIGHT * len(queries) + _MARGIN), dpi=_DPI, layout="constrained"
-    )
-    FigureCanvasAgg(figure)
+    figure = new_figure(_WIDTH, _PANEL_HEIGHT * len(queries) + _MARGIN)
     axes = figure.subplots(len(queries), 1, sharex=True, squeeze=False)[:, 0]
     logarithmic = _is_wide(queries.values())
     edges = _edges(queries.values(), logarithmic=logarithmic)
@@ -53,9 +41,7 @@ def histograms(
     scale = ", logarithmic scale" if logarithmic else ""
     axes[-1].set_xlabel(f"queries until a triggering input was found (mean of the repeats{scale})")
     figure.suptitle(pair, fontsize=12, fontweight="bold")
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    return file.getvalue()
+    return as_png(figure)
 
 
 def _panel(axis: Any, values: Sequence[float], edges: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from edgeflare.bench import explanations
 from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures, is_shorter
 from edgeflare.bench.comparison_text import comparisons, correlations
+from edgeflare.bench.cost_text import costs, false_alarms
 from edgeflare.bench.environment_text import environment
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.words import (
@@ -18,25 +19,38 @@ from edgeflare.bench.words import (
 )
 
 
-def markdown(report: BenchReport, pictures: Mapping[str, str]) -> str:
-    """Return the document; `pictures` has for each pair its histogram's path, from the document's folder."""
+def markdown(
+    report: BenchReport, pictures: Mapping[str, str], fronts: Mapping[str, str] | None = None
+) -> str:
+    """Return the document; `pictures` has for each pair its histogram's path, from the document's folder.
+
+    `fronts` has those of the pictures of margins. Control pairs stand apart; but for what they cost, the other
+    parts tell only what was found there.
+    """
+    controls = {one.pair for one in report.false_alarms}
+    described = [cell for cell in report.cells if cell.found or cell.pair not in controls]
     parts = [
         f"# {plain(report.title)}",
         report.about.strip(),
         _state(report),
         *(f"> {plain(notice)}" for notice in report.notices),
-        *_results(report),
-        *_quality(report.cells),
-        *_time(report.cells),
-        *_uniqueness(report.cells),
+        *false_alarms(report),
+        *_results([cell for cell in report.cells if cell.pair not in controls]),
+        *costs(report.cells),
+        *(_described(described) if described else []),
         *comparisons(report),
         *correlations(report),
         *_repeats(report.cells),
-        *_pictures(pictures),
+        *_pictures("Histograms", explanations.HISTOGRAMS, "Queries of each strategy on", pictures),
+        *_pictures("Margins", explanations.FRONTS, "Margins of each strategy on", fronts or {}),
         *_left(report),
         *environment(report),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _described(cells: Sequence[CellFigures]) -> list[str]:
+    return [*_quality(cells), *_time(cells), *_uniqueness(cells)]
 
 
 def _state(report: BenchReport) -> str:
@@ -53,13 +67,15 @@ def _state(report: BenchReport) -> str:
     return f"**{searches} so far; {', '.join(told)}** (see the end)."
 
 
-def _results(report: BenchReport) -> list[str]:
+def _results(all_cells: Sequence[CellFigures]) -> list[str]:
+    if not all_cells:
+        return []
     parts = [
         "## Results",
         explanations.RESULTS,
     ]
-    for pair in dict.fromkeys(cell.pair for cell in report.cells):
-        cells = [cell for cell in report.cells if cell.pair == pair]
+    for pair in dict.fromkeys(cell.pair for cell in all_cells):
+        cells = [cell for cell in all_cells if cell.pair == pair]
         told = any(cell.published for cell in cells)
         header = [
             "strategy",
@@ -113,8 +129,11 @@ def _quality(cells: Sequence[CellFigures]) -> list[str]:
     ]
     return [
         "## Quality of the triggering inputs",
-        explanations.QUALITY,
-        table(header, rows),
+        *(
+            [explanations.QUALITY, table(header, rows)]
+            if any(cell.found for cell in cells) or not any(cell.searches for cell in cells)
+            else [explanations.NOTHING_FOUND]
+        ),
     ]
 
 
@@ -189,17 +208,11 @@ def _repeats(cells: Sequence[CellFigures]) -> list[str]:
     return ["## Repeat by repeat", table(header, rows)]
 
 
-def _pictures(pictures: Mapping[str, str]) -> list[str]:
+def _pictures(title: str, about: str, what: str, pictures: Mapping[str, str]) -> list[str]:
     if not pictures:
         return []
-    return [
-        "## Histograms",
-        explanations.HISTOGRAMS,
-        *(
-            f"![Queries of each strategy on {plain(pair)}]({path})"
-            for pair, path in pictures.items()
-        ),
-    ]
+    links = (f"![{what} {plain(pair)}]({path})" for pair, path in pictures.items())
+    return [f"## {title}", about, *links]
 
 
 def _left(report: BenchReport) -> list[str]:

@@ -11,6 +11,7 @@ from edgeflare.bench.cell_figures import CellFigures, PublishedFigures, cell_fig
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.command import command
 from edgeflare.bench.comparisons import Comparison, Correlation, adjusted, compare, correlate
+from edgeflare.bench.false_alarms import FalseAlarms, false_alarms
 from edgeflare.bench.opening import Bench, open_bench
 from edgeflare.bench.rows import CellRecords, SearchRow, read_cell
 from edgeflare.bench.sameness import distinct_models, sameness_notices
@@ -34,7 +35,8 @@ class BenchReport:
     `suite` is the suite's name, `settings` the whole of it as JSON, `asked_devices` the devices that it
     was given, `command` the one that runs the same again (None where the suite is not a packaged one).
     `cells` has a row for each pair and strategy; `comparisons` one for each strategy but the
-    `baseline` on each pair; `correlations` one for each study and strategy. `finished`, `unfinished` and
+    `baseline` on each pair; `correlations` one for each study and strategy; `false_alarms` one for each
+    strategy on each control pair. `finished`, `unfinished` and
     `missing` are cells by name (pair/strategy/repeat), `failed` those that can't be run, and why.
     `queries` counts by kind over all outcomes. `devices`, `environments` (versions on the host) and
     `models` (of each pair; several where cells had different ones) are what the searches ran on.
@@ -52,6 +54,7 @@ class BenchReport:
     cells: tuple[CellFigures, ...]
     comparisons: tuple[Comparison, ...]
     correlations: tuple[Correlation, ...]
+    false_alarms: tuple[FalseAlarms, ...]
     finished: tuple[str, ...]
     unfinished: tuple[str, ...]
     missing: tuple[str, ...]
@@ -118,6 +121,7 @@ def bench_report(bench: Bench | Path) -> BenchReport:
         cells=figures,
         comparisons=comparisons,
         correlations=_correlations(suite, figures),
+        false_alarms=_false_alarms(suite, whole),
         finished=named("finished"),
         unfinished=named("unfinished"),
         missing=named("missing"),
@@ -158,6 +162,20 @@ def _figures(suite: Suite, read: Mapping[Cell, CellRecords]) -> tuple[CellFigure
                 )
             )
     return tuple(figures)
+
+
+def _false_alarms(suite: Suite, read: Mapping[Cell, CellRecords]) -> tuple[FalseAlarms, ...]:
+    found = []
+    for pair in (pair for pair in suite.pairs if pair.control):
+        for strategy in suite.strategies_of(pair.name):
+            rows = [
+                row
+                for cell, records in read.items()
+                if (cell.pair, cell.strategy) == (pair.name, strategy.name)
+                for row in records.rows
+            ]
+            found.append(false_alarms(pair.name, strategy.name, strategy.margin_floor or 0.0, rows))
+    return tuple(found)
 
 
 def _comparisons(suite: Suite, searches: Sequence[SearchRow]) -> tuple[Comparison, ...]:

@@ -1,7 +1,7 @@
 """The searches of a bench, read from its campaigns."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from edgeflare.bench.cells import Cell
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.similarity import Similarities
 from edgeflare.store import Device, OutcomeRecord, SeedRecord, Store
-from edgeflare.types import Decision, Status
+from edgeflare.types import Decision, FrontPoint, Status
 
 _FORCED = "resumed with --force"
 
@@ -21,7 +21,10 @@ class SearchRow:
 
     `searched` is False where the seed itself was a finding, `found` True where a triggering input was
     found and confirmed. `queries` are search queries (one input given to both models counts once),
-    `seconds` search time without queueing. Of the triggering input, None without one: its distances
+    `seconds` search time without queueing. `host_queries` are inputs given to the original alone,
+    `device_queries` all that the device was given: the seed, the search's and those that confirm;
+    `round_trips` are the search's requests to the device. `front` are the deviations on the way that no
+    earlier one beats in both margin and distance. Of the triggering input, None without one: its distances
     to the seed (`l2` on a scale of pixels from 0 to 1, `linf` in levels, `ssim` 1 for equal images), both
     models' margins (top-1 minus top-2) and labels, whether the original still gives it the seed's
     label, and its digest. `ssim` is None, too, for images below 3 pixels or without scikit-image.
@@ -36,6 +39,9 @@ class SearchRow:
     found: bool
     queries: int
     seconds: float
+    host_queries: int = 0
+    device_queries: int = 0
+    round_trips: int = 0
     l2: float | None = None
     linf: int | None = None
     ssim: float | None = None
@@ -45,6 +51,18 @@ class SearchRow:
     deployed_label: int | None = None
     seed_label_kept: bool | None = None
     trigger: str | None = None
+    front: tuple[FrontPoint, ...] = ()
+
+    @property
+    def smaller_margin(self) -> float | None:
+        """The smaller of both models' margins, None where one is unknown."""
+        if self.original_margin is None or self.deployed_margin is None:
+            return None
+        return min(self.original_margin, self.deployed_margin)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names; each point of `front` is one, too."""
+        return asdict(replace(self, front=())) | {"front": [one._asdict() for one in self.front]}
 
 
 @dataclass(frozen=True)
@@ -119,6 +137,12 @@ def _row(
         found=found,
         queries=outcome.search_queries,
         seconds=outcome.seconds,
+        host_queries=outcome.host_only_queries,
+        device_queries=(
+            outcome.seed_queries + outcome.search_queries + outcome.confirmation_queries
+        ),
+        round_trips=outcome.round_trips,
+        front=tuple(outcome.front),
     )
     if not found or outcome.trigger is None:
         return told

@@ -68,7 +68,8 @@ class PairConfig(SuiteTable):
     """An original model, the deployed one beside it or how to make it, and their seed inputs.
 
     The pairs of one `study` are correlated by their `x` with what a search costs (section 5.4.1).
-    `allow_disagreement` begins the search although the models disagree on many seed inputs.
+    `allow_disagreement` begins the search although the models disagree on many seed inputs. On a
+    `control` pair the deployed model is an equal copy of the original, so that every finding is a false alarm.
     """
 
     name: PairName
@@ -79,6 +80,7 @@ class PairConfig(SuiteTable):
     study: str | None = Field(default=None, min_length=1)
     x: float | None = Field(default=None, allow_inf_nan=False)
     allow_disagreement: bool = False
+    control: bool = False
 
     @model_validator(mode="after")
     def _one_deployed_model(self) -> "PairConfig":
@@ -92,7 +94,7 @@ class PairConfig(SuiteTable):
 class StrategyConfig(SuiteTable):
     """A search strategy with its options, and where it departs from the suite.
 
-    `max_queries`, `timeout_s`, `seeds` and `repeats` stand in for the suite's; `pairs` are the only
+    `max_queries`, `timeout_s`, `margin_floor`, `seeds` and `repeats` stand in for the suite's; `pairs` are the only
     ones that it is run on (none named: all).
     """
 
@@ -102,6 +104,7 @@ class StrategyConfig(SuiteTable):
     operators: tuple[str, ...] = ()
     max_queries: int | None = Field(default=None, ge=0)
     timeout_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    margin_floor: float | None = Field(default=None, ge=0, lt=1, allow_inf_nan=False)
     seeds: int | None = Field(default=None, ge=1)
     repeats: int | None = Field(default=None, ge=1)
     pairs: tuple[str, ...] = ()

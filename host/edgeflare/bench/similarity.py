@@ -2,17 +2,13 @@
 
 import csv
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from edgeflare.distances import ssim
 from edgeflare.errors import UsageError
 from edgeflare.store import SeedRecord, Store
-from edgeflare.types import Sample
 
 SEARCHES_NAME = "searches.csv"
-_WINDOW = 7
-_SMALLEST = 3
 
 
 class _Key(NamedTuple):
@@ -37,7 +33,7 @@ class Similarities:
         if known is not None or self.notice:
             return known
         try:
-            return structural_similarity(store.get_sample(seed.sample), store.get_sample(trigger))
+            return ssim(store.get_sample(seed.sample), store.get_sample(trigger))
         except UsageError as error:
             self.notice = str(error)
             return None
@@ -54,25 +50,3 @@ def _earlier(path: Path) -> dict[_Key, float]:
             }
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
         return {}
-
-
-def structural_similarity(seed: Sample, sample: Sample) -> float | None:
-    """Return SSIM of two uint8 images [height, width, channels] of one shape: 1 where they are the same.
-
-    Wang et al. (2004) as scikit-image has it: uniform windows of 7 x 7 or, in a smaller image, the largest
-    odd one that fits; the mean over windows and channels; a range of 255 levels. None for less than 3
-    pixels in a direction. Raises UsageError where scikit-image is missing.
-    """
-    side = min(seed.shape[:2])
-    if side < _SMALLEST:
-        return None
-    try:
-        from skimage import metrics
-    except ImportError as error:
-        raise UsageError(
-            "SSIM needs scikit-image; install it with `pip install 'edgeflare[bench]'`"
-        ) from error
-    window = min(_WINDOW, side - (side + 1) % 2)
-    similarity: Any = metrics.structural_similarity
-    value = similarity(seed, sample, win_size=window, data_range=255, channel_axis=-1)
-    return float(np.clip(value, -1.0, 1.0))

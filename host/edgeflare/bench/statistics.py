@@ -1,4 +1,4 @@
-"""Intervals, tests and effect sizes, over plain numbers."""
+"""Means, intervals, tests and effect sizes, over plain numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +28,18 @@ class PairedTest:
     rank_biserial: float
     a12: float
     n: int
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of those that are known, None of none."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def median(values: Sequence[float | None]) -> float | None:
+    """Return the median of those that are known, None of none."""
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None
 
 
 def bootstrap_interval(

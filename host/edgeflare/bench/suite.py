@@ -41,7 +41,8 @@ class Suite(SuiteTable):
 
     The first `seeds` seed inputs of each pair are searched from, `repeats` times, with the campaign
     seeds `seed`, `seed` + 1 and so on. One search may cost `max_queries` queries and `timeout_s`
-    seconds (0: no limit). `baseline` is the strategy that the others are compared with. `title` and
+    seconds (0: no limit). A deviation counts where both models' margins (top-1 minus top-2
+    probability) reach `margin_floor`; 0 as in the paper. `baseline` is the strategy that the others are compared with. `title` and
     `about` go on top of the report, `published` figures beside those measured.
     """
 
@@ -53,6 +54,7 @@ class Suite(SuiteTable):
     seed: int = 0
     max_queries: int = Field(default=2000, ge=0)
     timeout_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
+    margin_floor: float = Field(default=0.0, ge=0, lt=1, allow_inf_nan=False)
     baseline: str | None = None
     pairs: tuple[PairConfig, ...] = Field(min_length=1)
     strategies: tuple[StrategyConfig, ...] = Field(min_length=1)
@@ -85,7 +87,7 @@ class Suite(SuiteTable):
     def strategy(self, name: str) -> StrategyConfig:
         """Return a strategy by its name, what it leaves open filled in from the suite. Raises KeyError."""
         found = {strategy.name: strategy for strategy in self.strategies}[name]
-        shared = ("max_queries", "timeout_s", "seeds", "repeats")
+        shared = ("max_queries", "timeout_s", "margin_floor", "seeds", "repeats")
         missing = {key: getattr(self, key) for key in shared if getattr(found, key) is None}
         return found.model_copy(update=missing)
 
@@ -106,6 +108,7 @@ class Suite(SuiteTable):
                 "operators": one.operators,
                 "max_queries": one.max_queries,
                 "timeout_s": one.timeout_s,
+                "margin_floor": one.margin_floor,
                 "seed": self.seed + repeat,
             }
         )

@@ -8,17 +8,15 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from edgeflare.analysis.written import written_to
 from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures
 from edgeflare.bench.cells import Cell
-from edgeflare.bench.figures import histograms
+from edgeflare.bench.costs import DELAYS_MS
 from edgeflare.bench.markdown import markdown
+from edgeflare.bench.pictures import draw
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.rows import SearchRow
 from edgeflare.bench.similarity import SEARCHES_NAME
-from edgeflare.errors import UsageError
 from edgeflare.store.samples import write_durably
 from edgeflare.types import Status
 
@@ -27,6 +25,8 @@ SUMMARY_COLUMNS = (
     *("queries_mean", "queries_low", "queries_high", "queries_median", "queries_p90"),
     *("queries_spent_mean", "seconds_mean", "seconds_median"),
     *(f"found_within_{limit}_s" for limit in WITHIN_SECONDS),
+    *("device_queries_mean", "round_trips_mean", "host_queries_mean", "host_queries_median"),
+    *(f"seconds_mean_at_{delay}_ms" for delay in DELAYS_MS if delay),
     *("unique", "duplicates", "ties", "l2_median", "linf_median", "ssim_median"),
     *("original_margin_median", "deployed_margin_median", "smaller_margin_median", "label_kept"),
     *(status.value.replace("-", "_") for status in Status if status is not Status.FOUND),
@@ -35,31 +35,32 @@ SUMMARY_COLUMNS = (
 """The columns of summary.csv; empty where nothing is known."""
 
 SEARCH_COLUMNS = tuple(field.name for field in fields(SearchRow))
-"""The columns of searches.csv; see `SearchRow`."""
+"""The columns of searches.csv; see `SearchRow`. `front` is JSON."""
 
-
-_HISTOGRAMS = "histograms"
+_HISTOGRAMS, _FRONTS = "histograms", "fronts"
 
 
 def write_report(report: BenchReport, folder: Path) -> list[Path]:
-    """Write report.md, report.json, summary.csv, searches.csv and a histogram a pair; return their paths.
+    """Write report.md, report.json, summary.csv, searches.csv and two pictures a pair; return their paths.
 
-    Each file takes the place of an earlier one once it is whole; histograms that an earlier report had
-    and this one has not are removed. Without matplotlib there are no histograms, and
-    the report says so. Raises StoreError where the folder can't be written, DiskFullError where no
+    The pictures are ``histograms/PAIR.png`` of queries and ``fronts/PAIR.png`` of margins. Each file
+    takes the place of an earlier one once it is whole; pictures that an earlier report had
+    and this one has not are removed. Without matplotlib there are no pictures, and the report says so. Raises StoreError where the folder can't be written, DiskFullError where no
     space is left.
     """
-    pictures, notice = _histograms(report)
-    if notice:
-        report = replace(report, notices=(*report.notices, notice))
-    links = {pair: f"{_HISTOGRAMS}/{_file_name(pair)}" for pair in pictures}
+    pictures = draw(report)
+    if pictures.notice:
+        report = replace(report, notices=(*report.notices, pictures.notice))
+    links = {pair: f"{_HISTOGRAMS}/{_file_name(pair)}" for pair in pictures.histograms}
+    fronts = {pair: f"{_FRONTS}/{_file_name(pair)}" for pair in pictures.fronts}
     summary = (line for cell in report.cells for line in _summary_lines(cell))
     files = {
-        "report.md": markdown(report, links).encode(),
+        "report.md": markdown(report, links, fronts).encode(),
         "report.json": json.dumps(report.to_json(), indent=2, allow_nan=False).encode(),
         "summary.csv": _csv(SUMMARY_COLUMNS, summary),
-        SEARCHES_NAME: _csv(SEARCH_COLUMNS, map(asdict, report.searches)),
-        **{links[pair]: picture for pair, picture in pictures.items()},
+        SEARCHES_NAME: _csv(SEARCH_COLUMNS, map(_search_line, report.searches)),
+        **{links[pair]: picture for pair, picture in pictures.histograms.items()},
+        **{fronts[pair]: picture for pair, picture in pictures.fronts.items()},
     }
     with written_to(
         folder,
@@ -71,30 +72,16 @@ def write_report(report: BenchReport, folder: Path) -> list[Path]:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             write_durably(path, data)
-        for path in (folder / _HISTOGRAMS).glob("*.png"):
-            if path.relative_to(folder).as_posix() not in files:
-                path.unlink()
+        for pictures_folder in (_HISTOGRAMS, _FRONTS):
+            for path in (folder / pictures_folder).glob("*.png"):
+                if path.relative_to(folder).as_posix() not in files:
+                    path.unlink()
     return [folder / name for name in files]
 
 
-def _histograms(report: BenchReport) -> tuple[dict[str, bytes], str]:
-    """Return a PNG for each pair with a triggering input, and why there are none."""
-    pictures = {}
-    for pair in dict.fromkeys(row.pair for row in report.searches if row.found):
-        strategies = [cell.strategy for cell in report.cells if cell.pair == pair]
-        queries, seeds = {}, {}
-        for strategy in strategies:
-            groups: dict[str, list[int]] = {}
-            for row in report.searches:
-                if (row.pair, row.strategy) == (pair, strategy) and row.searched:
-                    groups.setdefault(row.seed_id, []).extend([row.queries] if row.found else [])
-            queries[strategy] = [float(np.mean(group)) for group in groups.values() if group]
-            seeds[strategy] = len(groups)
-        try:
-            pictures[pair] = histograms(pair, queries, seeds)
-        except UsageError as error:
-            return {}, str(error)
-    return pictures, ""
+def _search_line(row: SearchRow) -> dict[str, Any]:
+    line = row.to_json()
+    return line | {"front": json.dumps(line["front"])}
 
 
 def _file_name(pair: str) -> str:
@@ -112,6 +99,15 @@ def _summary_lines(cell: CellFigures) -> Iterator[dict[str, Any]]:
         "queries_spent_mean": cell.queries_spent,
         "seconds_mean": cell.seconds,
         **{f"found_within_{limit}_s": cell.within[str(limit)] for limit in WITHIN_SECONDS},
+        "device_queries_mean": cell.costs.device_queries,
+        "round_trips_mean": cell.costs.round_trips,
+        "host_queries_mean": cell.costs.host_queries,
+        "host_queries_median": cell.costs.host_queries_median,
+        **{
+            f"seconds_mean_at_{delay}_ms": cell.costs.seconds_at[str(delay)]
+            for delay in DELAYS_MS
+            if delay
+        },
         **{
             f"{name}_median": getattr(cell, name)
             for name in (

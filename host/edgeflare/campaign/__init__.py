@@ -5,6 +5,7 @@ from edgeflare.campaign.demo import demo_config
 from edgeflare.campaign.live import CampaignStatus, campaign_status
 from edgeflare.campaign.progress import Event, Fleet, Notice, Progress, Stage, Step
 from edgeflare.campaign.run import resume_campaign, run_campaign
+from edgeflare.campaign.selftest import SelfTest, SelfTestPair, run_selftest
 from edgeflare.campaign.starter import write_starter
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "FleetConfig",
     "Notice",
     "Progress",
+    "SelfTest",
+    "SelfTestPair",
     "Stage",
     "Step",
     "campaign_status",
@@ -23,5 +26,6 @@ __all__ = [
     "load_config",
     "resume_campaign",
     "run_campaign",
+    "run_selftest",
     "write_starter",
 ]

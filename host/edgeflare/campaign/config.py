@@ -34,15 +34,16 @@ class _Section(BaseModel):
 class ModelConfig(_Section):
     """One model: its file, the runtime (by default the device's, or by the extension) and what the file doesn't tell.
 
-    `options` go to the runtime; `output` says whether it returns probabilities or logits ("auto":
-    detected on the seeds); `output_name` chooses one of several outputs.
+    `options` go to the runtime; `output` says whether it returns probabilities, logits or, the deployed
+    model only, no more than the label as a class index ("auto": detected by the output's type and on the
+    seeds); `output_name` chooses one of several outputs.
     """
 
     path: AbsolutePath
     runtime: Literal["tflite", "onnx"] | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     input: InputOptions = InputOptions()
-    output: Literal["auto", "probabilities", "logits"] = "auto"
+    output: Literal["auto", "probabilities", "logits", "label"] = "auto"
     output_name: str | None = None
 
 
@@ -63,16 +64,20 @@ class SeedsConfig(_Section):
 class SearchConfig(_Section):
     """How to search, and what one seed may cost.
 
-    `max_queries` and `timeout_s` limit the search from one seed (0: no limit); results within the
-    first are repeatable whatever the speed. `seed` is the campaign's: it fixes all randomness.
+    `max_queries`, `max_host_queries` (inputs given to the original alone) and `timeout_s` limit the search
+    from one seed (0: no limit); results within the first two are repeatable whatever the speed.
+    `margin_floor`: a deviation counts only where both models' top-1 probability is so far above their
+    second. `seed` is the campaign's: it fixes all randomness.
     """
 
     strategy: str = "dflare"
     options: dict[str, Any] = Field(default_factory=dict)
     operators: tuple[str, ...] = ()
     max_queries: int = Field(default=2000, ge=0)
+    max_host_queries: int = Field(default=1_000_000, ge=0)
     timeout_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
     confirmations: int = Field(default=2, ge=1)
+    margin_floor: float = Field(default=1e-3, ge=0, lt=1, allow_inf_nan=False)
     seed: int = 0
 
     @field_validator("options")
@@ -117,7 +122,9 @@ class CampaignConfig(_Section):
     `devices` are ``local``, names in the inventory or ``ssh://user@host:port``; one that stands there
     several times gets as many agents. `python` is the command of their Python, over what the inventory
     says. `concurrency` is the number of searches in flight on each device (None: as many as keep it
-    busy); it does not change what is found.
+    busy); nor does `one_trip`, which gathers what all searches ask a device into few large requests.
+    `control` searches from the same seeds for deviations of the original from itself, or from its float
+    copy `control_model`: each one found is a false alarm.
     """
 
     original: ModelConfig
@@ -132,7 +139,16 @@ class CampaignConfig(_Section):
     search: SearchConfig = SearchConfig()
     fleet: FleetConfig = FleetConfig()
     concurrency: int | None = Field(default=None, ge=1, le=4096)
+    one_trip: bool = False
+    control: bool = False
+    control_model: AbsolutePath | None = None
     allow_disagreement: bool = False
+
+    @model_validator(mode="after")
+    def _control_is_on(self) -> "CampaignConfig":
+        if self.control_model is not None and not self.control:
+            raise ValueError("control_model is used with control = true only")
+        return self
 
 
 def config_from(values: Mapping[str, Any], source: str) -> CampaignConfig:
@@ -183,6 +199,7 @@ _PATHS = (
     ("seeds", "path"),
     ("seeds", "labels"),
     ("inventory",),
+    ("control_model",),
     ("out",),
 )
 

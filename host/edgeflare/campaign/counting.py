@@ -26,3 +26,9 @@ def all_searched(store: Store) -> bool:
     """Whether every seed has an outcome of every replica."""
     seeds = store.seed_count()
     return seeds > 0 and all(store.tally(one).done >= seeds for one in replicas_of(store))
+
+
+def is_finished(store: Store) -> bool:
+    """Whether every search and every replay is done, and the control where one is wanted."""
+    controlled = not store.campaign.get("control") or store.fact("control_finished")
+    return bool(store.fact("finished") and controlled)

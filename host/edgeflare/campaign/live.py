@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from edgeflare.campaign.counting import counted, expected
+from edgeflare.campaign.counting import counted, expected, is_finished
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store
@@ -100,16 +100,14 @@ def campaign_status(folder: Path) -> CampaignStatus:
         running = CampaignLock.is_held(folder)
         if running and left.state == "running":
             return left
-        finished = store.fact("finished")
+        finished = is_finished(store)
         state: RunState = "finished" if finished and not running else _state(running, left.state)
         done = counted(store)
         return replace(
             left,
             folder=str(folder),
             state=state,
-            message=""
-            if state in ("running", "finished")
-            else left.message or _by_kill(left.state),
+            message="" if state in ("running", "finished") else _message(left, store),
             stage="search",
             detail="",
             done=done.done,
@@ -123,7 +121,14 @@ def campaign_status(folder: Path) -> CampaignStatus:
 def _state(running: bool, told: RunState) -> RunState:
     if running:
         return "running"
-    return "interrupted" if told == "running" else told
+    # One that said "finished" and isn't lacks its control.
+    return "interrupted" if told in ("running", "finished") else told
+
+
+def _message(left: CampaignStatus, store: Store) -> str:
+    """Say why it stopped, and what of it is finished nevertheless."""
+    of_search = "its search is finished, its control is not" if store.fact("finished") else ""
+    return "; ".join(filter(None, [left.message or _by_kill(left.state), of_search]))
 
 
 def _by_kill(told: RunState) -> str:

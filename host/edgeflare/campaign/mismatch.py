@@ -25,7 +25,8 @@ class Explanation(NamedTuple):
     """A preprocessing of the original that explains the deployed model's answers better.
 
     `closer` of `tried` seeds; `distance` and `stated_distance` are medians of the total variation
-    distance between both models' probabilities, 0 to 1.
+    distance between both models' probabilities, 0 to 1; of their labels where the deployed model tells
+    no more.
     """
 
     change: str
@@ -63,20 +64,27 @@ def better_explanation(
     seeds: Sequence[Seed],
     specs: tuple[InputSpec, InputSpec],
     scores: Callable[[Sample, InputSpec], Scores],
+    *,
+    labels_only: bool = False,
 ) -> Explanation | None:
     """Return the best alternative, if one is clearly better than what is stated.
 
     `specs` are those of original and deployed model; `scores` runs the original under a spec.
     Clearly better: closer on so many of the first 32 seeds that the lower 95 % bound of their share
-    is above 60 %, at no more than half the median distance.
+    is above 60 %, at no more than half the median distance. `labels_only`: the deployed model tells a
+    label and no scores, so labels are compared; a change that only makes the original surer is not
+    closer then.
     """
     tried = [seed for seed in seeds[:SEEDS_TRIED] if _finite(seed)]
     if not tried:
         return None
-    stated = _distances(tried, [np.asarray(seed.outputs.original, np.float64) for seed in tried])
+    seen = _label_of if labels_only else _all_of
+    stated = _distances(
+        tried, [seen(np.asarray(seed.outputs.original, np.float64)) for seed in tried]
+    )
     found = []
     for change, spec in alternatives(*specs).items():
-        other = _distances(tried, [scores(seed.sample, spec) for seed in tried])
+        other = _distances(tried, [seen(scores(seed.sample, spec)) for seed in tried])
         closer = int(np.count_nonzero(other < stated))
         medians = float(np.median(other)), float(np.median(stated))
         if (
@@ -85,6 +93,14 @@ def better_explanation(
         ):
             found.append(Explanation(change, closer, len(tried), *medians))
     return min(found, key=lambda one: one.distance, default=None)
+
+
+def _all_of(scores: Scores) -> Scores:
+    return scores
+
+
+def _label_of(scores: Scores) -> Scores:
+    return np.asarray(np.arange(len(scores)) == scores.argmax(), np.float64)
 
 
 def _finite(seed: Seed) -> bool:

@@ -8,17 +8,18 @@ from numpy.typing import NDArray
 
 from edgeflare.campaign.config import CampaignConfig, ModelConfig
 from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.pair_outputs import choose_output, original_classes, tells_label
 from edgeflare.devices import State, SteadySession
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
     InputOptions,
     InputSpec,
     OriginalModel,
+    OutputKind,
     OutputReader,
     TensorInfo,
     detect_kind,
     largest_sum_error,
-    output_classes,
     resolve_input,
 )
 from edgeflare.models.input_options import options_in_file, scaling_of_range
@@ -29,10 +30,19 @@ _SUM_TOLERANCE = 0.02
 
 
 class Side(NamedTuple):
-    """One model as the campaign sees it: how samples enter it and which output counts."""
+    """One model as the campaign sees it: how samples enter it, which output counts, and for how many classes.
+
+    `labels_only`: the output is a class index, not a score for each class.
+    """
 
     spec: InputSpec
     output: TensorInfo
+    classes: int = 0
+    labels_only: bool = False
+
+    def reader(self, kind: OutputKind) -> OutputReader:
+        """Return how its raw outputs become scores."""
+        return OutputReader(self.output, kind, self.classes)
 
 
 class DeployedModel:
@@ -86,6 +96,9 @@ class DeployedModel:
                     output if self._reader is None else self._reader.scores(output)
                     for output in raw.outputs
                 ]
+            except ModelError as fault:
+                answered.set_exception(fault)
+                return
             except Exception as fault:  # noqa: BLE001 - whatever it is, somebody waits for it
                 answered.set_exception(
                     ModelError(f"an output of the deployed model can't be read: {fault}")
@@ -122,6 +135,12 @@ def resolve_pair(
         _told(original.metadata, first, config.original),
         _told(model.metadata, second, config.deployed),
     )
+    outputs = (
+        choose_output(original.outputs, config.original, "the original model"),
+        choose_output(model.outputs, config.deployed, "the deployed model"),
+    )
+    classes = original_classes(outputs[0], config.original)
+    labels_only = tells_label(outputs[1], config.deployed, classes)
     sides = (
         Side(
             resolve_input(
@@ -130,7 +149,8 @@ def resolve_pair(
                 _prefer(told[0], config.deployed.input, told[1]),
                 "the original model",
             ),
-            _choose(original.outputs, config.original, "the original model"),
+            outputs[0],
+            classes,
         ),
         Side(
             resolve_input(
@@ -139,11 +159,13 @@ def resolve_pair(
                 _prefer(told[1], config.original.input, told[0]),
                 "the deployed model",
             ),
-            _choose(model.outputs, config.deployed, "the deployed model"),
+            outputs[1],
+            classes,
+            labels_only,
         ),
     )
-    _check_classes(*sides)
-    original.configure(*sides[0])
+    _check_inputs(*sides)
+    original.configure(sides[0].spec, sides[0].output)
     for session in fleet:
         session.configure(sides[1].spec, sides[1].output.name)
     return sides
@@ -163,8 +185,12 @@ def readers(
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
-        kind = detect_kind(side.output, outputs) if model.output == "auto" else model.output
-        read.append(OutputReader(side.output, kind))
+        kind: OutputKind
+        if side.labels_only:
+            kind = "label"
+        else:
+            kind = detect_kind(side.output, outputs) if model.output == "auto" else model.output
+        read.append(side.reader(kind))
         off = largest_sum_error(side.output, outputs)
         if model.output == "auto" and kind == "probabilities" and off > _SUM_TOLERANCE:
             doubts.append(
@@ -193,30 +219,7 @@ def _scaled_as(options: InputOptions, scaling: InputOptions) -> InputOptions:
     )
 
 
-def _choose(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:
-    names = [tensor.name for tensor in outputs]
-    if config.output_name is None:
-        if len(outputs) == 1:
-            return outputs[0]
-        raise ModelError(
-            f"{whose} has {len(outputs)} outputs ({', '.join(names)}); name the one with the class "
-            "scores with `output_name` in campaign.toml"
-        )
-    if config.output_name not in names:
-        raise ModelError(f"{whose} has no output {config.output_name!r}; it has {', '.join(names)}")
-    return outputs[names.index(config.output_name)]
-
-
-def _check_classes(original: Side, deployed: Side) -> None:
-    counts = (
-        output_classes(original.output, "the original model"),
-        output_classes(deployed.output, "the deployed model"),
-    )
-    if counts[0] != counts[1]:
-        raise ModelError(
-            f"the original model has {counts[0]} classes and the deployed model {counts[1]}: they "
-            "are not two versions of one model"
-        )
+def _check_inputs(original: Side, deployed: Side) -> None:
     channels = original.spec.channels, deployed.spec.channels
     if channels[0] != channels[1]:
         raise UsageError(

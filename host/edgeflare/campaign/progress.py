@@ -7,7 +7,10 @@ from edgeflare.devices import DeviceStatus
 
 
 class Stage(NamedTuple):
-    """A stage begins: "device", "seeds", "seed queries", "search" or "replay"; `total` steps where known."""
+    """A stage begins: "device", "seeds", "seed queries", "search", "replay" or "control".
+
+    `total` is its number of steps where known.
+    """
 
     name: str
     detail: str

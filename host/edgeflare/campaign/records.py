@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from edgeflare.distances import l2, linf
+from edgeflare.oracles import margin
 from edgeflare.scheduler import ChainResult
-from edgeflare.store import OutcomeRecord, distances, margin
+from edgeflare.store import OutcomeRecord
 from edgeflare.types import Scores
 
 
@@ -13,9 +15,7 @@ def outcome_record(
     """Return the record of a chain that has ended; `device` is the digest of its fingerprint."""
     original = result.outputs.original if result.outputs else None
     deployed = result.outputs.deployed if result.outputs else None
-    l2, linf = (
-        (None, None) if result.sample is None else distances(result.seed.sample, result.sample)
-    )
+    seed, sample = result.seed.sample, result.sample
     return OutcomeRecord(
         seed_id=result.seed.id,
         status=result.status,
@@ -24,6 +24,7 @@ def outcome_record(
         search_queries=result.counters.search,
         confirmation_queries=result.counters.confirmation,
         host_only_queries=result.counters.host_only,
+        round_trips=result.counters.round_trips,
         seconds=result.counters.seconds,
         device=device,
         trigger=result.sample_digest,
@@ -32,9 +33,10 @@ def outcome_record(
         original_label=top_label(original),
         deployed_label=top_label(deployed),
         original_margin=None if original is None else margin(original),
-        deployed_margin=None if deployed is None else margin(deployed),
-        l2=l2,
-        linf=linf,
+        deployed_margin=None if deployed is None or result.seed.labels_only else margin(deployed),
+        l2=None if sample is None else l2(seed, sample),
+        linf=None if sample is None else linf(seed, sample),
+        front=result.front,
         mutations=result.mutations,
         confirmed=result.confirmed,
         detail=result.detail,

@@ -16,6 +16,9 @@ from edgeflare.campaign.progress import Fleet as FleetEvent
 from edgeflare.devices import DeviceStatus
 from edgeflare.store import Store
 
+RESUME = "go on with: "
+"""What the advice on how to go on with a campaign begins with."""
+
 _EVERY_S = 1.0
 
 
@@ -112,4 +115,4 @@ class Reporter:
 
 def resume_advice(folder: Path) -> str:
     """Return the words that tell how to go on."""
-    return f"go on with: {shlex.join(['edgeflare', 'resume', str(folder)])}"
+    return f"{RESUME}{shlex.join(['edgeflare', 'resume', str(folder)])}"

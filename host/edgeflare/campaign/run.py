@@ -1,36 +1,16 @@
 """A campaign from its configuration to its folder, and on from where it was interrupted."""
 
-import os
-import time
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from edgeflare.campaign.changes import check_same_devices, check_unchanged, refuse_or_tell
-from edgeflare.campaign.config import CampaignConfig, config_from, merge
-from edgeflare.campaign.fleet import (
-    Campaigner,
-    Connect,
-    Fleet,
-    Prompt,
-    check_one_model,
-    fleet_devices,
-)
-from edgeflare.campaign.identity import environment
-from edgeflare.campaign.pair import resolve_pair
-from edgeflare.campaign.progress import Notice, Progress, Stage, silent
-from edgeflare.campaign.reporter import Reporter
-from edgeflare.campaign.stages import Campaign
-from edgeflare.devices import Device, connect, runtime_for
-from edgeflare.devices.inventory import find_inventory
-from edgeflare.errors import UsageError
-from edgeflare.models import OriginalModel
-from edgeflare.models.input_options import input_size, options_in_file
-from edgeflare.search import build_strategy
-from edgeflare.seeds import SeedSource, load_label_mapping, open_seeds
-from edgeflare.store import CampaignLock, Store
+from edgeflare.campaign import single
+from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.control import check_control, run_control
+from edgeflare.campaign.fleet import Connect, Prompt
+from edgeflare.campaign.progress import Progress, silent
+from edgeflare.devices import connect
 
 
 def run_campaign(
@@ -43,55 +23,19 @@ def run_campaign(
 ) -> Path:
     """Run a campaign to its end and return its folder.
 
-    `name` is what others who want a device are told is using it (the folder's name where None). `ask` is asked for a passphrase or password where a device wants one; `progress` is told what
-    happens, by the calling thread; `connect` reaches a device (`edgeflare.testing` has one that
-    fails on purpose). Raises an `EdgeFlareError` of any kind; what was found before it is in the
-    folder, and `resume_campaign` goes on from there.
+    `name` is what others who want a device are told is using it (the folder's name where None). `ask` is
+    asked for a passphrase or password where a device wants one; `progress` is told what happens, by the
+    calling thread; `connect` reaches a device (`edgeflare.testing` has one that fails on purpose). Raises
+    an `EdgeFlareError` of any kind; what was found before it is in the folder, and `resume_campaign` goes
+    on from there.
+
+    Where `config.control` is set the control follows the search, in the folder ``control`` of the
+    campaign's own: the same search for deviations of the original from itself, on this machine.
     """
-    for model in (config.original, config.deployed):
-        if model.path.is_dir():
-            raise UsageError(f"{model.path} is a folder; name the model file in it")
-        if not model.path.is_file():
-            raise UsageError(f"there is no model file {model.path}")
-    if config.out is not None:
-        Store.check_free(config.out)
-    reporter = Reporter(progress)
-    devices = fleet_devices(config)
-    folder = (config.out or _fresh_folder(config.deployed.path.stem)).absolute()
-    campaigner = Campaigner(uuid.uuid4().hex, name or folder.name)
-    with ExitStack() as stack:
-        parts = _Parts.of(config, stack)
-        reporter(Stage("device", ", ".join(device.name for device in devices)))
-        fleet = stack.enter_context(
-            Fleet.open(
-                devices,
-                config,
-                campaigner,
-                ask=ask,
-                uploading=reporter.uploading,
-                tell=reporter.tell,
-                connect=connect,
-                need_all=True,
-            )
-        )
-        sides = resolve_pair(config, parts.original, fleet)
-        check_one_model(fleet)
-        config = config.model_copy(
-            update={"out": folder, "inventory": find_inventory(config.inventory)}
-        )
-        store = stack.enter_context(
-            Store.create(
-                folder,
-                config.model_dump(mode="json"),
-                id=campaigner.id,
-                environment=environment(),
-            )
-        )
-        stack.enter_context(CampaignLock(folder))
-        store.set_fact("devices", [_described(device) for device in devices])
-        campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
-        campaign.begin(parts.source, parts.strategy)
-    return folder
+    check_control(config)
+    return single.begin(
+        config, after=run_control, name=name, ask=ask, progress=progress, connect=connect
+    )
 
 
 def resume_campaign(
@@ -111,123 +55,20 @@ def resume_campaign(
     Seeds that are finished stay as they are; the others start again and, being deterministic, end as
     they would have. `devices` and `inventory` stand in for those the campaign began with, and
     `fleet_limits` for entries of its `fleet` table. A device that can't be reached now is left out,
-    with a notice, where another one can. Raises UsageError, naming it, where a model, a seed file, a
-    library or a device has changed, unless `force`; StoreError where another process runs the
-    campaign; else as `run_campaign`.
+    with a notice, where another one can. A control that is not finished goes on once the search is.
+
+    Raises UsageError, naming it, where a model, a seed file, a library or a device has changed, unless
+    `force`; StoreError where another process runs the campaign; else as `run_campaign`.
     """
-    folder = Path(folder).absolute()
-    reporter = Reporter(progress)
-    with ExitStack() as stack:
-        store = stack.enter_context(Store.open(folder))
-        stack.enter_context(CampaignLock(folder))
-        changed = {
-            **({"devices": list(devices)} if devices else {}),
-            **({"inventory": inventory} if inventory else {}),
-            **({"fleet": dict(fleet_limits)} if fleet_limits else {}),
-        }
-        config = config_from(merge(store.campaign, changed), str(folder))
-        if _finished(store) and not (devices or inventory):
-            reporter(Notice(f"{folder} is finished: nothing is left to do"))
-            return folder
-        notices = [refuse_or_tell(check_unchanged(config, store), force=force)]
-        described = _devices(config, store, anew=bool(devices or inventory))
-        parts = _Parts.of(config, stack, with_seeds=not store.fact("seeds_complete"))
-        reporter(Stage("device", ", ".join(device.name for device in described)))
-        fleet = stack.enter_context(
-            Fleet.open(
-                described,
-                config,
-                Campaigner(store.id, name or folder.name),
-                ask=ask,
-                uploading=reporter.uploading,
-                tell=reporter.tell,
-                connect=connect,
-                need_all=False,
-            )
-        )
-        notices.append(refuse_or_tell(check_same_devices(config, fleet, store), force=force))
-        sides = resolve_pair(config, parts.original, fleet)
-        check_one_model(fleet)
-        store.set_campaign(config.model_dump(mode="json"))
-        store.set_fact("devices", [_described(device) for device in described])
-        store.add_environment(environment())
-        campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
-        campaign.go_on(parts.source, parts.strategy, [one for one in notices if one])
-    return folder
-
-
-class _Parts(NamedTuple):
-    """What a campaign needs beside its devices and its store."""
-
-    original: OriginalModel
-    source: SeedSource | None
-    strategy: Any
-    workers: int
-
-    @classmethod
-    def of(cls, config: CampaignConfig, stack: ExitStack, *, with_seeds: bool = True) -> "_Parts":
-        strategy = build_strategy(
-            config.search.strategy, config.search.options, config.search.operators
-        )
-        original = stack.enter_context(_opened_original(config))
-        source = _seed_source(config, original) if with_seeds else None
-        workers = os.cpu_count() or 2
-        return cls(original, source, strategy, workers)
-
-
-def _finished(store: Store) -> bool:
-    """Whether every search and every replay is done."""
-    return bool(store.fact("finished"))
-
-
-def _described(device: Device) -> dict[str, Any]:
-    """Return a device's inventory entry as JSON: what it leaves open stays open, files have whole paths."""
-    files = {
-        field: path.absolute()
-        for field in ("key", "known_hosts", "ssh_config")
-        if (path := getattr(device, field)) is not None
-    }
-    return device.model_copy(update=files).model_dump(mode="json", exclude_unset=True)
-
-
-def _devices(config: CampaignConfig, store: Store, *, anew: bool) -> list[Device]:
-    """Return the devices the campaign began with, or what the configuration now says."""
-    known = store.fact("devices")
-    if anew or not known:
-        return fleet_devices(config)
-    return [Device.model_validate(one) for one in known]
-
-
-@contextmanager
-def _opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
-    original = OriginalModel(
-        config.original.path,
-        config.original.runtime or runtime_for(config.original.path),
-        config.original.options,
+    return single.go_on(
+        folder,
+        after=partial(run_control, force=force),
+        force=force,
+        devices=devices,
+        inventory=inventory,
+        fleet_limits=fleet_limits,
+        name=name,
+        ask=ask,
+        progress=progress,
+        connect=connect,
     )
-    try:
-        yield original
-    finally:
-        original.close()
-
-
-def _seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
-    told = options_in_file(original.metadata, str(original.path))
-    if config.seeds.size and not (config.original.input.size or told.size):
-        told = told.model_copy(update={"size": config.seeds.size})
-    size, channels = input_size(original.input, config.original.input, told, "the original model")
-    mapping = load_label_mapping(config.seeds.labels) if config.seeds.labels else None
-    return open_seeds(
-        config.seeds.path,
-        size=config.seeds.size or size,
-        channels=channels,
-        resize=config.seeds.resize,
-        labels=mapping,
-        limit=config.seeds.limit,
-    )
-
-
-def _fresh_folder(stem: str) -> Path:
-    base = Path("campaigns") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
-    return next(folder for folder in candidates if not folder.exists())

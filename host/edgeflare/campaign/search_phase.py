@@ -29,7 +29,7 @@ from edgeflare.scheduler import (
     Scheduler,
 )
 from edgeflare.store import OutcomeRecord, ReplayRecord, Store
-from edgeflare.types import Decision, Seed, Status, Strategy
+from edgeflare.types import Decision, Sample, Seed, Status, Strategy
 
 _TRIGGERS = (Status.FOUND, Status.SEED_DEVIATES)
 
@@ -56,22 +56,29 @@ class SearchPhase:
         self._reporter = reporter
         self._replicas = replicas
         self._workers = workers
+        self._labels_only = read.deployed.labels_only
         self._deployed = {one.name: DeployedModel(one, read.deployed) for one in fleet}
         self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
-        self._oracle = LabelOracle()
+        self._oracle = LabelOracle(config.search.margin_floor)
 
     def search(self, strategy: Strategy) -> None:
         """Search from every seed without an outcome. Raises what the scheduler raises."""
         config = self._config
         rules = Rules(
             strategy,
-            Budget(config.search.max_queries or None, config.search.timeout_s or None),
+            Budget(
+                config.search.max_queries or None,
+                config.search.timeout_s or None,
+                config.search.max_host_queries or None,
+            ),
             config.search.confirmations,
             config.search.seed,
             self._store,
+            self._oracle,
         )
         digests = self._store.fact("fingerprints") or {}
-        feeds = {replica: Feed(self._chains(replica, rules)) for replica in self._replicas}
+        others = self._store.seed_samples()
+        feeds = {replica: Feed(self._chains(replica, rules, others)) for replica in self._replicas}
         scheduler: Scheduler[ChainResult] = Scheduler(
             self._original,
             [self._deployed[name] for name in self._replica_of],
@@ -79,6 +86,7 @@ class SearchPhase:
             self._oracle,
             workers=self._workers,
             concurrency=config.concurrency,
+            one_trip=config.one_trip,
             limits=self._limits(),
             asked=self._asked_before(),
         )
@@ -183,11 +191,12 @@ class SearchPhase:
             asked[one.device_name] = asked.get(one.device_name, 0) + queries
         return asked
 
-    def _chains(self, replica: str, rules: Rules) -> Iterator[Chain]:
+    def _chains(self, replica: str, rules: Rules, others: Sequence[Sample]) -> Iterator[Chain]:
         for seed in self._store.pending_seeds(replica):
             assert seed.outputs is not None  # noqa: S101 - pending seeds are answered
             sample = self._store.get_sample(seed.sample)
-            yield Chain(Seed(seed.id, sample, seed.outputs, seed.label), rules)
+            answers = seed.outputs, seed.label, others, self._labels_only
+            yield Chain(Seed(seed.id, sample, *answers), rules)
 
     def _tell_what_is_left(self, done: int, total: int) -> None:
         """Say why seeds are left: devices that take no more part, or limits."""

@@ -97,6 +97,7 @@ class SeedPhase:
         self._store = store
         self._reporter = reporter
         self._workers = workers
+        self._oracle = LabelOracle(config.search.margin_floor)
 
     def read(self, sides: tuple[Side, Side], replica: str, names: Sequence[str]) -> Read:
         """Tell how outputs become scores: as the store has it, else from the first seeds' outputs.
@@ -106,7 +107,7 @@ class SeedPhase:
         models = self._store.models
         if models:
             original, deployed = (
-                OutputReader(side.output, models[which]["output"]["kind"])
+                side.reader(models[which]["output"]["kind"])
                 for side, which in zip(sides, ("original", "deployed"), strict=True)
             )
             return Read(original, deployed)
@@ -130,7 +131,7 @@ class SeedPhase:
             ),
         )
         self._store.add_seed_answers(
-            [_scored(answer, original, deployed, LabelOracle()) for answer in answers],
+            [_scored(answer, original, deployed, self._oracle) for answer in answers],
             replica,
         )
         return Read(original, deployed, [answer.seconds for answer in answers])
@@ -165,7 +166,7 @@ class SeedPhase:
             self._original,
             [devices[name] for name in replica_of],
             [feeds[replica] for replica in replica_of.values()],
-            LabelOracle(),
+            self._oracle,
             workers=self._workers,
             limits=self._patience(),
         )
@@ -291,6 +292,8 @@ def _failed(
 
 class _NoOracle:
     """Decides nothing: raw outputs are no scores yet."""
+
+    floor = 0.0
 
     def decide(self, original: Scores, deployed: Scores) -> Decision:
         del original, deployed

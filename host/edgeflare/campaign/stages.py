@@ -172,6 +172,7 @@ class Campaign:
                 list(islice(self._with_samples(replica), SEEDS_TRIED)),
                 (self._sides[0].spec, self._sides[1].spec),
                 lambda sample, spec: self._original.scores([sample], spec)[0],
+                labels_only=read.deployed.labels_only,
             )
             where = f"{replica}: " if replica else ""
             allow = self._config.allow_disagreement
@@ -201,23 +202,24 @@ class Campaign:
 
     def _stopped(self, error: BaseException) -> None:
         """Leave the last status, and say how to go on."""
-        with _not_interrupted():
+        with not_interrupted():
             folder = self._store.folder
-            self._reporter.end(_state(error), str(error))
+            self._reporter.end(state_after(error), str(error))
             done, total = counted(self._store).done, expected(self._store)
             self._reporter(
                 Notice(f"{done} of {total} searches are finished and kept; {resume_advice(folder)}")
             )
 
 
-def _state(error: BaseException) -> RunState:
+def state_after(error: BaseException) -> RunState:
+    """Return what is to be said of a campaign that this error ended."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return "paused" if isinstance(error, DeviceAwayError) else "failed"
 
 
 @contextmanager
-def _not_interrupted() -> Iterator[None]:
+def not_interrupted() -> Iterator[None]:
     """Let the first error through, not one of its aftermath: a full disk can't take a last word either."""
     with suppress(EdgeFlareError, OSError):
         yield

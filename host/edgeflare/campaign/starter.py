@@ -13,6 +13,9 @@ devices = ["local"]         # "local", names in devices.toml, "ssh://user@host:p
 # inventory = "devices.toml"
 # out = "campaigns/first"   # where the campaign's folder is made; by default under campaigns/
 # concurrency = 16          # searches in flight on each device; by default as many as keep it busy
+# one_trip = false          # gather what all searches ask a device into few large requests
+# control = true            # then search the original against itself: every trigger there is a false alarm
+# control_model = "float.tflite"  # that against a float copy
 # allow_disagreement = false  # go on although the seeds already disagree suspiciously often
 
 [original]                  # the model that the deployed one was made from; runs on this machine
@@ -32,6 +35,7 @@ scale = "1/255"             # value = (pixel * scale - mean) / std, pixels are 0
 [deployed]                  # the compressed model; runs on the device
 path = "deployed.tflite"
 # runtime = "tflite"        # or "onnx"; by default by the file's extension
+# output = "label"          # it returns a class index and no scores; told by itself from a single integer
 # options = { threads = 1, delegate = true, kernels = "default" }
 
 [deployed.input]
@@ -48,7 +52,9 @@ path = "seeds"              # a folder of images, one image, or an .npz with `im
 strategy = "dflare"
 seed = 0                    # fixes all randomness: same seed, same models, same device: same triggers
 max_queries = 2000          # search queries for each seed; 0: no limit
+# max_host_queries = 1000000  # inputs given to the original alone, for each seed; 0: no limit
 timeout_s = 180             # seconds for each seed, waiting in queues not counted; 0: no limit
+margin_floor = 1e-3         # both models' top-1 probability is so far above their second, or it is no finding
 confirmations = 2           # how often a triggering input is sent again before it counts
 # options = { delta = 1e-3, threshold = 0.5 }
 # operators = ["gaussian-noise", "median-blur"]   # by default all of the paper's table 3

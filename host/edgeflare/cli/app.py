@@ -4,7 +4,14 @@ from typing import Annotated
 
 import typer
 
-from edgeflare.cli import bench_commands, campaign_commands, device_commands, guard, run_command
+from edgeflare.cli import (
+    bench_commands,
+    campaign_commands,
+    device_commands,
+    guard,
+    run_command,
+    selftest_command,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -21,6 +28,7 @@ for _command in (
     campaign_commands.status,
     campaign_commands.show,
     campaign_commands.export,
+    selftest_command.selftest,
 ):
     app.command()(guard.guarded(_command))
 app.add_typer(device_commands.app, name="devices")

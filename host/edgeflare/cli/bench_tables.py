@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -46,7 +45,7 @@ def print_report(report: BenchReport, as_json: bool, *, searches: bool = False) 
     if as_json:
         values = report.to_json()
         if searches:
-            values["searches"] = [asdict(row) for row in report.searches]
+            values["searches"] = [row.to_json() for row in report.searches]
         print_json(values)
         return
     console = Console(highlight=False)
@@ -58,8 +57,17 @@ def print_report(report: BenchReport, as_json: bool, *, searches: bool = False) 
 
     console.print(f"[bold]{escape(report.title)}[/]: {_progress(report)}", soft_wrap=True)
     tried = [one for one in report.cells if one.searches]
-    show("Queries and seconds of the searches that found a triggering input:", _COSTS, tried)
-    show("What they found; medians over the triggering inputs:", _FINDINGS, tried)
+    show(
+        "On control pairs every finding is a false alarm; the bound is that of 95 % confidence:",
+        _FALSE_ALARMS,
+        [one for one in report.false_alarms if one.seeds],
+    )
+    controls = {one.pair for one in report.false_alarms}
+    told = [one for one in tried if one.found or one.pair not in controls]
+    show("Queries and seconds of the searches that found a triggering input:", _COSTS, told)
+    spent = [one for one in tried if one.searched]
+    show("Means of all searches; seconds computed for a longer way to the device:", _SPENT, spent)
+    show("What they found; medians over the triggering inputs:", _FINDINGS, told)
     show(
         f"Against {escape(str(report.baseline))}, by seed input; a search that found nothing counts "
         "what it spent, p is Wilcoxon's, adjusted by Holm:",
@@ -170,6 +178,26 @@ _COSTS = (
     _Column("median", 7, lambda one: number(one.queries_median, 0)),
     _Column("seconds", 8, lambda one: number(one.seconds, 3)),
     _Column("90th pct.", 4, lambda one: number(one.queries_p90, 0)),
+)
+_SPENT = (
+    *_WHERE,
+    _Column("queries", 6, lambda one: number(one.costs_spent.queries)),
+    _Column("all device q.", 7, lambda one: number(one.costs_spent.device_queries)),
+    _Column("round trips", 8, lambda one: number(one.costs_spent.round_trips)),
+    _Column("host queries", 0, lambda one: number(one.costs_spent.host_queries, 0)),
+    _Column("median", 3, lambda one: number(one.costs_spent.host_queries_median, 0)),
+    _Column("seconds", 10, lambda one: number(one.costs_spent.seconds_at["0"], 3)),
+    _Column("+ 5 ms", 4, lambda one: number(one.costs_spent.seconds_at["5"], 3)),
+    _Column("+ 20 ms", 9, lambda one: number(one.costs_spent.seconds_at["20"], 3)),
+    _Column("+ 100 ms", 5, lambda one: number(one.costs_spent.seconds_at["100"], 3)),
+)
+_FALSE_ALARMS = (
+    *_WHERE,
+    _Column("margin floor", 7, lambda one: f"{one.margin_floor:g}"),
+    _Column("seed inputs", 8, lambda one: str(one.seeds)),
+    _Column("false alarms", 0, lambda one: str(one.seeds_with)),
+    _Column("rate", 9, lambda one: percent(one.rate)),
+    _Column("bound", 10, lambda one: percent(one.upper_bound)),
 )
 _FINDINGS = (
     *_WHERE,

@@ -17,9 +17,21 @@ from edgeflare.cli.options import (
 )
 from edgeflare.cli.run_flags import config_of
 from edgeflare.cli.running import run_config
+from edgeflare.cli.search_options import (
+    SEARCH,
+    Control,
+    ControlModel,
+    Crossing,
+    DeviceBudget,
+    MarginFloor,
+    MaxHostQueries,
+    MaxL2,
+    MaxLinf,
+    MinSsim,
+    OneTrip,
+)
 
 _FILES = "Models and seeds"
-_SEARCH = "Search"
 
 Pairs = list[str] | None
 
@@ -68,6 +80,17 @@ def run(
         str | None,
         typer.Option(
             help="Both models' outputs: auto, probabilities or logits.", rich_help_panel=_FILES
+        ),
+    ] = None,
+    original_output: Annotated[
+        str | None,
+        typer.Option(help="The same for the original alone.", rich_help_panel=_FILES),
+    ] = None,
+    deployed_output: Annotated[
+        str | None,
+        typer.Option(
+            help="The same for the deployed model alone; label: it returns a class index and no scores.",
+            rich_help_panel=_FILES,
         ),
     ] = None,
     runtime_option: Annotated[
@@ -134,6 +157,7 @@ def run(
             rich_help_panel=DEVICES,
         ),
     ] = None,
+    one_trip: OneTrip = None,
     python: Annotated[
         str | None,
         typer.Option(
@@ -148,8 +172,9 @@ def run(
         typer.Option(
             metavar="NAME",
             help="The search strategy: dflare, dflare-d (it without state tracing), dflare-r (it "
-            "with operators chosen uniformly) or diffchaser (a genetic search).",
-            rich_help_panel=_SEARCH,
+            "with operators chosen uniformly), diffchaser (a genetic search) or boundary (along the "
+            "original's decision boundary, with the fewest device queries).",
+            rich_help_panel=SEARCH,
         ),
     ] = None,
     variant: Annotated[
@@ -158,7 +183,7 @@ def run(
             metavar="NAME",
             help="Of dflare, dflare-d and dflare-r: reference (its authors' code; the default) or text "
             "(the paper's words). Short for --option variant=NAME.",
-            rich_help_panel=_SEARCH,
+            rich_help_panel=SEARCH,
         ),
     ] = None,
     option: Annotated[
@@ -169,16 +194,23 @@ def run(
             "acceptance=not-lower, change or none, selection=metropolis-hastings, rank or uniform, "
             "overflow=clip or wrap, pool=table-3 or reference, state_tracing=false, delta=1e-3, "
             "threshold=0.5, epsilon=1e-7. diffchaser: population=1000, "
-            "fitness=k-uncertainty, basic or targeted, k=2, target=3, mutation_rate=0.5, batch=25.",
-            rich_help_panel=_SEARCH,
+            "fitness=k-uncertainty, basic or targeted, k=2, target=3, mutation_rate=0.5, batch=25. "
+            "boundary: crossing=auto, least-l2, line, mutants or natural, device_budget=1, effort=300, "
+            "candidates=4, max_l2=2, max_linf=30, min_ssim=0.9.",
+            rich_help_panel=SEARCH,
         ),
     ] = None,
+    crossing: Crossing = None,
+    device_budget: DeviceBudget = None,
+    max_l2: MaxL2 = None,
+    max_linf: MaxLinf = None,
+    min_ssim: MinSsim = None,
     operator: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
             help="A mutation operator; may be repeated. Default: those of the strategy's variant.",
-            rich_help_panel=_SEARCH,
+            rich_help_panel=SEARCH,
         ),
     ] = None,
     max_queries: Annotated[
@@ -187,36 +219,40 @@ def run(
             min=0,
             metavar="N",
             help="Search queries for each seed; 0: no limit.",
-            rich_help_panel=_SEARCH,
+            rich_help_panel=SEARCH,
         ),
     ] = None,
+    max_host_queries: MaxHostQueries = None,
     timeout: Annotated[
         float | None,
         typer.Option(
             min=0,
             metavar="SECONDS",
             help="Seconds for each seed; 0: no limit.",
-            rich_help_panel=_SEARCH,
+            rich_help_panel=SEARCH,
         ),
     ] = None,
+    margin_floor: MarginFloor = None,
     confirmations: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="N",
             help="How often a trigger is sent again.",
-            rich_help_panel=_SEARCH,
+            rich_help_panel=SEARCH,
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Fixes all randomness.", rich_help_panel=_SEARCH)
+        int | None, typer.Option(metavar="N", help="Fixes all randomness.", rich_help_panel=SEARCH)
     ] = None,
+    control: Control = None,
+    control_model: ControlModel = None,
     allow_disagreement: Annotated[
         bool | None,
         typer.Option(
             "--allow-disagreement",
             help="Go on though the pair looks wrong.",
-            rich_help_panel=_SEARCH,
+            rich_help_panel=SEARCH,
         ),
     ] = None,
     out: Out = None,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the nested table that the flags stand for, by parameter name; what was not given is left out.
 
-    Raises UsageError for a KEY=VALUE that is none, and for two variants.
+    Raises UsageError for a KEY=VALUE that is none, and for an option stated in two ways.
     """
 
     def table(name: str) -> dict[str, Any]:
@@ -27,12 +27,12 @@ def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
             "original": {
                 "path": flags["original"],
                 "input": both | table("original_input"),
-                "output": flags["output"],
+                "output": flags["original_output"] or flags["output"],
             },
             "deployed": {
                 "path": flags["deployed"],
                 "input": both | table("deployed_input"),
-                "output": flags["output"],
+                "output": flags["deployed_output"] or flags["output"],
                 "options": table("runtime_option"),
             },
             "seeds": {
@@ -43,10 +43,12 @@ def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
             },
             "search": {
                 "strategy": flags["strategy"],
-                "options": _with_variant(table("option"), flags["variant"]),
+                "options": _with_short_forms(table("option"), flags),
                 "operators": flags["operator"],
                 "max_queries": flags["max_queries"],
+                "max_host_queries": flags["max_host_queries"],
                 "timeout_s": flags["timeout"],
+                "margin_floor": flags["margin_floor"],
                 "confirmations": flags["confirmations"],
                 "seed": flags["seed"],
             },
@@ -63,20 +65,30 @@ def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
             "inventory": flags["inventory"],
             "out": flags["out"],
             "concurrency": flags["concurrency"],
+            "one_trip": flags["one_trip"],
+            "control": flags["control"] or (flags["control_model"] is not None or None),
+            "control_model": flags["control_model"],
             "allow_disagreement": flags["allow_disagreement"],
         }
     )
 
 
-def _with_variant(options: dict[str, Any], variant: str | None) -> dict[str, Any]:
-    """Return the strategy's options with what ``--variant`` says."""
-    if variant is None:
-        return options
-    stated = options.setdefault("variant", variant)
-    if stated != variant:
-        raise UsageError(
-            f"--variant {variant} and --option variant={stated} contradict each other; state one"
-        )
+_SHORT_FORMS = ("variant", "crossing", "device_budget", "max_l2", "max_linf", "min_ssim")
+"""Options of strategies that have a flag of their own."""
+
+
+def _with_short_forms(options: dict[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the strategy's options with what their own flags say."""
+    for name in _SHORT_FORMS:
+        said = flags[name]
+        if said is None:
+            continue
+        stated = options.setdefault(name, said)
+        if stated != said:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(
+                f"{flag} {said} and --option {name}={stated} contradict each other; state one"
+            )
     return options
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import Summary
+from edgeflare import ControlFigures, Summary
 from edgeflare.cli.tables import plain_table, print_json
 
 _PAIRS_SHOWN = 10
@@ -41,7 +41,10 @@ def _search(search: Mapping[str, Any]) -> str:
         limits.append(f"{search['max_queries']} queries")
     if search["timeout_s"]:
         limits.append(f"{search['timeout_s']:g} s")
-    return f"{' '.join([search['strategy'], *options])}, at most {' and '.join(limits)} a seed"
+    floor = search.get("margin_floor")
+    sure = f", margins of at least {floor:g}" if floor else ""
+    what = " ".join([search["strategy"], *options])
+    return f"{what}, at most {' and '.join(limits)} a seed{sure}"
 
 
 def _key_figures(summary: Summary) -> Table:
@@ -82,10 +85,12 @@ def _key_figures(summary: Summary) -> Table:
         table.add_row(
             "seconds for a trigger", f"mean {seconds.mean:.3f}, median {seconds.median:.3f}"
         )
-    if summary.original_margin is not None and summary.deployed_margin is not None:
+    if summary.original_margin is not None:
+        deployed = summary.deployed_margin
         table.add_row(
             "median margin",
-            f"original {summary.original_margin:.4f}, deployed {summary.deployed_margin:.4f}",
+            f"original {summary.original_margin:.4f}, deployed "
+            + ("none (labels only)" if deployed is None else f"{deployed:.4f}"),
         )
     if summary.l2 is not None and summary.linf is not None:
         table.add_row(
@@ -95,9 +100,48 @@ def _key_figures(summary: Summary) -> Table:
     table.add_row(
         "queries in all",
         f"seed {total['seed']}, search {total['search']}, confirmation {total['confirmation']}, "
-        f"host only {total['host_only']}",
+        f"host only {total['host_only']}; {summary.round_trips} round trips",
     )
+    if summary.control:
+        table.add_row("control", control_words(summary.control))
+        table.add_row("control's setting", escape(control_setting(summary.control)))
     return table
+
+
+def control_words(control: ControlFigures) -> str:
+    """Return how many false alarms there were, and how many there may be."""
+    if control.rate is None or control.upper_bound is None:
+        return "not begun"
+    text = (
+        f"[bold]{control.false_alarms} of {control.searches}[/] searches raised a false alarm "
+        f"({100 * control.rate:.1f} %, 95 % upper bound {100 * control.upper_bound:.1f} %)"
+    )
+    if control.false_alarms and control.largest_margin is not None:
+        text += f", with margins up to {control.largest_margin:.2g}"
+    if control.failed:
+        text += f"; {control.failed} failed"
+    if control.unfinished:
+        text += f"; {control.unfinished} unfinished"
+    return text
+
+
+def control_setting(control: ControlFigures) -> str:
+    """Return what was compared, and how it was computed."""
+    runtime = control.runtime
+    options = ", ".join(
+        f"{name.replace('_', ' ')} {'off' if runtime[name] in (None, 'none') else runtime[name]}"
+        for name in ("graph_optimization", "delegate", "kernels")
+        if name in runtime
+    )
+    parts = [
+        "the original against itself"
+        if control.own_file
+        else f"the original against {control.model}",
+        f"{runtime.get('name', '')} {runtime.get('version', '')}".strip(),
+        options,
+        f"margin floor {control.margin_floor:g}",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 _STATUS_WORDS = {

@@ -13,10 +13,11 @@ _LOOK_S = 1.0
 
 
 class Throughput:
-    """Answered queries: how many in all, how many a second, and after how long. No locks."""
+    """Answered queries: how many in all, in how many requests, how many a second, after how long. No locks."""
 
     def __init__(self, began: float) -> None:
         self.queries = 0
+        self.requests = 0
         self._began = began
         self._buckets: deque[tuple[float, int]] = deque()
         self._latencies: deque[float] = deque(maxlen=_RECENT)
@@ -24,6 +25,7 @@ class Throughput:
     def answered(self, now: float, queries: int, latency_s: float) -> None:
         """Note a reply to a request of so many queries."""
         self.queries += queries
+        self.requests += 1
         self._latencies.append(latency_s)
         if self._buckets and now - self._buckets[-1][0] < _BUCKET_S:
             since, so_far = self._buckets[-1]

@@ -17,7 +17,8 @@ class State(str, Enum):
 class DeviceStatus:
     """One device of a running campaign.
 
-    `queries` were answered since the campaign's process began, `queries_per_s` over the last seconds.
+    `queries` were answered since the campaign's process began, `queries_per_s` over the last seconds;
+    `requests` brought them, one or several each.
     `in_flight` requests are on the wire or at the agent, `depth` is how many of them keep the device
     busy. `busy` is the fraction of time that the agent worked, 0 to 1. Latencies are seconds from
     sending a request to its reply, queueing at the device included. None: not known, or the device
@@ -37,6 +38,7 @@ class DeviceStatus:
     temperature_c: float | None = None
     throttled: bool | None = None
     reconnects: int = 0
+    requests: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""

@@ -198,6 +198,7 @@ class SteadySession:
                 temperature_c=health.temperature_c if up else None,
                 throttled=health.throttled if up else None,
                 reconnects=self._reconnects,
+                requests=self._throughput.requests,
             )
 
     def withdraw(self) -> None:

@@ -7,28 +7,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
+from edgeflare.models.labels import one_hot, shape_text
 from edgeflare.types import Scores
 from edgeflare_agent.preprocess import dequantize
 from edgeflare_agent.spec import TensorInfo
 
-OutputKind: TypeAlias = Literal["probabilities", "logits"]
+OutputKind: TypeAlias = Literal["probabilities", "logits", "label"]
 
 _SLACK = 1e-6
 
 
 class OutputReader(NamedTuple):
-    """How one model's raw output becomes scores."""
+    """How one model's raw output becomes scores; `classes` of them where it tells a label alone."""
 
     tensor: TensorInfo
     kind: OutputKind
+    classes: int = 0
+
+    @property
+    def labels_only(self) -> bool:
+        """Whether its scores are a label written as scores: 1 and zeros, whatever the model thought."""
+        return self.kind == "label"
 
     def scores(self, raw: NDArray[Any]) -> Scores:
         """Return probabilities, float64 [classes], for one raw output of any shape.
 
         Integers are de-quantised by the model's own parameters; logits go through a softmax in
         float64. Probabilities are passed on as they are: those of an integer output may sum to a
-        little less or more than 1. NaN and infinity are passed on, never hidden.
+        little less or more than 1. A label becomes 1 at its class and 0 elsewhere. NaN and infinity are
+        passed on, never hidden. Raises ModelError for a label that is no class of the original.
         """
+        if self.kind == "label":
+            return one_hot(raw, self.tensor, self.classes)
         real = dequantise(raw, self.tensor)
         return softmax(real) if self.kind == "logits" else real
 
@@ -80,9 +90,8 @@ def output_classes(tensor: TensorInfo, whose: str) -> int:
         else [size for size in tensor.shape if size != 1]
     )
     if len(known) != 1 or known[0] is None:
-        shape = " x ".join("?" if size is None else str(size) for size in tensor.shape)
         raise ModelError(
-            f"output {tensor.name!r} of {whose} has shape {shape}: not one score for each class; "
+            f"output {tensor.name!r} of {whose} has shape {shape_text(tensor)}: not one score for each class; "
             "name the output that is, with `output_name` in campaign.toml"
         )
     return known[0]

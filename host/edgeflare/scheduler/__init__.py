@@ -2,8 +2,9 @@
 
 from edgeflare.scheduler.budget import Budget, Counters, FleetLimits
 from edgeflare.scheduler.chain import Chain, ChainResult, Rules, chain_seed
+from edgeflare.scheduler.gathering import Reply
 from edgeflare.scheduler.job import Feed, Job, Life
-from edgeflare.scheduler.lane import Deployed, Reply
+from edgeflare.scheduler.lane import Deployed
 from edgeflare.scheduler.questions import Answered, Question
 from edgeflare.scheduler.scheduler import Scheduler
 

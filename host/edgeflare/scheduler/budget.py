@@ -7,13 +7,16 @@ from typing import NamedTuple
 class Budget(NamedTuple):
     """Limits of the search from one seed.
 
-    `queries`: search queries; results within it don't depend on speed. `seconds`: time spent on this
+    `queries`: search queries; `host_queries`: inputs given to the original alone (those of one
+    request that the oracle's floor keeps from the device may go past it); results within these two don't
+    depend on speed. `seconds`: time spent on this
     chain alone (its own steps and the original model: processor time on the host; the deployed
     model: time on the device); waiting in a queue doesn't count. None: no limit.
     """
 
     queries: int | None = 2000
     seconds: float | None = 180.0
+    host_queries: int | None = 1_000_000
 
 
 class FleetLimits(NamedTuple):
@@ -35,12 +38,14 @@ class Counters:
     """The four kinds of query, and the seconds as `Budget` counts them.
 
     A query is one input given to both models (or to the device alone). `host_only` counts inputs
-    given to the original alone. `device_seconds` is the devices' own part of all time.
+    given to the original alone. `round_trips` counts the search's requests to the device, each of one
+    or more inputs. `device_seconds` is the devices' own part of all time.
     """
 
     seed: int = 0
     search: int = 0
     confirmation: int = 0
     host_only: int = 0
+    round_trips: int = 0
     seconds: float = 0.0
     device_seconds: float = 0.0

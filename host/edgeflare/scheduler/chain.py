@@ -8,9 +8,23 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
+from edgeflare.oracles import LabelOracle, Oracle
+from edgeflare.scheduler.asking import Asking, OverBudget
 from edgeflare.scheduler.budget import Budget, Counters
+from edgeflare.scheduler.front import Front
 from edgeflare.scheduler.job import Life
-from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Seed, Status, Strategy
+from edgeflare.types import (
+    Answer,
+    Ask,
+    Decision,
+    FrontPoint,
+    Outcome,
+    Outputs,
+    Sample,
+    Seed,
+    Status,
+    Strategy,
+)
 
 
 class Vault(Protocol):
@@ -32,8 +46,10 @@ class ChainResult:
     `sample` is the triggering (or unstable, or non-finite) input, None where there is none; `outputs`
     are both models' answers on it when it was confirmed, and `confirmed` says how often it was.
     `mutations` lead from the seed to a triggering input; they are empty for a non-finite one, which
-    ends a search before its strategy is asked. `detail` says why a search failed; `sample` is the input
-    on which it did, where it was the only one of its request.
+    ends a search before its strategy is asked. `front` has the deviations that the search met, as far as
+    no earlier one beats them in both margin and L2. `detail` says why a search failed; `sample` is the
+    input on which it did, where it was the only one of its request. It also says where only the time
+    budget ended a search that had a triggering input and went on for a better one.
     """
 
     seed: Seed
@@ -46,16 +62,18 @@ class ChainResult:
     mutations: Sequence[dict[str, Any]] = ()
     confirmed: int = 0
     detail: str = ""
+    front: Sequence[FrontPoint] = ()
 
 
 class Rules(NamedTuple):
-    """What holds for every chain of a campaign alike."""
+    """What holds for every chain of a campaign alike; `oracle` is the one that the scheduler decides by."""
 
     strategy: Strategy
     budget: Budget
     confirmations: int
     campaign_seed: int
     vault: Vault
+    oracle: Oracle = LabelOracle()
 
 
 @dataclass
@@ -66,6 +84,10 @@ class Chain:
     rules: Rules
     counters: Counters = field(default_factory=Counters)
     seconds_count: bool = True
+    front: Front = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.front = Front(self.seed.sample)
 
     def live(self) -> Life[ChainResult]:
         """Search from the seed; yield what is to be asked; confirm what is found; return the result.
@@ -73,6 +95,7 @@ class Chain:
         The caller runs the queries and adds to ``counters.seconds`` while ``seconds_count`` holds.
         """
         self.counters = Counters(seed=1)
+        self.front = Front(self.seed.sample)
         natural = _FINDINGS_AT_THE_SEED.get(self.seed.outputs.decision)
         self.seconds_count = natural is None
         if natural is not None:
@@ -92,6 +115,9 @@ class Chain:
         self, search: Generator[Ask, Answer, Outcome]
     ) -> Generator[Ask, Answer, "ChainResult | _Finding"]:
         """Drive the strategy to its end: a result without a finding, or a finding to be confirmed."""
+        rules = self.rules
+        asking = Asking(rules.oracle, rules.budget, self.counters, self.front)
+        late = False
         step: Callable[[], Ask] = search.__next__
         while True:
             try:
@@ -101,18 +127,21 @@ class Chain:
                 if outcome.sample is None:
                     return self._result(Status.GAVE_UP)
                 return _Finding(Status.FOUND, outcome.sample, outcome.mutations)
-            if not self._afford(ask):
-                return self._result(Status.EXHAUSTED)
+            if late and ask.best is not None:
+                return self._cut_short(Status.TIMEOUT, ask)
             try:
-                answer = yield ask
+                answer = yield from asking.ask(ask)
+            except OverBudget:
+                return self._cut_short(Status.EXHAUSTED, ask)
             except InferenceFailedError as error:
-                return self._failed(ask.samples, error)
+                return self._failed(asking.sent, error)
             for sample, outputs in zip(ask.samples, answer.outputs, strict=True):
                 if outputs.decision is Decision.NONFINITE:
                     return _Finding(Status.NONFINITE, sample, ())
-            limit = self.rules.budget.seconds
-            if limit is not None and self.counters.seconds > limit and not _deviates(answer):
-                return self._result(Status.TIMEOUT)
+            limit = rules.budget.seconds
+            late = limit is not None and self.counters.seconds > limit
+            if late and not _deviates(answer):
+                return self._cut_short(Status.TIMEOUT, ask)
             step = _send(search, answer)
 
     def _stepped(self, step: Callable[[], Ask]) -> Ask:
@@ -128,18 +157,20 @@ class Chain:
                 f"operator: {type(error).__name__}: {error}"
             ) from error
 
-    def _afford(self, ask: Ask) -> bool:
-        if ask.of == "original":
-            self.counters.host_only += len(ask.samples)
-            return True
-        limit = self.rules.budget.queries
-        if limit is not None and self.counters.search + len(ask.samples) > limit:
-            return False
-        self.counters.search += len(ask.samples)
-        return True
+    def _cut_short(self, status: Status, ask: Ask) -> "ChainResult | _Finding":
+        """End a search whose budget is spent: with its best triggering input, where it has one."""
+        best = ask.best
+        if best is None or best.sample is None:
+            return self._result(status)
+        detail = _LATE if status is Status.TIMEOUT else ""
+        return _Finding(Status.FOUND, best.sample, best.mutations, detail)
 
     def _confirm(
-        self, status: Status, sample: Sample, mutations: Sequence[dict[str, Any]]
+        self,
+        status: Status,
+        sample: Sample,
+        mutations: Sequence[dict[str, Any]],
+        detail: str = "",
     ) -> Life[ChainResult]:
         """Store the sample and ask about the stored bytes again, as often as the rules say."""
         digest = self.rules.vault.put_sample(sample)
@@ -165,6 +196,7 @@ class Chain:
             outputs=outputs,
             mutations=mutations,
             confirmed=confirmed,
+            detail=detail,
         )
 
     def _failed(self, samples: Sequence[Sample], error: InferenceFailedError) -> ChainResult:
@@ -178,7 +210,8 @@ class Chain:
 
     def _result(self, status: Status, **found: Any) -> ChainResult:
         number = chain_seed(self.rules.campaign_seed, self.seed.id)
-        return ChainResult(self.seed, number, status, self.counters, **found)
+        front = self.front.points
+        return ChainResult(self.seed, number, status, self.counters, front=front, **found)
 
 
 class _Finding(NamedTuple):
@@ -187,6 +220,7 @@ class _Finding(NamedTuple):
     status: Status
     sample: Sample
     mutations: Sequence[dict[str, Any]]
+    detail: str = ""
 
 
 class _Ended(Exception):  # noqa: N818 - no error: the strategy has returned
@@ -194,6 +228,8 @@ class _Ended(Exception):  # noqa: N818 - no error: the strategy has returned
         super().__init__()
         self.outcome = outcome
 
+
+_LATE = "the time budget ended the search for a more severe one"
 
 _FINDINGS_AT_THE_SEED = {
     Decision.DEVIATION: Status.SEED_DEVIATES,

@@ -3,21 +3,16 @@
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Generic, NamedTuple, Protocol
+from typing import Generic, Protocol
 
 from edgeflare.devices import State
+from edgeflare.errors import DeviceAwayError
 from edgeflare.scheduler.budget import FleetLimits
+from edgeflare.scheduler.gathering import Gathering, Held, Reply
 from edgeflare.scheduler.job import Feed, Job, Life, R
-from edgeflare.types import Sample, Scores
+from edgeflare.types import Sample
 
 MOST_JOBS = 512
-
-
-class Reply(NamedTuple):
-    """The deployed model's answers to one request and the device's own time for each, in seconds."""
-
-    scores: Sequence[Scores]
-    seconds: Sequence[float]
 
 
 class Deployed(Protocol):
@@ -61,7 +56,10 @@ class Running(Generic[R]):
 
 
 class Lane(Generic[R]):
-    """A device with the feed it takes jobs from; `spare` jobs wait on the host beside those on the wire."""
+    """A device with the feed it takes jobs from; `spare` jobs wait on the host beside those on the wire.
+
+    With `gathers` the jobs' questions are held until `gathered` gives them, to be sent together.
+    """
 
     def __init__(
         self,
@@ -73,6 +71,7 @@ class Lane(Generic[R]):
         concurrency: int | None,
         spare: int,
         asked: int = 0,
+        gathers: bool = False,
     ) -> None:
         self.device = device
         self.feed = feed
@@ -83,6 +82,7 @@ class Lane(Generic[R]):
         self._spare = spare
         self._asked = asked
         self._lock = threading.Lock()
+        self._gathering = Gathering(device.submit) if gathers else None
 
     @property
     def asked(self) -> int:
@@ -91,10 +91,40 @@ class Lane(Generic[R]):
             return self._asked
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
-        """Ask the device, and count."""
+        """Ask the device, and count; or hold the question back."""
+        if self._gathering is not None:
+            return self._gathering.hold(samples)
+        self._count(samples)
+        return self.device.submit(samples)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether questions are held until every job waits."""
+        return self._gathering is not None
+
+    def gathered(self) -> Sequence[Held]:
+        """Take out what is held, and count it, where every job under way waits for the device."""
+        if self._gathering is None or self._gathering.waiting < len(self.running):
+            return ()
+        held = self._gathering.take()
+        for one in held:
+            self._count(one.samples)
+        return held
+
+    def send(self, held: Sequence[Held]) -> None:
+        """Send what was gathered."""
+        if self._gathering is not None:
+            self._gathering.send(held)
+
+    def _count(self, samples: Sequence[Sample]) -> None:
         with self._lock:
             self._asked += len(samples)
-        return self.device.submit(samples)
+
+    def withdraw(self) -> None:
+        """Fail what the device was asked, and what is held for it, with DeviceAwayError."""
+        self.device.withdraw()
+        if self._gathering is not None:
+            self._gathering.give_up(DeviceAwayError(f"{self.device.name} is away"))
 
     @property
     def up(self) -> bool:
@@ -110,7 +140,10 @@ class Lane(Generic[R]):
     @property
     def fill(self) -> float:
         """Jobs under way against those that keep the device busy; 1.0: enough."""
-        wanted = self._concurrency or min(MOST_JOBS, self.device.depth + self._spare)
+        busy = MOST_JOBS if self.gathers else min(MOST_JOBS, self.device.depth + self._spare)
+        wanted = self._concurrency or busy
+        if self.gathers and self._limits.device_queries is not None:
+            wanted = max(1, min(wanted, self._limits.device_queries - self.asked))
         return len(self.running) / wanted
 
     @property

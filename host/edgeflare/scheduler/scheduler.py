@@ -12,9 +12,10 @@ from edgeflare.devices import State
 from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler.budget import FleetLimits
+from edgeflare.scheduler.gathering import Held, Reply
 from edgeflare.scheduler.job import Feed, R
 from edgeflare.scheduler.keeper import Keeper
-from edgeflare.scheduler.lane import Deployed, Lane, Reply, Running
+from edgeflare.scheduler.lane import Deployed, Lane, Running
 from edgeflare.types import Answer, Ask, Decision, Outputs, Sample, Scores
 
 
@@ -47,6 +48,12 @@ class Scheduler(Generic[R]):
     `concurrency` jobs run on each device, by default as many as keep it busy. `asked` is how often each
     device, by name, was asked before, for the limits. Every `tick_s` seconds it looks after devices
     that are away.
+
+    `one_trip` is for devices where a round trip is very slow, or that take batches only: up to 512 jobs
+    run on each (or `concurrency`), and it is asked only once every one of them waits for it, about all
+    they ask in one request (more where that would be over 2048 samples or 32 MiB). Each sample is still
+    inferred alone, and results stay the same. A limit on queries begins no more jobs than queries are
+    left, and is passed by what those still ask.
     """
 
     def __init__(
@@ -61,6 +68,7 @@ class Scheduler(Generic[R]):
         limits: FleetLimits | None = None,
         asked: Mapping[str, int] | None = None,
         tick_s: float = 0.5,
+        one_trip: bool = False,
     ) -> None:
         self._original = original
         self._oracle = oracle
@@ -76,12 +84,15 @@ class Scheduler(Generic[R]):
                 concurrency=concurrency,
                 spare=2 * workers + 2,
                 asked=(asked or {}).get(device.name, 0),
+                gathers=one_trip,
             )
             for device, feed in zip(devices, feeds, strict=True)
         ]
         here = {device.name for device in devices}
         self._asked_elsewhere = sum(n for name, n in (asked or {}).items() if name not in here)
-        self._events: queue.SimpleQueue[_Done[R] | _Lost[R] | BaseException] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
+            queue.SimpleQueue()  # None: look again whether every job of a device waits for it
+        )
         self._stopping = threading.Event()
 
     def run(
@@ -124,6 +135,7 @@ class Scheduler(Generic[R]):
         next_tick = time.monotonic() + self._tick_s
         while True:
             self._fill(pool)
+            self._send_gathered(pool)
             if not any(lane.running for lane in self._lanes) and not self._wait_worth():
                 return
             try:
@@ -140,15 +152,27 @@ class Scheduler(Generic[R]):
 
     def _fill(self, pool: ThreadPoolExecutor) -> None:
         """Begin jobs, on the hungriest device first, until every one has enough."""
-        if self._all_spent():
-            return
-        while ready := [lane for lane in self._lanes if lane.can_take]:
+        while not self._all_spent() and (ready := [one for one in self._lanes if one.can_take]):
             lane = min(ready, key=lambda one: one.fill)
             job = lane.feed.take()
             if job is not None:
                 running = Running(job, lane)
                 lane.running.add(running)
                 pool.submit(self._advance, pool, running, running.life.__next__)
+
+    def _send_gathered(self, pool: ThreadPoolExecutor) -> None:
+        """Ask each device on which every job waits and no other can begin; in a worker's thread."""
+        for lane in self._lanes:
+            if held := lane.gathered():
+                pool.submit(self._send, lane, held)
+
+    def _send(self, lane: Lane[R], held: Sequence[Held]) -> None:
+        if self._stopping.is_set():
+            return
+        try:
+            lane.send(held)
+        except BaseException as error:  # noqa: BLE001 - raised again in `run`
+            self._events.put(error)
 
     def _wait_worth(self) -> bool:
         """Whether, with nothing under way, a device that is away may still do what is left."""
@@ -159,10 +183,13 @@ class Scheduler(Generic[R]):
         return any(lane.useful for lane in self._lanes)
 
     def _all_spent(self) -> bool:
-        """Whether all devices together were asked as often as they may be."""
+        """Whether all devices together were asked as often as they may be, or are about to be."""
         total = self._limits.total_queries
+        if total is None:
+            return False
+        about_to = sum(len(lane.running) for lane in self._lanes if lane.gathers)
         asked = self._asked_elsewhere + sum(lane.asked for lane in self._lanes)
-        return total is not None and asked >= total
+        return asked + about_to >= total
 
     def _take(self, event: "_Done[R] | _Lost[R] | BaseException", keeper: Keeper[R]) -> None:
         if isinstance(event, BaseException):
@@ -191,7 +218,7 @@ class Scheduler(Generic[R]):
                 other.up and other.feed is lane.feed for other in self._lanes if other is not lane
             )
             if lane.should_hand_over(others_up):
-                lane.device.withdraw()
+                lane.withdraw()
         at_work = any(lane.up and (lane.running or lane.can_take) for lane in self._lanes)
         away = [
             lane.device.away_s
@@ -219,7 +246,7 @@ class Scheduler(Generic[R]):
         began = time.thread_time()
         try:
             ask = step()
-            pending = None if ask.of == "original" else running.lane.submit(ask.samples)
+            pending = None if ask.of == "original" else self._ask(running.lane, ask.samples)
             asked = self._original.scores(ask.samples) if ask.of != "deployed" else None
             if job.seconds_count:
                 job.counters.seconds += time.thread_time() - began
@@ -231,6 +258,12 @@ class Scheduler(Generic[R]):
             self._events.put(_Done(running, stop.value))
         except BaseException as error:  # noqa: BLE001 - raised again in `run`
             self._events.put(error)
+
+    def _ask(self, lane: Lane[R], samples: Sequence[Sample]) -> "Future[Reply]":
+        pending = lane.submit(samples)
+        if lane.gathers:
+            self._events.put(None)
+        return pending
 
     def _answered(
         self,

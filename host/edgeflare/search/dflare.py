@@ -4,7 +4,8 @@ Section 3, algorithms 1 and 2. `DflareOptions` says what each variant is; `accep
 how the paper's text and its authors' code differ in each step.
 
 Differences from both: the search is stopped by the scheduler's budgets, not by a clock of its own, and
-randomness is the chain's own: a seed reproduces a run.
+randomness is the chain's own: a seed reproduces a run. With a margin floor a mutant on which the original's
+margin is below it is no query: it has no fitness, is never accepted, and the next one is drawn.
 Differences of the text variant from the authors' code: an input replaces x_max only if its fitness is
 not lower; operators are drawn by algorithm 2; pixel values are clipped, never wrapped; the six operators
 of table 3, with ranges that change the input each time.
@@ -154,6 +155,8 @@ def _search(
         answer = yield Ask((sample,), of="both")
         if answer.outputs[0].decision is Decision.DEVIATION:
             return Outcome(sample, steps_of(trail))
+        if answer.outputs[0].deployed is None:
+            continue
         if acceptance.accepts(*_scores(answer)):
             best, best_trail = sample, trail
             selection.accepted(name)

@@ -20,7 +20,8 @@ of DFLARE's table 3. What is chosen here, since neither the paper nor its code w
 Differences: inputs are asked in batches, and the search ends with the batch in which a disagreement is found
 (the paper looks at whole generations), which favours DiffChaser by up to one generation. The best input
 keeps its scores and isn't asked again. A batch that the query budget can't pay is not asked. An input that
-came from a crossover has no list of mutations.
+came from a crossover has no list of mutations. With a margin floor an input on which the original's margin
+is below it isn't given to the device: its fitness is that of the original's answer alone (see `unfit`).
 
 Memory: a search holds its population, m times the size of a sample: 0.8 MB for 28 x 28, 150 MB for 224 x 224 x 3;
 choose a smaller `population` or a low concurrency there.
@@ -169,15 +170,17 @@ class _Breeder:
 
 
 def unfit(options: DiffchaserOptions, outputs: Outputs) -> float:
-    """Return how unfit an input with these outputs is: the fittest has the lowest number."""
-    original, deployed = outputs.original, outputs.deployed
-    assert original is not None  # noqa: S101 - both models were asked
-    assert deployed is not None  # noqa: S101
+    """Return how unfit an input with these outputs is: the fittest has the lowest number.
+
+    Where a margin floor kept it from the device, the original's answer alone counts: an uncertain input,
+    or one near the target, is what is bred for all the same. Of a difference (basic) it has none to show.
+    """
+    known = [scores for scores in (outputs.original, outputs.deployed) if scores is not None]
     if options.fitness == "basic":
-        return -float(np.abs(original - deployed).max())
+        return -float(np.ptp(known, axis=0).max())
     if options.target is not None:
-        return min(_above_target(scores, options.target) for scores in (original, deployed))
-    return min(_uncertainty(scores, options.k) for scores in (original, deployed))
+        return min(_above_target(scores, options.target) for scores in known)
+    return min(_uncertainty(scores, options.k) for scores in known)
 
 
 def _uncertainty(scores: Scores, k: int) -> float:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from edgeflare.errors import UsageError
+from edgeflare.search.boundary import BoundaryOptions, boundary
 from edgeflare.search.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
 from edgeflare.search.diffchaser import DiffchaserOptions, diffchaser
 from edgeflare.types import Strategy
@@ -21,6 +22,7 @@ _STRATEGIES = {
     "dflare": _Entry(DflareOptions, dflare),
     "dflare-d": _Entry(DflareDOptions, dflare),
     "dflare-r": _Entry(DflareROptions, dflare),
+    "boundary": _Entry(BoundaryOptions, boundary),
     "diffchaser": _Entry(DiffchaserOptions, diffchaser),
 }
 

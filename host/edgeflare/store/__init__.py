@@ -1,7 +1,6 @@
 """Everything a campaign learns, on disk before it is counted."""
 
 from edgeflare.store.lock import CampaignLock
-from edgeflare.store.measures import distances, margin
 from edgeflare.store.records import (
     Device,
     OutcomeRecord,
@@ -25,6 +24,4 @@ __all__ = [
     "SkippedRecord",
     "Store",
     "Tally",
-    "distances",
-    "margin",
 ]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.types import Decision, Outputs, Sample, Scores, Status
+from edgeflare.types import Decision, FrontPoint, Outputs, Sample, Scores, Status
 
 
 def _now() -> datetime:
@@ -74,7 +74,9 @@ class OutcomeRecord:
 
     `trigger` is the digest of the stored sample; `original` and `deployed` are both models' scores on
     it, float64 [classes], with the labels and margins (top-1 minus top-2) they give. `l2` is on a
-    scale of pixels from 0 to 1, `linf` in levels. `seconds` is search time without queueing.
+    scale of pixels from 0 to 1, `linf` in levels. `seconds` is search time without queueing, `round_trips`
+    the search's requests to the device. `front` has the deviations on the way that no earlier one
+    beats in both margin and distance.
     `confirmed` counts how often the stored bytes gave the same again. `device` is the digest that
     `Store.add_device` returned and `device_name` what it is called; `environment` is filled in by the
     store: the digest of the host's environment in force when the outcome was added.
@@ -90,6 +92,7 @@ class OutcomeRecord:
     search_queries: int = 0
     confirmation_queries: int = 0
     host_only_queries: int = 0
+    round_trips: int = 0
     seconds: float = 0.0
     device: str | None = None
     trigger: str | None = None
@@ -101,6 +104,7 @@ class OutcomeRecord:
     deployed_margin: float | None = None
     l2: float | None = None
     linf: int | None = None
+    front: Sequence[FrontPoint] = ()
     mutations: Sequence[dict[str, Any]] = ()
     detail: str = ""
     confirmed: int = 0

@@ -16,7 +16,7 @@ from edgeflare.store.records import (
     scores_from_bytes,
     scores_to_bytes,
 )
-from edgeflare.types import Decision, Outputs, Status
+from edgeflare.types import Decision, FrontPoint, Outputs, Status
 
 _OUTCOME_FIELDS = [field.name for field in fields(OutcomeRecord)]
 _REPLAY_FIELDS = [field.name for field in fields(ReplayRecord)]
@@ -55,6 +55,7 @@ def outcome_to_row(outcome: OutcomeRecord, environment: str | None) -> dict[str,
         "original": scores_to_bytes(outcome.original),
         "deployed": scores_to_bytes(outcome.deployed),
         "mutations": list(outcome.mutations),
+        "front": [point._asdict() for point in outcome.front],
         "finished_at": outcome.finished_at.isoformat(),
         "environment": environment,
     }
@@ -70,6 +71,7 @@ def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
         "original": scores_from_bytes(row.original),
         "deployed": scores_from_bytes(row.deployed),
         "mutations": tuple(row.mutations),
+        "front": tuple(FrontPoint(**point) for point in row.front),
         "finished_at": datetime.fromisoformat(row.finished_at),
     }
     return OutcomeRecord(**values)

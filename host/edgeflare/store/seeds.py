@@ -1,8 +1,8 @@
 """Seed inputs and both models' answers on them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, overload
 
 from sqlalchemy import Connection, Select, and_, func, insert, select
 from sqlalchemy.exc import IntegrityError
@@ -59,6 +59,13 @@ class Seeds(Access):
         """The ids of all seeds."""
         with self._reading() as connection:
             return set(connection.execute(select(_SEEDS.c.id)).scalars())
+
+    def seed_samples(self) -> Sequence[Sample]:
+        """The samples of the seeds there are now, in order; each is read when it is looked at."""
+        query = select(_SEEDS.c.sample).order_by(_SEEDS.c.position)
+        with self._reading() as connection:
+            digests = list(connection.execute(query).scalars())
+        return _LazySamples(self.get_sample, digests)
 
     def seed_count(self) -> int:
         """How many seeds there are."""
@@ -124,6 +131,28 @@ class Seeds(Access):
         query = select(_ANSWERS.c.replica).order_by(_ANSWERS.c.position).limit(1)
         with self._reading() as connection:
             return connection.execute(query).scalar() or ""
+
+
+class _LazySamples(Sequence[Sample]):
+    """Samples by their digests; none is kept in memory."""
+
+    def __init__(self, read: Callable[[str], Sample], digests: Sequence[str]) -> None:
+        self._read = read
+        self._digests = digests
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
+        if isinstance(index, slice):
+            return _LazySamples(self._read, self._digests[index])
+        return self._read(self._digests[index])
 
 
 def _count(connection: Connection) -> int:

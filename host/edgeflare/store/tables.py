@@ -14,7 +14,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 metadata = MetaData()
 
@@ -111,6 +111,7 @@ outcomes = Table(
     Column("search_queries", Integer, nullable=False),
     Column("confirmation_queries", Integer, nullable=False),
     Column("host_only_queries", Integer, nullable=False),
+    Column("round_trips", Integer, nullable=False),
     Column("seconds", Double, nullable=False),
     Column("device", ForeignKey(devices.c.digest)),
     Column("device_name", _Name, nullable=False),
@@ -123,6 +124,7 @@ outcomes = Table(
     Column("deployed_margin", Double),
     Column("l2", Double),
     Column("linf", Integer),
+    Column("front", JSON, nullable=False),
     Column("mutations", JSON, nullable=False),
     Column("detail", Text, nullable=False),
     Column("confirmed", Integer, nullable=False),

@@ -90,6 +90,51 @@ TABLE = {
         {"kernel": 47},
         "13fdbd1ebec6de1247dc63b15dcb41df855cfa3a646a992fe5d11105e81b6ecd",
     ),
+    "brightness": Row(
+        mutators.Brightness(),
+        {"by": 0.011821624700256717},
+        "e92a21b890aaebd99697139a3b11e106bf56d5f28873a1d25c2ca169219590e4",
+    ),
+    "contrast": Row(
+        mutators.Contrast(),
+        {"by": 0.011821624700256717},
+        "75d596327c1da815fda14b8c2edca64662a5894c1050085685309ec934b52f2b",
+    ),
+    "haze": Row(
+        mutators.Haze(),
+        {"density": 0.307092974820154, "seed": 8561015897205333},
+        "1382ecfa316745f21623f8630693d346f8a440db4ac23484a9893331b4576fdc",
+    ),
+    "natural-blur": Row(
+        mutators.NaturalBlur(),
+        {"sigma": 0.031988851543766045},
+        "e420958773517c9e8a86d8dde6f653b127f0a9a9d9e38bedc15eec5c00f69994",
+    ),
+    "sensor-noise": Row(
+        mutators.SensorNoise(),
+        {"sigma": 12.795540617506418, "seed": 8561015897205333},
+        "76dc556a7be86fbdda92d6878603b451bbcc9a5b16fd0cb37ece96604506bbf9",
+    ),
+    "jpeg": Row(
+        mutators.Jpeg(),
+        {"quality": 48},
+        "7fd2f3cd08453fba90546652785c3af22da656203889ec1a99adca42aa8fa82e",
+    ),
+    "rotation": Row(
+        mutators.Rotation(),
+        {"degrees": 0.3546487410077006},
+        "5439315f73d9f626dbb9aef9ed25d5951bcd451e233ddefff883886e1fd0ff4a",
+    ),
+    "shift": Row(
+        mutators.Shift(),
+        {"x": 0.0023643249400513433, "y": 0.09009273926518707},
+        "346579bfcab339be0340f40118dd3fa52692bda8c8822546a863be6aedb8efac",
+    ),
+    "crop": Row(
+        mutators.Crop(),
+        {"share": 0.10236432494005135, "x": 0.9504636963259353, "y": 0.14415961271963373},
+        "3075c4fb4fa4bb52b6c2f453fccbfc6a0aa53fb6dae866527b0b122ce1ba3230",
+    ),
     "a user's": Row(
         Posterize(),
         {"levels": 31, "shift": 0.9504636963259353},

@@ -10,14 +10,17 @@ import numpy as np
 
 from edgeflare_mutators import Sample, SampleSpec
 
-WITHOUT_EXTENSIONS = """
+DIGESTS = """
 import hashlib, sys
 import numpy as np
-from edgeflare_mutators import AverageBlur, GaussianBlur, MedianBlur
+from edgeflare_mutators import AverageBlur, GaussianBlur, MedianBlur, SampleSpec, corruptions
 image = np.frombuffer(sys.stdin.buffer.read(), np.uint8).reshape(61, 67, 3)
-for operator in (AverageBlur(), GaussianBlur(), MedianBlur()):
-    for kernel in (3, 5, 7):
-        print(hashlib.sha256(operator.apply(image, {"kernel": kernel}).tobytes()).hexdigest())
+steps = [(blur(), {"kernel": kernel}) for blur in (AverageBlur, GaussianBlur, MedianBlur) for kernel in (3, 5, 7)]
+for corruption in corruptions().values():
+    drawn = corruption.draw(np.random.default_rng(3), SampleSpec.of(image))
+    steps += [(corruption, corruption.graded(drawn, strength)) for strength in (0.3, 0.7, 1.0)]
+for operator, params in steps:
+    print(hashlib.sha256(operator.apply(image, params).tobytes()).hexdigest())
 """
 
 
@@ -36,16 +39,19 @@ def test_draws_and_bits_are_the_pinned_ones(row: Any, pattern: Sample) -> None:
     )
 
 
-def test_blurs_give_the_same_bits_without_the_cpus_extensions() -> None:
+def test_blurs_and_corruptions_give_the_same_bits_without_the_cpus_extensions() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (61, 67, 3), dtype=np.uint8)
     plain = {
         **os.environ,
         "OPENCV_CPU_DISABLE": "AVX512_SKX,AVX2,AVX,FP16,SSE4_2,SSE4_1,NEON_DOTPROD,NEON_FP16",
         "OPENCV_IPP": "disabled",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4,X86_V3,AVX512F,AVX2,FMA3",
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "JSIMD_FORCENONE": "1",
     }
     outputs = [
         subprocess.run(
-            [sys.executable, "-c", WITHOUT_EXTENSIONS],
+            [sys.executable, "-c", DIGESTS],
             input=noise.tobytes(),
             env=env,
             stdout=subprocess.PIPE,
@@ -54,5 +60,5 @@ def test_blurs_give_the_same_bits_without_the_cpus_extensions() -> None:
         ).stdout.split()
         for env in (dict(os.environ), plain)
     ]
-    assert len(set(outputs[0])) == 9
+    assert len(set(outputs[0])) == 9 + 27
     assert outputs[0] == outputs[1]

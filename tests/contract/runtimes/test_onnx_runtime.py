@@ -53,6 +53,22 @@ def test_providers_must_be_a_list_of_names(model_file: ModelFile, providers: obj
         load(model_file("onnx", "float"), "onnx", {"providers": providers})
 
 
+@pytest.mark.parametrize("level", ["all", "extended", "basic", "none"])
+def test_the_graph_may_be_left_as_it_is(model_file: ModelFile, level: str) -> None:
+    path = model_file("onnx", "float")
+    model = load(path, "onnx", {"graph_optimization": level})
+    assert model.describe()["graph_optimization"] == level
+    values = np.random.default_rng(0).random((1, 8, 8, 1), dtype=np.float32)
+    as_usual = load(path, "onnx", {}).run(values)
+    np.testing.assert_allclose(model.run(values), as_usual, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("level", ["off", 0, None, ["all"]])
+def test_an_unknown_graph_optimization_is_refused(model_file: ModelFile, level: object) -> None:
+    with pytest.raises(RequestError, match="must be all, extended, basic or none"):
+        load(model_file("onnx", "float"), "onnx", {"graph_optimization": level})
+
+
 def test_outputs_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
     image = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])
     words = helper.make_tensor_value_info("words", TensorProto.STRING, [1, 4])

@@ -36,6 +36,7 @@ name = "dflare"
 [[strategies]]
 name = "short"
 max_queries = 20
+margin_floor = 0.02
 """
 
 
@@ -85,6 +86,28 @@ def test_each_triggering_input_is_measured_against_its_seed(folder: Path) -> Non
     assert row.ssim == pytest.approx(
         metrics.structural_similarity(before[..., 0], after[..., 0], data_range=255)
     )
+
+
+def test_what_it_cost_is_what_the_campaigns_counted(folder: Path) -> None:
+    bench, report = open_bench(folder), bench_report(folder)
+    assert report.cells[0].costs.round_trips == report.cells[0].queries  # it asks one by one
+    for row in report.searches:
+        with Store.open(bench.campaign(Cell(row.pair, row.strategy, row.repeat))) as store:
+            (kept,) = [one for one in store.outcomes() if one.seed_id == row.seed_id]
+        confirmed = kept.seed_queries + kept.search_queries + kept.confirmation_queries
+        assert (row.device_queries, row.host_queries) == (confirmed, kept.host_only_queries)
+        assert row.round_trips == kept.round_trips
+
+
+def test_a_strategy_s_margin_floor_holds_for_all_that_it_finds(folder: Path) -> None:
+    rows = {
+        name: [row for row in bench_report(folder).searches if row.strategy == name and row.found]
+        for name in ("dflare", "short")
+    }
+    margins = {name: [row.smaller_margin or 0.0 for row in own] for name, own in rows.items()}
+    assert min(margins["dflare"]) < 0.02 <= min(margins["short"])
+    for row in rows["short"]:
+        assert max(point.margin for point in row.front) == pytest.approx(row.smaller_margin)
 
 
 def test_it_is_the_same_when_made_anew(folder: Path) -> None:

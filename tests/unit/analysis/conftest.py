@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store, distances
-from edgeflare.types import Decision, Status
+from edgeflare.distances import l2, linf
+from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.types import Decision, FrontPoint, Status
 
 _QUIET = {"seed_queries": 1, "seconds": 9.0}
 
@@ -35,7 +36,6 @@ def finished(tmp_path: Path) -> Iterator[Store]:
             trigger = seed.copy()
             trigger[0, 0] += change
             trigger[6, 10 + number] -= change // 5
-            l2, linf = distances(seed, trigger)
             store.add_outcome(
                 OutcomeRecord(
                     ids[number],
@@ -45,6 +45,8 @@ def finished(tmp_path: Path) -> Iterator[Store]:
                     search_queries=queries,
                     confirmation_queries=2,
                     host_only_queries=3,
+                    round_trips=queries - 1,
+                    front=(FrontPoint(queries, 0.5, l2(seed, trigger), linf(seed, trigger)),),
                     seconds=float(number + 1),
                     device=device,
                     device_name="bench pi",
@@ -55,8 +57,8 @@ def finished(tmp_path: Path) -> Iterator[Store]:
                     deployed_label=deployed,
                     original_margin=0.5,
                     deployed_margin=1.0,
-                    l2=l2,
-                    linf=linf,
+                    l2=l2(seed, trigger),
+                    linf=linf(seed, trigger),
                     mutations=({"operator": "average"},),
                     confirmed=2,
                 )

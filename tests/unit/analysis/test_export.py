@@ -79,6 +79,8 @@ def test_a_line_has_all_that_is_needed_to_see_it_again(finished, exported):
         "deployed_margin": 1.0,
         "linf": 60,
         "queries": {"seed": 1, "search": 30, "confirmation": 2, "host_only": 3},
+        "round_trips": 29,
+        "front": [{"queries": 30, "margin": 0.5, "l2": row["l2"], "linf": 60}],
         "seconds": 3.0,
         "confirmed": 2,
         "mutations": [{"operator": "average"}],

@@ -16,6 +16,7 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 
 LAYERS = (
     {"errors", "types", "toml", "_version", "assets"},
+    {"distances"},
     {"oracles", "models", "devices", "seeds"},
     {"search"},
     {"store"},

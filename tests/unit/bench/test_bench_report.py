@@ -256,7 +256,7 @@ class TestWholeBench:
         (notice,) = report.notices
         assert notice.startswith("One-pair/a/1 is not finished")
         assert notice.endswith("the 2 so far are not counted")
-        assert report.queries == {"seed": 10, "search": 278, "confirmation": 14, "host_only": 0}
+        assert report.queries == {"seed": 10, "search": 278, "confirmation": 14, "host_only": 556}
 
     def test_its_json_has_everything_but_the_searches(self, bench: Bench) -> None:
         values = json.loads(json.dumps(bench_report(bench).to_json(), allow_nan=False))

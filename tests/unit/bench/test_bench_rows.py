@@ -1,19 +1,16 @@
+import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from bench_searches import bench_of, fill_cell, image, suite_of
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from skimage import metrics
 
 from edgeflare.bench.cells import Cell
 from edgeflare.bench.opening import Bench
-from edgeflare.bench.rows import read_cell, search_rows
-from edgeflare.bench.similarity import Similarities, structural_similarity
-from edgeflare.errors import StoreError, UsageError
+from edgeflare.bench.rows import SearchRow, read_cell, search_rows
+from edgeflare.bench.similarity import Similarities
+from edgeflare.errors import StoreError
 from edgeflare.types import Status
 
 CELL = Cell("One pair", "a", 1)
@@ -53,6 +50,26 @@ def test_a_triggering_input_is_described(bench: Bench) -> None:
     assert first.trigger != second.trigger
 
 
+def test_what_it_cost_is_counted(bench: Bench) -> None:
+    first, *_, exhausted, deviates = search_rows(bench, CELL)
+    counted = [
+        (row.host_queries, row.device_queries, row.round_trips)
+        for row in (first, exhausted, deviates)
+    ]
+    assert counted == [(60, 1 + 30 + 2, 15), (100, 51, 25), (0, 1, 0)]
+
+
+def test_the_margins_on_the_way_are_kept(bench: Bench) -> None:
+    first, *_, exhausted, _ = search_rows(bench, CELL)
+    (point,) = first.front
+    assert (point.queries, point.margin, point.linf) == (30, 0.4, 10)
+    assert first.smaller_margin == pytest.approx(0.4)
+    assert (exhausted.front, exhausted.smaller_margin) == ((), None)
+    told = json.loads(json.dumps(first.to_json()))
+    assert told["front"] == [{"queries": 30, "margin": 0.4, "l2": first.l2, "linf": 10}]
+    assert SearchRow(**told | {"front": first.front}) == first
+
+
 def test_without_a_triggering_input_there_is_nothing_to_describe(bench: Bench) -> None:
     *_, exhausted, deviates = search_rows(bench, CELL)
     assert (exhausted.searched, exhausted.found) == (True, False)
@@ -70,7 +87,7 @@ def test_a_cell_that_has_not_begun_has_none(bench: Bench) -> None:
 def test_of_the_campaign_itself_the_rest_is_read(bench: Bench) -> None:
     records = read_cell(bench, CELL, Similarities())
     assert records.ties == {"seed-0"}
-    assert dict(records.queries) == {"seed": 4, "search": 88, "confirmation": 4, "host_only": 0}
+    assert dict(records.queries) == {"seed": 4, "search": 88, "confirmation": 4, "host_only": 176}
     assert [device.name for device in records.devices] == ["pi-1"]
 
 
@@ -115,47 +132,3 @@ class TestSimilaritiesOfAnEarlierReport:
         rows = read_cell(bench, CELL, similarities).rows
         assert [row.ssim for row in rows] == [0.125, None, None, None]
         assert "pip install 'edgeflare[bench]'" in similarities.notice
-
-
-class TestStructuralSimilarity:
-    def test_equal_images_are_the_same(self) -> None:
-        assert structural_similarity(image(3), image(3)) == pytest.approx(1.0)
-
-    @pytest.mark.parametrize(("side", "window"), [(3, 3), (4, 3), (5, 5), (6, 5), (7, 7), (20, 7)])
-    def test_the_window_is_the_largest_odd_one_that_fits(self, side: int, window: int) -> None:
-        seed, sample = image(0, side), image(0, side)
-        sample[1, 1] += 60
-        theirs = metrics.structural_similarity(
-            seed[..., 0], sample[..., 0], win_size=window, data_range=255
-        )
-        assert structural_similarity(seed, sample) == pytest.approx(theirs)
-
-    def test_of_colours_it_is_the_mean(self) -> None:
-        seed, sample = image(0, 9, 3), image(0, 9, 3)
-        sample[4, 4, 0] += 90
-        sample[2, 2, 1] += 30
-        each = [
-            structural_similarity(seed[..., [channel]], sample[..., [channel]])
-            for channel in range(3)
-        ]
-        assert structural_similarity(seed, sample) == pytest.approx(np.mean(np.array(each)))
-
-    def test_too_small_an_image_has_none(self) -> None:
-        assert structural_similarity(image(0, 2), image(1, 2)) is None
-
-    @given(
-        arrays(np.uint8, (7, 9, 1), elements=st.integers(0, 255)),
-        arrays(np.uint8, (7, 9, 1), elements=st.integers(0, 255)),
-    )
-    def test_it_is_the_same_either_way_round(self, one: np.ndarray, other: np.ndarray) -> None:
-        value = structural_similarity(one, other)
-        assert value is not None
-        assert -1 <= value <= 1
-        assert structural_similarity(other, one) == pytest.approx(value)
-
-    def test_without_the_library_it_says_what_to_install(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setitem(sys.modules, "skimage", None)
-        with pytest.raises(UsageError, match=r"scikit-image.*pip install 'edgeflare\[bench\]'"):
-            structural_similarity(image(0), image(1))

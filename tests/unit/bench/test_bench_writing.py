@@ -62,6 +62,7 @@ class TestFiles:
         paths = write_report(report, tmp_path / "out")
         assert [path.relative_to(tmp_path / "out").as_posix() for path in paths] == [
             *("report.md", "report.json", "summary.csv", "searches.csv", "histograms/One-pair.png"),
+            "fronts/One-pair.png",
         ]
         written = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
         assert written == set(paths)
@@ -81,6 +82,10 @@ class TestFiles:
         assert float(first["queries_mean"]) == pytest.approx(1243 / 3)
         assert float(first["queries_low"]) < 414 < float(first["queries_high"])
         assert float(first["found_within_5_s"]) == pytest.approx(4 / 6)
+        assert float(first["device_queries_mean"]) == pytest.approx(1243 / 3 + 3)
+        assert float(first["host_queries_median"]) == 66
+        requests = (5 + 600 + 16) / 3
+        assert float(first["seconds_mean_at_100_ms"]) == pytest.approx(124.3 / 3 + requests / 10)
         assert (first["published_source"], first["published_queries"]) == (
             *("paper | table 4", "83.97"),
         )
@@ -94,6 +99,7 @@ class TestFiles:
         assert len(lines) == len(report.searches) == 16
         for line, row in zip(lines, report.searches, strict=True):
             assert (line["seed_id"], int(line["queries"])) == (row.seed_id, row.queries)
+            assert json.loads(line["front"]) == row.to_json()["front"]
             assert line["ssim"] == ("" if row.ssim is None else repr(row.ssim))
 
     def test_it_takes_the_place_of_an_earlier_one(self, bench: Bench) -> None:
@@ -103,10 +109,11 @@ class TestFiles:
         assert {path: path.read_bytes() for path in again} == before
         assert not list(bench.folder.rglob(".new-*"))
 
-    def test_histograms_of_an_earlier_report_do_not_stay(
-        self, report: BenchReport, tmp_path: Path
+    @pytest.mark.parametrize("kind", ["histograms", "fronts"])
+    def test_pictures_of_an_earlier_report_do_not_stay(
+        self, report: BenchReport, tmp_path: Path, kind: str
     ) -> None:
-        pictures = tmp_path / "histograms"
+        pictures = tmp_path / kind
         pictures.mkdir()
         (pictures / "Gone.png").write_bytes(b"of a pair that is no longer there")
         (pictures / "notes.txt").write_text("the user's own")
@@ -137,8 +144,8 @@ class TestFiles:
         assert [path.name for path in paths] == [
             *("report.md", "report.json", "summary.csv", "searches.csv"),
         ]
-        assert "> the histograms need matplotlib" in (tmp_path / "report.md").read_text("utf-8")
-        assert "histograms need" in (tmp_path / "report.json").read_text("utf-8")
+        assert "> the pictures need matplotlib" in (tmp_path / "report.md").read_text("utf-8")
+        assert "pictures need" in (tmp_path / "report.json").read_text("utf-8")
 
 
 class TestDocument:
@@ -232,11 +239,15 @@ class TestDocument:
         assert "Vargha and Delaney 2000" in text
         assert "Cohen 1988" in text
 
-    def test_histograms_are_linked(self, bench: Bench) -> None:
+    def test_pictures_are_linked(self, bench: Bench) -> None:
         text = self.document(bench)
-        (link,) = [line for line in text.splitlines() if line.startswith("![")]
-        assert link.endswith("(histograms/One-pair.png)")
-        assert (bench.folder / "histograms" / "One-pair.png").is_file()
+        links = [line for line in text.splitlines() if line.startswith("![")]
+        assert [link.rpartition("](")[2] for link in links] == [
+            "histograms/One-pair.png)",
+            "fronts/One-pair.png)",
+        ]
+        for kind in ("histograms", "fronts"):
+            assert (bench.folder / kind / "One-pair.png").is_file()
 
     def test_devices_models_and_versions_are_told(self, bench: Bench) -> None:
         text = self.document(bench)

@@ -111,6 +111,15 @@ def test_a_strategy_has_the_suite_s_budget_or_its_own(full: Suite) -> None:
     }
 
 
+def test_there_is_no_margin_floor_unless_one_is_set(write: Write) -> None:
+    source = FULL.replace("seeds = 7", "seeds = 7\nmargin_floor = 0.01")
+    own = source.replace("max_queries = 500", "margin_floor = 0")
+    for text, floors in ((FULL, [0.0, 0.0]), (source, [0.01, 0.01]), (own, [0.01, 0.0])):
+        suite = load_suite(write(text))
+        told = [suite.search(one.name).margin_floor for one in suite.strategies_of("LeNet 5")]
+        assert told == floors
+
+
 def test_it_goes_through_json_unchanged(full: Suite) -> None:
     assert Suite.model_validate_json(full.model_dump_json()) == full
 
@@ -171,6 +180,7 @@ def test_a_wrong_narrowing_is_told(full: Suite, narrow: dict[str, Any], words: s
         ("{demo}/seeds", "{demo}/{demo}/s", r"seeds.path: \{demo\}/\{demo\}/s.npz has braces"),
         ('name = "changed"', f'name = "{101 * "x"}"', "has 101 characters; use 100 at most"),
         ('name = "long"', f'name = "{101 * "x"}"', "has 101 characters; use 100 at most"),
+        ("seeds = 7", "seeds = 7\nmargin_floor = 1", "margin_floor: .*less than 1"),
         ("repeats = 2", "repeats = two", "is not TOML: .*line 5"),
         ('name = "trial"', "", "name is missing"),
     ],

@@ -29,6 +29,17 @@ def test_relative_paths_start_at_the_files_folder(tmp_path: Path) -> None:
     assert config.seeds.path == Path("~/pictures").expanduser()
 
 
+def test_a_control_model_is_a_file_beside_the_campaigns(tmp_path: Path) -> None:
+    text = "control = true\ncontrol_model = 'float.tflite'\n" + MINIMAL
+    assert load_config(write(tmp_path, text)).control_model == tmp_path / "float.tflite"
+
+
+def test_deviations_count_above_a_floor_unless_it_is_said_otherwise(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path, MINIMAL)).search.margin_floor == 1e-3
+    text = MINIMAL + "[search]\nmargin_floor = 0\n"
+    assert load_config(write(tmp_path, text)).search.margin_floor == 0
+
+
 def test_flags_win_over_the_file_and_keep_the_rest(tmp_path: Path) -> None:
     text = MINIMAL + "[search]\nmax_queries = 5\nseed = 3\n"
     config = load_config(write(tmp_path, text), {"search": {"seed": 4}, "devices": "pi4"})
@@ -58,6 +69,10 @@ def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None
         (MINIMAL + "[original.input]\nscale = 'x'", "original.input.scale"),
         (MINIMAL + "[search]\nconfirmations = 0", "search.confirmations"),
         (MINIMAL + "[search]\nmax_queries = 0\ntimeout_s = 0", "never end"),
+        (MINIMAL + "[search]\nmargin_floor = 1", "search.margin_floor"),
+        (MINIMAL + "[search]\nmargin_floor = nan", "search.margin_floor"),
+        (MINIMAL + "[search]\nmax_host_queries = -1", "search.max_host_queries"),
+        ("control_model = 'f.onnx'\n" + MINIMAL, "control_model is used with control = true only"),
     ],
 )
 def test_bad_files_are_explained(tmp_path: Path, text: str, words: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from edgeflare import BenchReport, SearchRow, SuiteAbout
 from edgeflare.bench.cell_figures import PublishedFigures, cell_figures
 from edgeflare.bench.comparisons import Comparison, Contrast, correlate
+from edgeflare.bench.false_alarms import false_alarms
 from edgeflare.cli.bench_tables import print_report, print_suites
 
 FULL = "dflare-reference"
@@ -32,6 +33,9 @@ def search(strategy: str, seed: int, queries: int, *, found: bool = True) -> Sea
         found=found,
         queries=queries,
         seconds=queries / 1000,
+        host_queries=1000 * seed,
+        device_queries=queries + 3,
+        round_trips=queries,
     )
     if not found:
         return told
@@ -86,6 +90,7 @@ def report(**changes: object) -> BenchReport:
             ),
         ),
         "correlations": (correlate("size", PLAIN, {"LeNet [1]": 10.0}, figures),),
+        "false_alarms": (),
         "finished": ("LeNet-1/dflare/0",),
         "unfinished": ("LeNet-1/dflare-reference/0",),
         "missing": ("LeNet-1/not-yet/0", "LeNet-1/not-yet/1"),
@@ -120,16 +125,21 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("wide")
 def test_every_figure_in_its_column(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys)
-    costs, findings, published = rows(text, PLAIN)
+    costs, spent, findings, published = rows(text, PLAIN)
     assert costs[:3] == ["100 %", "3/3", "20.0"]
     assert costs[4:] == ["20", "0.020", "28"]
+    assert spent == [
+        *("20.0", "23.0", "20.0", "2,000", "2,000"),
+        *("0.020", "0.120", "0.420", "2.020"),
+    ]
     assert findings == [
         *("100 %", "0", "0", "100 %"),
         *("1.50", "9", "0.75", "0.250", "100 %"),
     ]
     assert published[:5] == ["paper, table 4", "84.0", "20.0", "100 %", "100 %"]
-    costs, findings, compared = rows(text, FULL)
+    costs, spent, findings, compared = rows(text, FULL)
     assert costs[:3] == ["66.7 %", "2/3", "30.0"]
+    assert spent[:3] == ["40.0", "43.0", "40.0"]  # the one that found nothing counts
     assert findings[1:3] == ["1", "0"]
     assert compared == ["3", "1.50 x", "< 0.001", "0.61", "small", "+0.42", "-", "0.040"]
     assert rows(text, "not-yet") == []
@@ -165,6 +175,45 @@ def test_without_p_values_the_effects_are_shown(
     assert compared == ["3", "1.50 x", "-", "0.61", "small", "+0.42", "-", "-"]
 
 
+def control(**found: bool) -> BenchReport:
+    """A control pair on which every search of a strategy found a false alarm, or none."""
+    searches = [
+        search(strategy, seed, 10, found=alarms)
+        for strategy, alarms in found.items()
+        for seed in range(20)
+    ]
+    by = {name: [row for row in searches if row.strategy == name] for name in found}
+    return report(
+        cells=tuple(cell_figures("LeNet [1]", name, own) for name, own in by.items()),
+        false_alarms=tuple(false_alarms("LeNet [1]", name, 0.001, own) for name, own in by.items()),
+        searches=tuple(searches),
+        comparisons=(),
+        correlations=(),
+    )
+
+
+def test_a_control_without_a_finding_has_its_bound_and_what_it_cost(
+    capsys: pytest.CaptureFixture[str], wide: None
+) -> None:
+    print_report(control(quiet=False), False)
+    text = capsys.readouterr().out
+    alarms, spent = rows(text, "quiet")
+    assert alarms == ["0.001", "20", "0", "0 %", "13.9 %"]
+    assert spent[0] == "10.0"
+    assert "found a triggering input:" not in text
+
+
+def test_false_alarms_are_shown_as_findings_too(
+    capsys: pytest.CaptureFixture[str], wide: None
+) -> None:
+    print_report(control(quiet=False, loud=True), False)
+    text = capsys.readouterr().out
+    alarms, costs, _, _ = rows(text, "loud")
+    assert alarms[2:] == ["20", "100 %", "100 %"]
+    assert costs[:2] == ["100 %", "20/20"]
+    assert len(rows(text, "quiet")) == 2
+
+
 def test_a_correlation_stands_beside_the_lowest_success(
     capsys: pytest.CaptureFixture[str], wide: None
 ) -> None:
@@ -196,7 +245,7 @@ def test_the_most_needed_figures_are_whole_at_every_width(
     text = shown(capsys)
     tables = [line for line in text.splitlines() if line.startswith(" ")]
     assert max(map(len, tables)) <= width
-    costs, _, compared = rows(text, FULL)
+    costs, _, _, compared = rows(text, FULL)
     assert costs[0] == "66.7 %"
     assert "30.0" in costs
     assert compared[0 if width < 160 else 1 :][:2] == ["1.50 x", "< 0.001"]

@@ -1,12 +1,13 @@
 """``show`` of campaigns of several devices."""
 
+import dataclasses
 import re
 
 import pytest
 from fleet_stores import pooled_campaign, replicated_campaign
 
-from edgeflare import summarize
-from edgeflare.cli.summary_tables import print_summary
+from edgeflare import ControlFigures, summarize
+from edgeflare.cli.summary_tables import control_setting, control_words, print_summary
 
 
 @pytest.fixture(params=[60, 80, 120])
@@ -48,3 +49,31 @@ def test_no_table_line_is_longer_than_the_terminal(tmp_path, capsys, width):
     with replicated_campaign(tmp_path / "c") as store:
         print_summary(summarize(store), False)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+
+
+def test_a_control_and_what_it_raised():
+    control = ControlFigures(
+        model="float [1].tflite",
+        own_file=False,
+        runtime={"name": "tflite", "version": "2.1", "delegate": None, "kernels": "default"},
+        searches=40,
+        false_alarms=2,
+        failed=1,
+        unfinished=7,
+        rate=0.05,
+        upper_bound=0.1494,
+        margin_floor=0.001,
+        largest_margin=0.00321,
+    )
+    assert control_words(control) == (
+        "[bold]2 of 40[/] searches raised a false alarm (5.0 %, 95 % upper bound 14.9 %), with "
+        "margins up to 0.0032; 1 failed; 7 unfinished"
+    )
+    assert control_setting(control) == (
+        "the original against float [1].tflite, tflite 2.1, delegate off, kernels default, "
+        "margin floor 0.001"
+    )
+    not_begun = dataclasses.replace(
+        control, searches=0, false_alarms=0, failed=0, rate=None, upper_bound=None, runtime={}
+    )
+    assert control_words(not_begun) == "not begun"

@@ -1,4 +1,4 @@
-"""``edgeflare run --variant``, and what the help says of the strategies."""
+"""``edgeflare run --variant`` and its like, and what the help says of the strategies."""
 
 import re
 from pathlib import Path
@@ -49,6 +49,27 @@ def test_the_flag_wins_over_the_file(tmp_path: Path) -> None:
     )
     chosen = config(str(file), "--variant", "reference")
     assert chosen.search.options == {"variant": "reference", "pool": "table-3"}
+
+
+SHORT_FORMS = [
+    ("--crossing", "natural", "line", {"crossing": "natural"}),
+    ("--device-budget", "7", "8", {"device_budget": 7}),
+    ("--max-l2", "1.5", "2", {"max_l2": 1.5}),
+    ("--max-linf", "30", "31", {"max_linf": 30}),
+    ("--min-ssim", "0.9", "0.8", {"min_ssim": 0.9}),
+]
+
+
+@pytest.mark.parametrize(("flag", "said", "other", "options"), SHORT_FORMS)
+def test_options_of_boundary_have_flags_of_their_own(
+    flag: str, said: str, other: str, options: dict[str, object]
+) -> None:
+    (name,) = options
+    assert config(*MODELS, flag, said).search.options == options
+    assert config(*MODELS, flag, said, "--option", f"{name}={said}").search.options == options
+    told = f"{flag} {said} and --option {name}={other} contradict each other; state one"
+    with pytest.raises(UsageError, match=re.escape(told)):
+        config(*MODELS, flag, said, "--option", f"{name}={other}")
 
 
 def help_of_run() -> str:

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from edgeflare_mutators import UnknownOperatorError, default_pool, get, operators
+from edgeflare_mutators import UnknownOperatorError, corruptions, default_pool, get, operators
 
 TABLE_3 = [
     "random-pixel-change",
@@ -12,6 +12,18 @@ TABLE_3 = [
     "average-blur",
     "gaussian-blur",
     "median-blur",
+]
+
+CORRUPTIONS = [
+    "brightness",
+    "contrast",
+    "haze",
+    "natural-blur",
+    "sensor-noise",
+    "jpeg",
+    "rotation",
+    "shift",
+    "crop",
 ]
 
 LAZY = """
@@ -33,9 +45,16 @@ def test_the_default_pool_is_table_3_in_its_order() -> None:
     assert list(operators())[:6] == TABLE_3
 
 
+def test_the_natural_corruptions_are_operators_but_not_in_the_default_pool() -> None:
+    assert list(corruptions()) == CORRUPTIONS
+    assert [corruption.name for corruption in corruptions().values()] == CORRUPTIONS
+    assert list(operators())[-len(CORRUPTIONS) :] == CORRUPTIONS
+    assert not default_pool().keys() & corruptions().keys()
+
+
 def test_operators_are_to_be_had_by_name() -> None:
-    for name in TABLE_3:
-        assert get(name) is default_pool()[name]
+    for name, operator in (default_pool() | corruptions()).items():
+        assert get(name) is operator
     with pytest.raises(UnknownOperatorError, match="there is no mutation operator 'x'"):
         get("x")
 
@@ -43,7 +62,9 @@ def test_operators_are_to_be_had_by_name() -> None:
 def test_a_pool_is_the_callers_own() -> None:
     default_pool().clear()
     operators().clear()
+    corruptions().clear()
     assert list(default_pool()) == TABLE_3
+    assert list(corruptions()) == CORRUPTIONS
 
 
 def test_opencv_is_imported_by_the_first_blur_only() -> None:

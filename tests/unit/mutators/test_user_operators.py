@@ -12,6 +12,7 @@ from edgeflare_mutators import (
     MutationError,
     MutatorLoadError,
     Operator,
+    corruptions,
     default_pool,
     get,
     mutate,
@@ -53,6 +54,7 @@ BUILT_IN = [
     "salt-and-pepper",
     "gaussian-noise-wrapped",
     "multiplicative-noise-wrapped",
+    *corruptions(),
 ]
 
 

@@ -281,8 +281,8 @@ def test_once_a_limit_is_reached_nothing_begins_and_what_began_ends(limits: Flee
 class Fleets(RuleBasedStateMachine):
     """Three devices share a feed and come, go and answer as Hypothesis likes; the model: every job once."""
 
-    @initialize(own=st.booleans())
-    def begin(self, own: bool) -> None:
+    @initialize(own=st.booleans(), one_trip=st.booleans())
+    def begin(self, own: bool, one_trip: bool) -> None:
         self.own = own
         self.devices = [Controlled(name) for name in "abc"]
         self.found: dict[tuple[str, str], list[tuple[object, ...]]] = {}
@@ -294,7 +294,14 @@ class Fleets(RuleBasedStateMachine):
         limits = FleetLimits(handover_s=0.0, patience_s=600)
         self.error: BaseException | None = None
         self.scheduler: Scheduler[ChainResult] = Scheduler(
-            Linear(), self.devices, feeds, LabelOracle(), workers=2, limits=limits, tick_s=1e-3
+            Linear(),
+            self.devices,
+            feeds,
+            LabelOracle(),
+            workers=2,
+            limits=limits,
+            tick_s=1e-3,
+            one_trip=one_trip,
         )
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()

@@ -55,6 +55,20 @@ def test_returns_the_deviating_input_and_mutations_that_replay_to_it() -> None:
     assert np.array_equal(replay(SAMPLE, steps), outcome.sample)
 
 
+@pytest.mark.parametrize("variant", ["text", "reference"])
+def test_a_mutant_that_the_device_was_not_given_is_drawn_anew_and_never_the_parent(
+    variant: str,
+) -> None:
+    seed = Seed("a", SAMPLE, outputs(0.9, 0.9))
+    search = build_strategy("dflare", {"variant": variant})(seed, np.random.default_rng(0))
+    next(search)
+    unasked = Answer((Outputs(np.array([0.5001, 0.4999]), None, Decision.BELOW_FLOOR),))
+    for _ in range(20):
+        assert search.send(unasked).of == "both"
+    outcome = finish(search, Answer((outputs(0.9, 0.4, Decision.DEVIATION),)))
+    assert len(outcome.mutations) == 1
+
+
 def test_a_mutant_with_lower_fitness_is_dropped() -> None:
     search = start()
     next(search)

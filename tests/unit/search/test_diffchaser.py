@@ -105,6 +105,14 @@ def test_same_randomness_same_questions() -> None:
     assert all_samples(1) != all_samples(2)
 
 
+def test_an_input_that_the_device_was_not_given_is_as_fit_as_the_original_says() -> None:
+    unasked = Outputs(np.array([0.5, 0.3, 0.2]), None, Decision.BELOW_FLOOR)
+    assert unfit(DiffchaserOptions(), unasked) == pytest.approx(0.2)
+    targeted = DiffchaserOptions(fitness="targeted", target=2)
+    assert unfit(targeted, unasked) == pytest.approx(0.3)
+    assert unfit(DiffchaserOptions(fitness="basic"), unasked) == 0
+
+
 def test_the_three_fitness_functions() -> None:
     outputs = Outputs(np.array([0.6, 0.3, 0.1]), np.array([0.5, 0.15, 0.35]), Decision.AGREE)
     assert unfit(DiffchaserOptions(), outputs) == pytest.approx(0.15)  # the deployed: .5 - .35

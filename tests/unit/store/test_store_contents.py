@@ -20,7 +20,7 @@ from edgeflare.store import (
     Store,
     Tally,
 )
-from edgeflare.types import Decision, Status
+from edgeflare.types import Decision, FrontPoint, Status
 
 SAMPLE = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
 
@@ -34,6 +34,7 @@ def full_outcome(store, **changes):
         search_queries=17,
         confirmation_queries=2,
         host_only_queries=4,
+        round_trips=13,
         seconds=0.1 + 0.2,
         device=store.devices()[0].digest,
         trigger=store.put_sample(SAMPLE),
@@ -45,6 +46,7 @@ def full_outcome(store, **changes):
         deployed_margin=2e-10,
         l2=1.25,
         linf=11,
+        front=(FrontPoint(3, 1e-10, 2.5, 40), FrontPoint(17, 2e-10, 1.25, 11)),
         mutations=({"operator": "gaussian-noise", "params": {"seed": 1 << 60, "sigma": 0.5}},),
         detail="confirmed twice",
         confirmed=2,
@@ -61,6 +63,20 @@ def same(one, other):
         assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True)
     empty = dict.fromkeys(arrays)
     return replace(one, **empty) == replace(other, **empty)
+
+
+def test_the_samples_of_the_seeds_come_in_their_order_and_are_read_when_looked_at(store):
+    there = store.seed_count()
+    added = [SAMPLE + number for number in (5, 1, 3)]
+    digests = store.add_seeds(SeedInput(f"x{n}", sample) for n, sample in enumerate(added))
+    samples = store.seed_samples()
+    assert len(samples) == there + 3
+    for read in (list(samples)[there:], samples[there:], [samples[n] for n in (-3, -2, -1)]):
+        assert all(np.array_equal(one, other) for one, other in zip(read, added, strict=True))
+    (store.folder / "samples" / digests[1][:2] / f"{digests[1]}.npy").unlink()
+    assert np.array_equal(samples[-1], added[2])
+    with pytest.raises(StoreError, match="is missing"):
+        samples[-2]
 
 
 def test_an_outcome_comes_back_whole_after_reopening(store):

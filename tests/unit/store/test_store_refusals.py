@@ -80,14 +80,14 @@ def test_opening_what_is_no_campaign(tmp_path):
         Store.open(tmp_path)
 
 
-@pytest.mark.parametrize(("version", "age"), [(1, "older"), (3, "newer")])
+@pytest.mark.parametrize(("version", "age"), [(2, "older"), (4, "newer")])
 def test_another_schema_is_named_with_both_versions(store, version, age):
     change(store, f"update meta set schema_version = {version}, program_version = '9.9'")
     with pytest.raises(StoreError) as caught:
         Store.open(store.folder)
     sentence = str(caught.value)
     assert f"edgeflare 9.9 in a format (schema {version}) {age}" in sentence
-    assert f"edgeflare {__version__} reads (schema 2)" in sentence
+    assert f"edgeflare {__version__} reads (schema 3)" in sentence
 
 
 def test_a_database_of_other_bytes(tmp_path):

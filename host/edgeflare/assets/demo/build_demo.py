@@ -12,7 +12,7 @@
 # mypy: ignore-errors
 """Makes the demo's models and seeds, which lie beside this file.
 
-The program never imports this file. ``python build_demo.py`` overwrites the three files in some
+The program never imports this file. ``python build_demo.py`` overwrites the four files in some
 minutes; NOTICE.txt says where the images come from.
 
 Data
@@ -23,6 +23,9 @@ original.onnx
     slightly rotated, moved and scaled images, written as ONNX from the trained weights. Input
     ``image`` float32 [batch, 1, 28, 28], pixels / 255; output ``probabilities`` float32 [batch, 10].
     The metadata property ``edgeflare.input`` states the preprocessing as JSON.
+original.tflite
+    The same weights as a float TensorFlow Lite model, for the self-test: a copy of the original that
+    another runtime computes. Input float32 [1, 28, 28, 1], pixels / 255; output float32 [1, 10], softmax.
 deployed.tflite
     The same weights after TensorFlow Lite's post-training quantisation: int8 weights and
     activations, calibrated on 400 training images; the last dense layer and the softmax stay in
@@ -164,6 +167,14 @@ def to_onnx(net: keras.Model) -> bytes:
     return model.SerializeToString()
 
 
+def float_copy(net: keras.Model) -> bytes:
+    """Write the network as a TensorFlow Lite model without any quantisation."""
+    single = keras.Input((28, 28, 1), batch_size=1, name="image")
+    return bytes(
+        tf.lite.TFLiteConverter.from_keras_model(keras.Model(single, net(single))).convert()
+    )
+
+
 def quantize(net: keras.Model, images: np.ndarray) -> bytes:
     """Post-training quantisation to int8, calibrated on every tenth of the uint8 images [n, 28, 28]."""
 
@@ -198,16 +209,18 @@ def last_dense_layer(model: bytes) -> str:
     return name
 
 
-def deployed_scores(model: bytes, images: np.ndarray) -> np.ndarray:
-    """The deployed model's probabilities [n, 10] of uint8 images [n, 28, 28]."""
+def tflite_scores(model: bytes, images: np.ndarray) -> np.ndarray:
+    """A TensorFlow Lite model's probabilities [n, 10] of uint8 images [n, 28, 28]."""
     interpreter = tf.lite.Interpreter(model_content=model, num_threads=1)
     interpreter.allocate_tensors()
     (entry,) = interpreter.get_input_details()
     (result,) = interpreter.get_output_details()
-    scale, zero_point = entry["quantization"]
-    stored = np.clip(np.rint(prepared(images) / np.float32(scale)) + zero_point, -128, 127)
+    stored = prepared(images)
+    if entry["dtype"] == np.int8:
+        scale, zero_point = entry["quantization"]
+        stored = np.clip(np.rint(stored / np.float32(scale)) + zero_point, -128, 127)
     scores = []
-    for image in stored.astype(np.int8):
+    for image in stored.astype(entry["dtype"]):
         interpreter.set_tensor(entry["index"], image[np.newaxis])
         interpreter.invoke()
         scores.append(interpreter.get_tensor(result["index"])[0].copy())
@@ -219,8 +232,10 @@ def main() -> None:
     train_images, train_labels, images, labels = split()
     net = train(train_images, train_labels)
     original = to_onnx(net)
+    copy = float_copy(net)
     deployed = quantize(net, train_images)
     (HERE / "original.onnx").write_bytes(original)
+    (HERE / "original.tflite").write_bytes(copy)
     (HERE / "deployed.tflite").write_bytes(deployed)
     np.savez_compressed(HERE / "seeds.npz", images=images[:100], labels=labels[:100])
 
@@ -228,8 +243,10 @@ def main() -> None:
     channels_first = prepared(images).transpose(0, 3, 1, 2)
     (scores,) = session.run(None, {"image": channels_first})
     difference = np.abs(scores - net.predict(prepared(images), verbose=0)).max()
-    first, second = scores.argmax(1), deployed_scores(deployed, images).argmax(1)
+    first, second = scores.argmax(1), tflite_scores(deployed, images).argmax(1)
     print(f"ONNX against Keras: largest difference {difference:.1e}")
+    difference = np.abs(scores - tflite_scores(copy, images)).max()
+    print(f"ONNX against its float copy: largest difference {difference:.1e}")
     for name, part in (("test images", slice(None)), ("seeds", slice(100))):
         print(
             f"{len(labels[part])} {name}: original {(first == labels)[part].mean():.1%}, "

@@ -1,0 +1,70 @@
+"""What a campaign's control says: how often the search takes the original itself for another model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeflare.store import Store
+from edgeflare.store.database import DATABASE_NAME
+
+
+@dataclass(frozen=True)
+class ControlFigures:
+    """What the control of a campaign came to so far; see `edgeflare.campaign.control`.
+
+    Of `searches` (but for `failed` ones, on which the model can't answer) `false_alarms` ended with a
+    trigger, so that `rate` of them did, None while there are none; `upper_bound` is above the true rate
+    in 95 % of cases (one-sided, Clopper and Pearson 1934). `unfinished` searches are to come. `model`
+    is the file that the original was compared with, its own (`own_file`) or a copy's, `runtime` what
+    was in effect there. `margin_floor` is the campaign's; `largest_margin` the smallest one that would
+    have let no false alarm count, exclusive.
+    """
+
+    model: str
+    own_file: bool
+    runtime: dict[str, Any]
+    searches: int
+    false_alarms: int
+    failed: int
+    unfinished: int
+    rate: float | None
+    upper_bound: float | None
+    margin_floor: float
+    largest_margin: float | None
+
+
+def control_figures(store: Store) -> ControlFigures | None:
+    """Count what a campaign's control came to; None where none is wanted."""
+    config = store.campaign
+    if not config.get("control"):
+        return None
+    from edgeflare.campaign.control import alarms_in, control_folder
+    from edgeflare.campaign.counting import expected
+    from edgeflare.campaign.statistics import upper_bound
+
+    folder = control_folder(store.folder)
+    own = config["original"]["path"]
+    path = config.get("control_model") or own
+    runtime: dict[str, Any] = {}
+    searches = alarms = finished = 0
+    total = store.seed_count()
+    margin = None
+    if (folder / DATABASE_NAME).is_file():
+        with Store.open(folder) as control:
+            searches, alarms, margin = alarms_in(control)
+            finished = control.tally().done
+            total = max(total, expected(control))
+            runtime = dict(control.models.get("deployed", {}).get("runtime", {}))
+    return ControlFigures(
+        model=Path(path).name,
+        own_file=path == own,
+        runtime=runtime,
+        searches=searches,
+        false_alarms=alarms,
+        failed=finished - searches,
+        unfinished=max(0, total - finished),
+        rate=alarms / searches if searches else None,
+        upper_bound=upper_bound(alarms, searches) if searches else None,
+        margin_floor=config["search"]["margin_floor"],
+        largest_margin=margin,
+    )

@@ -1,0 +1,285 @@
+"""One campaign from its configuration to its folder, and on from where it was interrupted, its control aside."""
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from edgeflare.campaign.changes import check_same_devices, check_unchanged, refuse_or_tell
+from edgeflare.campaign.config import CampaignConfig, config_from, merge
+from edgeflare.campaign.counting import is_finished
+from edgeflare.campaign.fleet import (
+    Campaigner,
+    Connect,
+    Fleet,
+    Prompt,
+    check_one_model,
+    fleet_devices,
+)
+from edgeflare.campaign.identity import environment
+from edgeflare.campaign.pair import resolve_pair
+from edgeflare.campaign.progress import Notice, Progress, Stage, silent
+from edgeflare.campaign.reporter import Reporter
+from edgeflare.campaign.stages import Campaign
+from edgeflare.devices import Device, connect, runtime_for
+from edgeflare.devices.inventory import find_inventory
+from edgeflare.errors import UsageError
+from edgeflare.models import OriginalModel
+from edgeflare.models.input_options import input_size, options_in_file
+from edgeflare.search import build_strategy
+from edgeflare.seeds import SeedSource, load_label_mapping, open_seeds
+from edgeflare.store import CampaignLock, Store
+
+Fill: TypeAlias = Callable[[Store], None]
+"""Brings all seeds into a new campaign's store that are not there yet."""
+
+After: TypeAlias = Callable[[CampaignConfig, Store, Reporter], None]
+"""What is to be done once every search is finished, with the devices closed and the folder still locked."""
+
+
+def begin(
+    config: CampaignConfig,
+    *,
+    devices: Sequence[Device] = (),
+    fill: Fill | None = None,
+    after: After | None = None,
+    name: str | None = None,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Run a campaign and return its folder.
+
+    `devices` stand in for those that the configuration names, `fill` for the source of the seeds. The
+    rest, and what it raises, are as `run_campaign` says.
+    """
+    check_files(config)
+    if config.out is not None:
+        Store.check_free(config.out)
+    reporter = Reporter(progress)
+    devices = devices or fleet_devices(config)
+    folder = (config.out or _fresh_folder(config.deployed.path.stem)).absolute()
+    campaigner = Campaigner(uuid.uuid4().hex, name or folder.name)
+    with ExitStack() as stack:
+        with ExitStack() as searching:
+            parts = _Parts.of(config, searching, with_seeds=fill is None)
+            reporter(Stage("device", ", ".join(device.name for device in devices)))
+            fleet = searching.enter_context(
+                Fleet.open(
+                    devices,
+                    config,
+                    campaigner,
+                    ask=ask,
+                    uploading=reporter.uploading,
+                    tell=reporter.tell,
+                    connect=connect,
+                    need_all=True,
+                )
+            )
+            sides = resolve_pair(config, parts.original, fleet)
+            check_one_model(fleet)
+            config = config.model_copy(
+                update={"out": folder, "inventory": find_inventory(config.inventory)}
+            )
+            store = stack.enter_context(
+                Store.create(
+                    folder,
+                    config.model_dump(mode="json"),
+                    id=campaigner.id,
+                    environment=environment(),
+                )
+            )
+            stack.enter_context(CampaignLock(folder))
+            if fill is not None:
+                fill(store)
+            store.set_fact("devices", [_described(device) for device in devices])
+            campaign = Campaign(
+                config, parts.original, fleet, sides, store, reporter, parts.workers
+            )
+            campaign.begin(parts.source, parts.strategy)
+        _finish(after, config, store, reporter)
+    return folder
+
+
+def go_on(
+    folder: Path,
+    *,
+    fill: Fill | None = None,
+    after: After | None = None,
+    force: bool = False,
+    devices: Sequence[str] = (),
+    inventory: Path | None = None,
+    fleet_limits: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Go on with a campaign; return its folder.
+
+    `fill` stands in for the source of the seeds. The rest, and what it raises, are as `resume_campaign`
+    says.
+    """
+    folder = Path(folder).absolute()
+    reporter = Reporter(progress)
+    with ExitStack() as stack:
+        store = stack.enter_context(Store.open(folder))
+        stack.enter_context(CampaignLock(folder))
+        changed = {
+            **({"devices": list(devices)} if devices else {}),
+            **({"inventory": inventory} if inventory else {}),
+            **({"fleet": dict(fleet_limits)} if fleet_limits else {}),
+        }
+        config = config_from(merge(store.campaign, changed), str(folder))
+        if fill is not None and not store.fact("seeds_complete"):
+            fill(store)
+        if not store.fact("finished") or devices or inventory:
+            _search_on(
+                folder,
+                config,
+                store,
+                reporter,
+                anew=bool(devices or inventory),
+                force=force,
+                name=name,
+                ask=ask,
+                connect=connect,
+            )
+        elif is_finished(store):
+            reporter(Notice(f"{folder} is finished: nothing is left to do"))
+        elif notice := refuse_or_tell(check_unchanged(config, store), force=force):
+            store.add_notice(notice)
+            reporter(Notice(notice))
+        _finish(after, config, store, reporter)
+    return folder
+
+
+def check_files(config: CampaignConfig) -> None:
+    """Raise UsageError where a model's file isn't there."""
+    for path in (config.original.path, config.deployed.path, config.control_model):
+        if path is not None and path.is_dir():
+            raise UsageError(f"{path} is a folder; name the model file in it")
+        if path is not None and not path.is_file():
+            raise UsageError(f"there is no model file {path}")
+
+
+def _finish(after: After | None, config: CampaignConfig, store: Store, reporter: Reporter) -> None:
+    """Do what comes after the search, unless the search is only paused."""
+    if after is not None and store.fact("finished") and not is_finished(store):
+        after(config, store, reporter)
+
+
+def _search_on(
+    folder: Path,
+    config: CampaignConfig,
+    store: Store,
+    reporter: Reporter,
+    *,
+    anew: bool,
+    force: bool,
+    name: str | None,
+    ask: Prompt | None,
+    connect: Connect,
+) -> None:
+    with ExitStack() as searching:
+        notices = [refuse_or_tell(check_unchanged(config, store), force=force)]
+        described = _devices(config, store, anew=anew)
+        with_seeds = not store.fact("seeds_complete")
+        parts = _Parts.of(config, searching, with_seeds=with_seeds)
+        reporter(Stage("device", ", ".join(device.name for device in described)))
+        fleet = searching.enter_context(
+            Fleet.open(
+                described,
+                config,
+                Campaigner(store.id, name or folder.name),
+                ask=ask,
+                uploading=reporter.uploading,
+                tell=reporter.tell,
+                connect=connect,
+                need_all=False,
+            )
+        )
+        notices.append(refuse_or_tell(check_same_devices(config, fleet, store), force=force))
+        sides = resolve_pair(config, parts.original, fleet)
+        check_one_model(fleet)
+        store.set_campaign(config.model_dump(mode="json"))
+        store.set_fact("devices", [_described(device) for device in described])
+        store.add_environment(environment())
+        campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
+        campaign.go_on(parts.source, parts.strategy, [one for one in notices if one])
+
+
+class _Parts(NamedTuple):
+    """What a campaign needs beside its devices and its store."""
+
+    original: OriginalModel
+    source: SeedSource | None
+    strategy: Any
+    workers: int
+
+    @classmethod
+    def of(cls, config: CampaignConfig, stack: ExitStack, *, with_seeds: bool) -> "_Parts":
+        strategy = build_strategy(
+            config.search.strategy, config.search.options, config.search.operators
+        )
+        original = stack.enter_context(opened_original(config))
+        source = _seed_source(config, original) if with_seeds else None
+        workers = os.cpu_count() or 2
+        return cls(original, source, strategy, workers)
+
+
+def _described(device: Device) -> dict[str, Any]:
+    """Return a device's inventory entry as JSON: what it leaves open stays open, files have whole paths."""
+    files = {
+        field: path.absolute()
+        for field in ("key", "known_hosts", "ssh_config")
+        if (path := getattr(device, field)) is not None
+    }
+    return device.model_copy(update=files).model_dump(mode="json", exclude_unset=True)
+
+
+def _devices(config: CampaignConfig, store: Store, *, anew: bool) -> list[Device]:
+    """Return the devices the campaign began with, or what the configuration now says."""
+    known = store.fact("devices")
+    if anew or not known:
+        return fleet_devices(config)
+    return [Device.model_validate(one) for one in known]
+
+
+@contextmanager
+def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
+    """Give the original model, loaded on the host. Raises ModelError, RuntimeMissingError among them."""
+    original = OriginalModel(
+        config.original.path,
+        config.original.runtime or runtime_for(config.original.path),
+        config.original.options,
+    )
+    try:
+        yield original
+    finally:
+        original.close()
+
+
+def _seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
+    told = options_in_file(original.metadata, str(original.path))
+    if config.seeds.size and not (config.original.input.size or told.size):
+        told = told.model_copy(update={"size": config.seeds.size})
+    size, channels = input_size(original.input, config.original.input, told, "the original model")
+    mapping = load_label_mapping(config.seeds.labels) if config.seeds.labels else None
+    return open_seeds(
+        config.seeds.path,
+        size=config.seeds.size or size,
+        channels=channels,
+        resize=config.seeds.resize,
+        labels=mapping,
+        limit=config.seeds.limit,
+    )
+
+
+def _fresh_folder(stem: str) -> Path:
+    base = Path("campaigns") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
+    return next(folder for folder in candidates if not folder.exists())

@@ -1,0 +1,105 @@
+"""Options of ``run`` that say what a finding is, how far it may be, and what the search may cost."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgeflare.cli.options import DEVICES
+
+SEARCH = "Search"
+
+Crossing = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="For boundary, how the original's decision boundary is reached: auto (the default: by what "
+        "a device query costs), least-l2, line, mutants or natural. Short for --option crossing=NAME.",
+        rich_help_panel=SEARCH,
+    ),
+]
+DeviceBudget = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="For boundary, up to N device queries for each seed, spent after the first trigger on a more "
+        "severe one. Short for --option device_budget=N.",
+        rich_help_panel=SEARCH,
+    ),
+]
+MaxL2 = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="F",
+        help="For boundary, the largest L2 distance from the seed, pixels from 0 to 1. Short for "
+        "--option max_l2=F.",
+        rich_help_panel=SEARCH,
+    ),
+]
+MaxLinf = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=255,
+        metavar="N",
+        help="The same for the largest change of one value, in levels. Short for --option max_linf=N.",
+        rich_help_panel=SEARCH,
+    ),
+]
+MinSsim = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        metavar="F",
+        help="The smallest SSIM to the seed (needs scikit-image). Short for --option min_ssim=F.",
+        rich_help_panel=SEARCH,
+    ),
+]
+MarginFloor = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="F",
+        help="A deviation counts only where both models' top-1 probability is so far above their "
+        "second; default 1e-3. An input on which the original's isn't is not sent to the device. 0: none.",
+        rich_help_panel=SEARCH,
+    ),
+]
+MaxHostQueries = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Inputs given to the original alone, for each seed; default 1000000. 0: no limit.",
+        rich_help_panel=SEARCH,
+    ),
+]
+Control = Annotated[
+    bool | None,
+    typer.Option(
+        "--control",
+        help="Then search from the same seeds with the original against itself: each trigger there is a "
+        "false alarm; the report gives their rate.",
+        rich_help_panel=SEARCH,
+    ),
+]
+ControlModel = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="--control against this float copy of the original, perhaps of another runtime.",
+        rich_help_panel=SEARCH,
+    ),
+]
+OneTrip = Annotated[
+    bool | None,
+    typer.Option(
+        "--one-trip",
+        help="For devices far away or that take batches: gather what all searches ask into few large "
+        "requests. Doesn't change what is found.",
+        rich_help_panel=DEVICES,
+    ),
+]

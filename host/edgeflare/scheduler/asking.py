@@ -1,0 +1,93 @@
+"""What a search may still ask, what of it goes to the device, and what comes back to the strategy."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from edgeflare.oracles import Oracle, is_below
+from edgeflare.scheduler.budget import Budget, Counters
+from edgeflare.scheduler.front import Front
+from edgeflare.types import Answer, Ask, Decision, Outputs, Sample
+
+
+class OverBudget(Exception):  # noqa: N818 - no error: how a search ends
+    """What is asked goes past a budget of queries."""
+
+
+@dataclass
+class Asking:
+    """Passes the questions of one search on, within its budget; counts in `counters`, fills `front`.
+
+    `sent`: the samples of the last request, to either model or both.
+    """
+
+    oracle: Oracle
+    budget: Budget
+    counters: Counters
+    front: Front
+    sent: Sequence[Sample] = ()
+
+    def ask(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
+        """Yield what is to be asked for an `Ask` of the strategy; return what the strategy is sent.
+
+        With a floor, inputs meant for both models are given to the original first, and those on which its
+        margin is below the floor to it alone. Raises OverBudget; InferenceFailedError comes through.
+        """
+        self.sent = ask.samples
+        if ask.of == "original":
+            self._pay_host(len(ask.samples))
+            return (yield ask)
+        if ask.of == "both" and self.oracle.floor > 0:
+            return (yield from self._above_floor(ask))
+        begin = self.counters.search
+        self._pay(len(ask.samples))
+        answer = yield ask
+        for number, (sample, outputs) in enumerate(
+            zip(ask.samples, answer.outputs, strict=True), start=begin + 1
+        ):
+            self.front.meet(sample, outputs, number)
+        return answer
+
+    def _above_floor(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
+        limit = self.budget.queries
+        if limit is not None and self.counters.search >= limit:
+            raise OverBudget
+        answer = yield Ask(ask.samples, "original")
+        known = [outputs.original for outputs in answer.outputs]
+        outputs = [Outputs(scores, None, Decision.BELOW_FLOOR) for scores in known]
+        places = [
+            place
+            for place, scores in enumerate(known)
+            if scores is not None and not is_below(self.oracle.floor, scores)
+        ]
+        self.counters.host_only += len(ask.samples) - len(places)
+        self._pay_host(0)
+        if not places:
+            return Answer(outputs)
+        begin = self.counters.search
+        self._pay(len(places))
+        self.sent = tuple(ask.samples[place] for place in places)
+        answer = yield Ask(self.sent, "deployed")
+        for number, (place, theirs) in enumerate(
+            zip(places, answer.outputs, strict=True), start=begin + 1
+        ):
+            original, deployed = known[place], theirs.deployed
+            assert original is not None  # noqa: S101 - both were asked
+            assert deployed is not None  # noqa: S101
+            decision = self.oracle.decide(original, deployed)
+            outputs[place] = Outputs(original, deployed, decision)
+            self.front.meet(ask.samples[place], outputs[place], number)
+        return Answer(outputs)
+
+    def _pay(self, count: int) -> None:
+        """Count a request to the device."""
+        limit = self.budget.queries
+        if limit is not None and self.counters.search + count > limit:
+            raise OverBudget
+        self.counters.search += count
+        self.counters.round_trips += 1
+
+    def _pay_host(self, count: int) -> None:
+        limit = self.budget.host_queries
+        if limit is not None and self.counters.host_only + count > limit:
+            raise OverBudget
+        self.counters.host_only += count

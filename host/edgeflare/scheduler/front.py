@@ -1,0 +1,30 @@
+"""The deviations that a search meets, as far as no earlier one beats them."""
+
+from edgeflare.distances import l2, linf
+from edgeflare.oracles import margin
+from edgeflare.types import Decision, FrontPoint, Outputs, Sample
+
+
+class Front:
+    """Margin against distance to `seed` of the deviations met, in the order of the queries."""
+
+    def __init__(self, seed: Sample) -> None:
+        self._seed = seed
+        self._points: list[FrontPoint] = []
+
+    @property
+    def points(self) -> tuple[FrontPoint, ...]:
+        """Each deviation that no earlier one beats: none had its margin or more at its L2 or less."""
+        return tuple(self._points)
+
+    def meet(self, sample: Sample, outputs: Outputs, queries: int) -> None:
+        """Take a sample that both models were asked about, with the queries up to and with it."""
+        if outputs.decision is not Decision.DEVIATION:
+            return
+        margins = [
+            margin(scores) for scores in (outputs.original, outputs.deployed) if scores is not None
+        ]
+        smaller = min(value for value in margins if value is not None)
+        length = l2(self._seed, sample)
+        if not any(one.margin >= smaller and one.l2 <= length for one in self._points):
+            self._points.append(FrontPoint(queries, smaller, length, linf(self._seed, sample)))

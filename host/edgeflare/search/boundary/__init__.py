@@ -1,0 +1,6 @@
+"""Our own search: the original's decision boundary is found on the host, the device is asked beside it."""
+
+from edgeflare.search.boundary.options import BoundaryOptions
+from edgeflare.search.boundary.strategy import boundary
+
+__all__ = ["BoundaryOptions", "boundary"]

@@ -1,0 +1,100 @@
+"""Asking the device about a point, and what its answer tells."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from math import tanh
+from typing import NamedTuple
+
+import numpy as np
+
+from edgeflare.search.boundary.placing import Aim
+from edgeflare.search.boundary.points import Path, Point, View, logs_of
+from edgeflare.types import Answer, Ask, Decision, Outcome, Scores
+
+_SHARPEST = 1.3
+"""An input is aimed at so many times the floor on the original's side."""
+
+
+class Told(NamedTuple):
+    """What the device told of a point.
+
+    `drift`: the deployed model's log-odds of the seed's label over the point's rival, less the original's; None
+    where it tells labels only. `severity`: the smaller margin that an input near this one would have where the
+    drift is split evenly between both models. `margin`: the smaller margin of the point itself, 0 where both agree.
+    """
+
+    point: Point
+    drift: float | None
+    severity: float
+    margin: float
+
+    @property
+    def path(self) -> Path:
+        """The path that the point lies on."""
+        return self.point.path
+
+
+@dataclass
+class Device:
+    """Asks both models about points; keeps the best triggering input."""
+
+    view: View
+    left: int
+    best: Told | None = None
+    told: list[Told] = field(default_factory=list)
+
+    def ask(self, points: Sequence[Point]) -> Generator[Ask, Answer, list[Told]]:
+        """Ask about points, in one request; the answers come back in order."""
+        self.left -= len(points)
+        answer = yield Ask(tuple(point.sample for point in points), best=self.view.best)
+        found = []
+        for point, outputs in zip(points, answer.outputs, strict=True):
+            if outputs.deployed is None:
+                continue
+            told = self._read(point, outputs.deployed, outputs.decision)
+            found.append(told)
+            if told.margin > 0 and (self.best is None or told.margin > self.best.margin):
+                self.best = told
+                self.view.best = Outcome(point.sample, point.path.steps(point.t))
+        self.told += found
+        return found
+
+    def is_new(self, point: Point) -> bool:
+        """Whether the device was never asked about this input."""
+        return all(not np.array_equal(one.point.sample, point.sample) for one in self.told)
+
+    def drift_at_seed(self, rival: int) -> float | None:
+        """Return the drift at the seed, None where the device tells labels only."""
+        deployed = self.view.seed.outputs.deployed
+        if deployed is None or self.view.seed.labels_only:
+            return None
+        return self._drift(self.view.logs, logs_of(deployed), rival)
+
+    def _read(self, point: Point, deployed: Scores, decision: Decision) -> Told:
+        deviates = decision is Decision.DEVIATION
+        if self.view.seed.labels_only:
+            margin = point.margin if deviates else 0.0
+            return Told(point, None, margin, margin)
+        drift = self._drift(point.logs, logs_of(deployed), point.rival)
+        both = float(np.exp(point.logs[self.view.label]) + np.exp(point.logs[point.rival]))
+        top = np.partition(deployed, -2)[-2:]
+        margin = min(point.margin, float(top[1] - top[0])) if deviates else 0.0
+        return Told(point, drift, max(margin, both * tanh(abs(drift) / 4)), margin)
+
+    def _drift(self, original: Scores, deployed: Scores, rival: int) -> float:
+        label = self.view.label
+        return float(deployed[label] - deployed[rival] - original[label] + original[rival])
+
+
+def least_aim(floor: float, keeps_label: bool) -> Aim:
+    """Return the aim just beyond the floor, on the side where the original keeps the seed's label or the other one."""
+    lead = max(2.0 * _SHARPEST * floor, 1e-4)
+    return Aim(lead if keeps_label else -lead, lead * 0.3, floor)
+
+
+def split_aim(floor: float, drift: float) -> Aim:
+    """Return the aim where both models are equally sure of different answers: half the drift away."""
+    lead = -drift / 2.0
+    if abs(lead) < 3.0 * floor:
+        return least_aim(floor, lead > 0)
+    return Aim(lead, 0.12 * abs(lead), floor)

@@ -1,0 +1,156 @@
+"""The nearest crossing: DeepFool (Moosavi-Dezfooli et al., CVPR 2016) by finite differences, in few directions.
+
+The original's answer to one step along each direction gives the slopes of all its log-probabilities at once; the
+step to the nearest of the linearised boundaries follows (DeepFool, equation 8), is tried at growing lengths,
+and once the boundary is crossed the seed is projected on the boundary as it is linearised there.
+
+Differences: DeepFool has the gradient in all pixels and uses real-valued images; here are `effort` directions (see
+`directions`), and every image that is asked about is uint8. DeepFool stops beyond the boundary; here the crossing
+is where the boundary itself is looked for.
+"""
+
+from collections.abc import Generator
+
+import numpy as np
+
+from edgeflare.search.boundary.basis import directions
+from edgeflare.search.boundary.paths import Straight
+from edgeflare.search.boundary.placing import Bracket, reach, start_of
+from edgeflare.search.boundary.points import Floats, Path, Point, View, levels
+from edgeflare.types import Answer, Ask
+
+_STEP_LEVELS = 8.0
+_LENGTHS = (1.15, 1.6, 2.3, 3.4, 5.0)
+_ROUNDS = 4
+_PROJECTED = (1.05, 1.25, 1.6)
+_TINY = 1e-12
+
+
+class LeastL2:
+    """Crossings near the seed: the nearest one that is found first, then others about it."""
+
+    def __init__(self, view: View, rng: np.random.Generator, effort: int) -> None:
+        self._view = view
+        self._rng = rng
+        self._basis = directions(view.pixels, effort)
+        self._nearest: Bracket | None = None
+        self._tried = False
+
+    def cross(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Return a crossing, None where this try did not find one."""
+        if not self._tried:
+            self._tried = True
+            self._nearest = yield from self._descend()
+            return self._nearest
+        if self._nearest is None:
+            return None
+        path: Path = self._nearest.outside.path
+        length = self._view.distance(self._nearest.outside.sample)
+        away = length * float(self._rng.uniform(0.3, 1.5))
+        return (yield from reach(self._view, path.varied(self._rng, away)))
+
+    def _descend(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Step to the nearest linearised boundary until one is crossed; then once more from the other side."""
+        pixels = self._view.pixels.copy()
+        here = start_of(self._view, Straight(self._view.pixels, self._view.pixels))
+        for _ in range(_ROUNDS):
+            slopes = yield from self._slopes(pixels, here.logs)
+            step = self._step(here.logs, slopes)
+            if step is None:
+                return None
+            crossed = yield from self._lengthen(pixels, step)
+            if isinstance(crossed, Bracket):
+                return (yield from self._project(crossed))
+            pixels, here = crossed
+        return None
+
+    def _slopes(self, pixels: Floats, logs: Floats) -> Generator[Ask, Answer, Floats]:
+        """Return how the log-probabilities change along each direction, float64 [n, classes], per level of L2."""
+        base = levels(pixels).astype(np.float64)
+        samples, lengths = [], []
+        for direction in self._basis:
+            step = direction * (_STEP_LEVELS / np.abs(direction).max())
+            best = max((_gone(base, base + sign * step, direction) for sign in (1, -1)), key=_size)
+            samples.append(best[0])
+            lengths.append(best[1])
+        scores = yield from self._view.scores(samples)
+        path = Straight(self._view.pixels, self._view.pixels)
+        found = np.array(
+            [
+                self._view.point(path, 1.0, sample, one).logs - logs
+                for sample, one in zip(samples, scores, strict=True)
+            ]
+        )
+        gone = np.array(lengths)[:, None]
+        return np.where(np.abs(gone) > 1.0, found / np.where(gone == 0, 1.0, gone), 0.0)
+
+    def _step(self, logs: Floats, slopes: Floats) -> Floats | None:
+        """Return the step to the nearest boundary, in levels; None where nothing changes along any direction."""
+        label = self._view.label
+        lead = logs[label] - logs
+        fall = slopes[:, [label]] - slopes
+        steepness = np.linalg.norm(fall, axis=0)
+        distance = np.where(steepness > _TINY, np.abs(lead) / np.maximum(steepness, _TINY), np.inf)
+        distance[label] = np.inf
+        rival = int(distance.argmin())
+        if not np.isfinite(distance[rival]):
+            return None
+        shares = -lead[rival] / steepness[rival] ** 2 * fall[:, rival]
+        return np.asarray(np.tensordot(shares, self._basis, axes=1))
+
+    def _lengthen(
+        self, pixels: Floats, step: Floats
+    ) -> Generator[Ask, Answer, "Bracket | tuple[Floats, Point]"]:
+        """Try growing lengths of a step; return the crossing, else the input with the least lead."""
+        best: tuple[Floats, Point] | None = None
+        inside = start_of(self._view, Straight(self._view.pixels, pixels))
+        for length in _LENGTHS:
+            end = np.clip(pixels + length * step, 0, 255)
+            path = Straight(self._view.pixels, end)
+            (point,) = yield from self._view.points(path, (1.0,))
+            if point.lead < 0:
+                return Bracket(inside._replace(path=path), point)
+            if best is None or point.lead < best[1].lead:
+                best = end, point
+        assert best is not None  # noqa: S101 - there are lengths
+        return best
+
+    def _project(self, bracket: Bracket) -> Generator[Ask, Answer, Bracket]:
+        """Return the crossing from the seed straight onto the boundary as it is linearised beyond it, if nearer."""
+        outside = bracket.outside
+        share = _crossing_share(bracket)
+        near = self._view.pixels + share * (outside.sample - self._view.pixels)
+        (point,) = yield from self._view.points(Straight(self._view.pixels, near), (1.0,))
+        slopes = yield from self._slopes(near, point.logs)
+        fall = np.tensordot(
+            slopes[:, self._view.label] - slopes[:, point.rival], self._basis, axes=1
+        )
+        steepness = float(np.linalg.norm(fall))
+        if steepness <= _TINY:
+            return bracket
+        normal = fall / steepness
+        beyond = float(((near - self._view.pixels) * normal).sum()) - point.lead / steepness
+        best = bracket
+        for length in _PROJECTED:
+            path = Straight(self._view.pixels, self._view.pixels + length * beyond * normal)
+            (tried,) = yield from self._view.points(path, (1.0,))
+            if tried.lead < 0:
+                nearer = self._view.distance(tried.sample) < self._view.distance(outside.sample)
+                best = Bracket(start_of(self._view, path), tried) if nearer else bracket
+                break
+        return best
+
+
+def _crossing_share(bracket: Bracket) -> float:
+    """Return where on the straight line between both points the lead is 0, as they tell."""
+    inside, outside = bracket.inside.lead, bracket.outside.lead
+    return inside / (inside - outside)
+
+
+def _gone(base: Floats, end: Floats, direction: Floats) -> tuple[Floats, float]:
+    sample = levels(end)
+    return sample, float(((sample - base) * direction).sum())
+
+
+def _size(one: tuple[Floats, float]) -> float:
+    return abs(one[1])

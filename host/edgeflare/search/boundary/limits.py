@@ -1,0 +1,32 @@
+"""How far from its seed a triggering input may be."""
+
+import numpy as np
+
+from edgeflare.distances import l2, linf, ssim
+from edgeflare.search.boundary.options import BoundaryOptions
+from edgeflare.types import Sample
+
+_USUAL_CHANGE = 0.1
+"""Of every value, on a scale from 0 to 1: about what turns an image into another one to look at."""
+
+
+class Limits:
+    """Holds inputs to the user's bounds; `radius` is the L2 that the search may use in any case."""
+
+    def __init__(self, options: BoundaryOptions, seed: Sample) -> None:
+        self._options = options
+        self._seed = seed
+        usual = _USUAL_CHANGE * float(np.sqrt(seed.size))
+        self.radius = usual if options.max_l2 is None else min(options.max_l2, usual)
+
+    def hold(self, sample: Sample) -> bool:
+        """Whether an input lies within the bounds. Raises UsageError where SSIM is wanted and can't be had."""
+        options = self._options
+        if options.max_l2 is not None and l2(self._seed, sample) > options.max_l2:
+            return False
+        if options.max_linf is not None and linf(self._seed, sample) > options.max_linf:
+            return False
+        if options.min_ssim is None:
+            return True
+        alike = ssim(self._seed, sample)
+        return alike is None or alike >= options.min_ssim

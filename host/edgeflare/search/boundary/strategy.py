@@ -1,0 +1,115 @@
+"""The boundary search: as few device queries as can be, and findings as severe as a budget allows.
+
+The original runs on the host, where a question costs next to nothing. It is asked where its decision changes, and the
+device only about inputs beside that boundary: deployment has moved the boundary (the *drift*), mostly by
+more than one such input is away from it, so that the device decides otherwise on one side of it. Which side, the
+seed's own drift tells more often than not; after the first answer the drift there is known, and the
+second input is placed where it is split evenly. Where both models all but agree the search goes on at another
+crossing. With `device_budget` above 1 the rest of it makes the finding severe (see `severity`); with `candidates`
+above 1 both sides of several crossings are asked about at once.
+
+Source: none; DFLARE (section 3) is what it is measured against. Least-L2 crossings follow DeepFool (see `least_l2`).
+
+Tried and no better: choosing the rival class by the drift at the seed; a ridge model of the drift over low-frequency
+coefficients; a quantised copy of the original on the host as a model of the device (its drift had the
+right sign on .52 to .81 of the inputs); the lowest frequencies as directions for images of 224 x 224 pixels (no
+crossing on half of the photographs), and random directions there.
+"""
+
+from collections.abc import Generator, Mapping
+from functools import partial
+
+import numpy as np
+
+from edgeflare.search.boundary.asking import Device, least_aim
+from edgeflare.search.boundary.crossings import Crossing, Mutants, crossing
+from edgeflare.search.boundary.first import First
+from edgeflare.search.boundary.limits import Limits
+from edgeflare.search.boundary.options import BoundaryOptions
+from edgeflare.search.boundary.placing import Bracket
+from edgeflare.search.boundary.points import Point, View
+from edgeflare.search.boundary.severity import Severity
+from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy
+from edgeflare_mutators import Operator, default_pool
+
+_USUAL_EFFORT = 64
+_MOST_CROSSINGS = 300
+
+
+def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
+    """Return the strategy; `operators` are those of the crossing by mutants, None: the paper's table 3.
+
+    A crossing "auto" that nobody resolved is least-l2.
+    """
+    pool = dict(default_pool() if operators is None else operators)
+    return partial(_search, options, pool)
+
+
+def _search(
+    options: BoundaryOptions, pool: Mapping[str, Operator], seed: Seed, rng: np.random.Generator
+) -> Search:
+    view = View(seed)
+    device = Device(view, options.device_budget)
+    limits = Limits(options, seed.sample)
+    first = First(view, device, limits, rng, seed.margin_floor)
+    name = "least-l2" if options.crossing == "auto" else options.crossing
+    effort = options.effort or _USUAL_EFFORT
+    ways = _Ways(
+        crossing(name, view, rng, effort, pool),
+        Mutants(view, rng, max(4, min(effort, 32)), pool),
+        only=name in ("natural", "mutants"),
+    )
+    for _ in range(_MOST_CROSSINGS):
+        if device.best is not None:
+            break
+        if (options.candidates or 1) > 1:
+            yield from _ask_at_once(options.candidates or 1, ways, first, device)
+            continue
+        bracket = yield from ways.cross()
+        if bracket is not None:
+            yield from first.at(bracket)
+    if device.best is None:
+        return Outcome(None)
+    if device.left > 0:
+        severity = Severity(view, device, limits, rng, first, seed.margin_floor)
+        yield from severity.search(ways)
+    point = device.best.point
+    return Outcome(point.sample, point.path.steps(point.t))
+
+
+class _Ways:
+    """The chosen crossing; where it finds none twice in a row, mutants of the seed (not for the natural ones)."""
+
+    def __init__(self, chosen: Crossing, spare: Crossing, *, only: bool) -> None:
+        self._chosen = chosen
+        self._spare = spare
+        self._only = only
+        self._failed = 0
+
+    def cross(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Return another crossing; None where this try did not find one."""
+        if self._failed >= 2 and not self._only:
+            self._failed = 0
+            return (yield from self._spare.cross())
+        bracket = yield from self._chosen.cross()
+        self._failed = 0 if bracket is not None else self._failed + 1
+        return bracket
+
+
+def _ask_at_once(
+    count: int, ways: Crossing, first: First, device: Device
+) -> Generator[Ask, Answer, None]:
+    """Ask about both sides of as many crossings as make up `count` inputs, in one request."""
+    points: list[Point] = []
+    for _ in range(2 * count):
+        bracket = yield from ways.cross()
+        if bracket is None:
+            continue
+        for keeps_label in (True, False):
+            point = yield from first.placed(bracket, least_aim(first.floor, keeps_label))
+            if point is not None and len(points) < count:
+                points.append(point)
+        if len(points) >= count:
+            break
+    if points:
+        yield from device.ask(points)

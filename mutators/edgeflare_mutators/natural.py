@@ -1,0 +1,78 @@
+"""What a natural corruption is: an operator whose strength a search can grade, and whose step reads in words.
+
+Corruptions are not in the paper's table 3, and so not in the default pool.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from edgeflare_mutators.base import Operator, Params
+from edgeflare_mutators.errors import ParamsError
+from edgeflare_mutators.ranges import Range
+
+
+class Corruption(Operator):
+    """An operator that does what light, lens, sensor, storage or aim do to a photograph.
+
+    A subclass states what `Operator` asks for, and `moving`: the names of the parameters that make
+    its strength (where there are several, they are a direction), each of which changes nothing at
+    the value `neutral`. All other parameters (a seed, a place) say how it is done, and keep their
+    values at every strength.
+    """
+
+    moving: tuple[str, ...]
+    neutral: float = 0.0
+
+    def graded(self, params: Mapping[str, Any], strength: float) -> Params:
+        """Return the same corruption (its seed, sign and direction) at another strength.
+
+        `strength`: 0 is the mildest step of `ranges`, (nearly) the identity for the default ones; 1
+        is the strongest in that direction; between them the parameters are linear in it, and whole
+        numbers are rounded. Parameters without a direction (the identity's own) take that of the upper end.
+        Raises ParamsError for parameters that `apply` refuses and for a strength beyond [0, 1].
+        """
+        self._check_params(params)
+        if not 0 <= strength <= 1:
+            raise ParamsError(
+                f"{self.name}: the strength must be a number from 0 to 1, not {strength!r}"
+            )
+        steps = {d.name: self._step(d, params) for d in self.ranges if d.name in self.moving}
+        farthest = max(share for _, _, share in steps.values())
+        graded = dict(params)
+        for drawn in self.ranges:
+            if drawn.name in steps:
+                mildest, span, share = steps[drawn.name]
+                value = mildest + strength * span * (share / farthest if farthest > 0 else 1.0)
+                value = min(max(value, drawn.low), drawn.high)
+                graded[drawn.name] = round(value) if drawn.kind == "int" else float(value)
+        return graded
+
+    def words(self, params: Mapping[str, Any]) -> str:
+        """Return the corruption in words for a report, such as "JPEG quality 37".
+
+        Raises ParamsError for parameters that `apply` refuses.
+        """
+        self._check_params(params)
+        return self._words(dict(params))
+
+    def _step(self, drawn: Range, params: Mapping[str, Any]) -> tuple[float, float, float]:
+        """Return a parameter's mildest value, the way to its strongest, and the share of it gone."""
+        mildest = min(max(self.neutral, drawn.low), drawn.high)
+        down = drawn.low < mildest and (params[drawn.name] < mildest or drawn.high == mildest)
+        span = (drawn.low if down else drawn.high) - mildest
+        return mildest, span, (params[drawn.name] - mildest) / span if span else 0.0
+
+    @abstractmethod
+    def _words(self, params: Params) -> str:
+        """Return the words; `params` are complete."""
+
+
+def percent(share: float, sign: str = "") -> str:
+    """Return a share as a percentage of three significant digits; sign "+" writes the plus too."""
+    digits = np.format_float_positional(
+        share * 100 + 0.0, precision=3, unique=False, fractional=False, trim="-", sign=sign == "+"
+    )
+    return f"{digits} %"

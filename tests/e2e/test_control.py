@@ -1,0 +1,315 @@
+"""A campaign with a control: the original against itself, or against a copy of it, after the search."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaigns import found_in
+from command import DEMO, DEMO_PAIR, edgeflare, environment
+
+from edgeflare import (
+    CampaignConfig,
+    Event,
+    Notice,
+    Stage,
+    Step,
+    campaign_status,
+    config_from,
+    resume_campaign,
+    run_campaign,
+    summarize,
+)
+from edgeflare.errors import ModelError, StoreError, UsageError
+from edgeflare.store import Store
+
+SEEDS = 6
+KILLED_AT_WRITE = Path(__file__).resolve().parent.parent / "helpers" / "killed_at_write.py"
+
+
+def values(**more: Any) -> dict[str, Any]:
+    return {
+        "original": {"path": str(DEMO / "original.onnx")},
+        "deployed": {"path": str(DEMO / "deployed.tflite")},
+        "seeds": {"path": str(DEMO / "seeds.npz"), "limit": SEEDS},
+        "search": {"max_queries": 60, "timeout_s": 0},
+        "control": True,
+        **more,
+    }
+
+
+def config(out: Path, **more: Any) -> CampaignConfig:
+    return config_from(values(out=out, **more), "test")
+
+
+class Told:
+    """Keeps what a campaign reports; calls `at_control` once, at the first step of the control's search."""
+
+    def __init__(self, at_control: Callable[[], None] = lambda: None) -> None:
+        self.notices: list[str] = []
+        self.stages: list[tuple[str, str]] = []
+        self._at_control: Callable[[], None] | None = at_control
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            self.notices.append(event.text)
+        elif isinstance(event, Stage):
+            self.stages.append((event.name, event.detail.partition(":")[0]))
+        elif isinstance(event, Step) and self.stages[-1] == ("control", "search"):
+            act, self._at_control = self._at_control, None
+            if act is not None:
+                act()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("undisturbed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        return run_campaign(config(home / "whole"))
+
+
+def assert_whole(folder: Path, undisturbed: Path) -> None:
+    assert found_in(folder) == found_in(undisturbed)
+    assert found_in(folder / "control") == found_in(undisturbed / "control")
+    assert campaign_status(folder).state == "finished"
+    ours, theirs = summarize(folder).control, summarize(undisturbed).control
+    assert ours == theirs
+
+
+def test_the_control_searches_from_the_same_seeds_with_the_same_randomness(
+    undisturbed: Path,
+) -> None:
+    with Store.open(undisturbed) as store, Store.open(undisturbed / "control") as control:
+        ours, theirs = list(store.seeds()), list(control.seeds())
+        assert [(s.id, s.sample, s.label) for s in ours] == [
+            (s.id, s.sample, s.label) for s in theirs
+        ]
+        assert {o.seed_id: o.chain_seed for o in store.outcomes()} == {
+            o.seed_id: o.chain_seed for o in control.outcomes()
+        }
+        assert control.campaign["search"] == store.campaign["search"]
+        assert any(s.outputs and (s.outputs[0] != s.outputs[1]).any() for s in theirs), (
+            "the same arithmetic twice is no control"
+        )
+
+
+def test_no_search_of_the_original_against_itself_finds_anything(undisturbed: Path) -> None:
+    control = summarize(undisturbed).control
+    assert control is not None
+    assert (control.searches, control.false_alarms, control.unfinished) == (SEEDS, 0, 0)
+    assert control.own_file
+    assert control.rate == 0
+    assert control.upper_bound == pytest.approx(1 - 0.05 ** (1 / SEEDS))
+    assert control.runtime["graph_optimization"] == "none"
+    with Store.open(undisturbed) as store:
+        assert store.models["original"]["runtime"]["graph_optimization"] == "all"
+
+
+def test_show_tells_of_the_control_for_people_and_for_programs(
+    tmp_path: Path, undisturbed: Path
+) -> None:
+    shown = edgeflare("show", undisturbed, home=tmp_path)
+    assert f"0 of {SEEDS} searches raised a false alarm (0.0 %, 95 % upper bound 39.3 %)" in (
+        shown.out
+    )
+    assert "the original against itself, onnx" in shown.out
+    assert "graph optimization off" in shown.out
+    told = edgeflare("show", undisturbed, "--json", home=tmp_path).json["control"]
+    assert (told["searches"], told["false_alarms"], told["margin_floor"]) == (SEEDS, 0, 0.001)
+    of_control = edgeflare("show", undisturbed / "control", "--json", home=tmp_path).json
+    assert of_control["control"] is None
+    assert of_control["by_status"]["exhausted"] == SEEDS
+
+
+def test_an_export_leaves_the_control_out(tmp_path: Path, undisturbed: Path) -> None:
+    ran = edgeflare("export", undisturbed, "pictures", "--json", home=tmp_path)
+    assert ran.code == 0, ran.err
+    summary = summarize(undisturbed)
+    assert ran.json["findings"] == summary.found + summary.by_status["seed-deviates"]
+
+
+def test_false_alarms_are_told_with_the_floor_that_would_have_stopped_them(tmp_path: Path) -> None:
+    told = Told()
+    copy = DEMO / "deployed.tflite"  # no float copy at all: it must be found out
+    search = {"max_queries": 300, "timeout_s": 0}
+    folder = run_campaign(config(tmp_path / "c", control_model=copy, search=search), progress=told)
+    control = summarize(folder).control
+    assert control is not None
+    assert control.false_alarms > 0
+    assert control.largest_margin is not None
+    assert control.model == "deployed.tflite"
+    assert not control.own_file
+    [notice] = [one for one in told.notices if "false alarms" in one]
+    assert f"raised {control.false_alarms} false alarms in {SEEDS} searches" in notice
+    assert f"--margin-floor above {control.largest_margin:.2g}" in notice
+    assert summarize(folder).notices.count(notice) == 1
+
+
+def test_a_float_copy_in_another_runtime_raises_no_false_alarm(tmp_path: Path) -> None:
+    folder = run_campaign(config(tmp_path / "c", control_model=DEMO / "original.tflite"))
+    control = summarize(folder).control
+    assert control is not None
+    assert (control.searches, control.false_alarms) == (SEEDS, 0)
+    assert control.runtime["name"] == "tflite"
+
+
+def test_an_interrupted_control_goes_on(tmp_path: Path, undisturbed: Path) -> None:
+    told = Told(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(config(tmp_path / "torn"), progress=told)
+    [notice] = told.notices
+    assert "the search is finished and kept, its control is not" in notice
+    assert notice.endswith(f"edgeflare resume {tmp_path / 'torn'}")
+    status = campaign_status(tmp_path / "torn")
+    assert (status.state, status.done, status.total) == ("interrupted", SEEDS, SEEDS)
+    assert status.message == "its search is finished, its control is not"
+    torn = summarize(tmp_path / "torn").control
+    assert torn is not None
+    assert torn.searches + torn.unfinished == SEEDS
+    told = Told()
+    resume_campaign(tmp_path / "torn", progress=told)
+    assert told.stages[0] == ("control", "device"), "the search's own devices need not be there"
+    assert_whole(tmp_path / "torn", undisturbed)
+    resume_campaign(tmp_path / "torn", progress=told)
+    assert told.notices == [f"{tmp_path / 'torn'} is finished: nothing is left to do"]
+
+
+def test_the_control_needs_the_campaigns_own_samples_only(
+    tmp_path: Path, undisturbed: Path
+) -> None:
+    shutil.copy(DEMO / "seeds.npz", tmp_path / "seeds.npz")
+    seeds = {"path": tmp_path / "seeds.npz", "limit": SEEDS}
+
+    def lose_seeds() -> None:
+        (tmp_path / "seeds.npz").unlink()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(config(tmp_path / "torn", seeds=seeds), progress=Told(lose_seeds))
+    resume_campaign(tmp_path / "torn")
+    assert_whole(tmp_path / "torn", undisturbed)
+
+
+def test_a_model_that_changed_before_the_control_began_is_refused(tmp_path: Path) -> None:
+    shutil.copy(DEMO / "original.onnx", tmp_path / "mine.onnx")
+    original = {"path": tmp_path / "mine.onnx"}
+
+    def stop(event: Event) -> None:
+        if isinstance(event, Stage) and event.name == "control":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(config(tmp_path / "torn", original=original), progress=stop)
+    with (tmp_path / "mine.onnx").open("ab") as file:
+        file.write(b"\x10\x00")
+    with pytest.raises(UsageError, match=r"the original model .* has changed"):
+        resume_campaign(tmp_path / "torn")
+
+
+def test_a_control_under_way_is_seen_and_not_run_twice(tmp_path: Path) -> None:
+    seen = []
+
+    def look() -> None:
+        seen.append(campaign_status(tmp_path / "c"))
+        with pytest.raises(StoreError):
+            resume_campaign(tmp_path / "c")
+
+    run_campaign(config(tmp_path / "c"), progress=Told(look))
+    [status] = seen
+    assert (status.state, status.stage) == ("running", "control")
+    assert status.total == SEEDS
+    assert status.searched == SEEDS, "what the search found, not the control"
+
+
+def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
+    tmp_path: Path, undisturbed: Path
+) -> None:
+    folder = run_campaign(config(tmp_path / "c", concurrency=1, fleet={"total_queries": 1}))
+    assert not (folder / "control").exists()
+    paused = summarize(folder).control
+    assert paused is not None
+    assert (paused.searches, paused.unfinished, paused.rate) == (0, SEEDS, None)
+    assert campaign_status(folder).state == "paused"
+    assert "not begun" in edgeflare("show", folder, home=tmp_path).out
+    resume_campaign(folder, fleet_limits={"total_queries": None})
+    assert_whole(folder, undisturbed)
+
+
+def test_a_control_model_that_is_none_is_refused_before_the_search(tmp_path: Path) -> None:
+    (tmp_path / "copy.tflite").write_bytes(b"no model")
+    with pytest.raises(ModelError, match=r"copy\.tflite"):
+        run_campaign(config(tmp_path / "c", control_model=tmp_path / "copy.tflite"))
+    with pytest.raises(UsageError, match=r"no model file .*gone\.tflite"):
+        run_campaign(config(tmp_path / "c", control_model=tmp_path / "gone.tflite"))
+    assert not (tmp_path / "c").exists()
+
+
+def test_the_control_runs_on_this_machine_beside_an_unshared_device_of_it(
+    tmp_path: Path, undisturbed: Path
+) -> None:
+    (tmp_path / "devices.toml").write_text('[devices.local]\ntransport = "local"\nshare = false\n')
+    folder = run_campaign(config(tmp_path / "c", devices=["local"]))
+    assert_whole(folder, undisturbed)
+
+
+def test_each_device_of_its_own_has_one_control_together(tmp_path: Path) -> None:
+    fleet = {"mode": "replicate"}
+    folder = run_campaign(config(tmp_path / "c", devices=["local", "local"], fleet=fleet))
+    control = summarize(folder).control
+    assert control is not None
+    assert (control.searches, control.unfinished) == (SEEDS, 0)
+
+
+def killed(home: Path, at: int) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, KILLED_AT_WRITE, home, str(at)],
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_killed_at_any_write_of_the_control_it_ends_the_same(
+    tmp_path: Path, undisturbed: Path
+) -> None:
+    def home(name: str) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        text = json.dumps(values(concurrency=1))
+        (folder / "campaign.json").write_text(text)
+        return folder
+
+    whole = killed(home("whole"), 0)
+    writes = int(whole.stdout)
+    assert_whole(tmp_path / "whole" / "torn", undisturbed)
+    for at in (writes - 14, writes - 7, writes - 1):
+        torn = home(str(at))
+        assert killed(torn, at).returncode == 99
+        with Store.open(torn / "torn") as store:
+            assert store.fact("finished"), "killed in the control"
+        ran = killed(torn, 0)
+        assert ran.returncode == 0, ran.stderr
+        assert_whole(torn / "torn", undisturbed)
+
+
+def test_the_command_line_asks_for_a_control(tmp_path: Path) -> None:
+    arguments = ("run", *DEMO_PAIR, "--limit", 2, "--max-queries", 20, "--control", "--json")
+    ran = edgeflare(*arguments, "--out", "c", home=tmp_path)
+    assert ran.code == 0, ran.err
+    assert ran.json["control"]["searches"] == 2

@@ -1,0 +1,109 @@
+"""A deployed model that tells a class index and no scores, searched and confirmed like any other."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from campaigns import found_in
+from command import DEMO, Ran, edgeflare
+from label_models import label_onnx, label_tflite
+
+from edgeflare.store import Store
+from edgeflare.types import Status
+from edgeflare_agent.runtimes import load
+
+ORIGINAL = DEMO / "original.onnx"
+SEEDS = 8
+
+
+def run(home: Path, deployed: Path, *flags: object, original: Path = ORIGINAL) -> Ran:
+    pair = ("--original", original, "--deployed", deployed, "--seeds", DEMO / "seeds.npz")
+    limits = ("--limit", SEEDS, "--max-queries", 400, "--timeout", 0, "--out", "campaign")
+    return edgeflare("run", *pair, *limits, *flags, home=home)
+
+
+def label_of(path: Path, sample: np.ndarray) -> int:
+    """The class index that a demo model's file gives by itself."""
+    runtime = load(str(path), path.suffix[1:], {})
+    try:
+        wanted = runtime.inputs[0]
+        pixels = sample.reshape([size or 1 for size in wanted.shape])
+        if wanted.dtype == "float32":
+            (raw,) = runtime.run(pixels.astype(np.float32) / np.float32(255))
+        else:
+            (raw,) = runtime.run((pixels.astype(np.int16) - 128).astype(wanted.dtype))
+        return int(raw.argmax() if raw.size > 1 else raw.item())
+    finally:
+        runtime.close()
+
+
+MODELS: dict[str, Any] = {
+    "int64, open batch": lambda path: label_onnx(ORIGINAL, path, shape=("batch",)),
+    "int32 scalar": lambda path: label_onnx(ORIGINAL, path, dtype="int32", shape=()),
+    "float32 [1, 1], stated": lambda path: label_onnx(
+        ORIGINAL, path, dtype="float32", shape=(1, 1)
+    ),
+    "TFLite": lambda path: label_tflite(DEMO / "deployed.tflite", path.with_suffix(".tflite")),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_triggers_are_found_and_are_what_the_models_say(tmp_path: Path, kind: str) -> None:
+    deployed = MODELS[kind](tmp_path / "label.onnx")
+    stated = ("--deployed-output", "label") if "stated" in kind else ()
+    ran = run(tmp_path, deployed, *stated, "--json")
+    assert ran.code == 0, ran.err
+    with Store.open(tmp_path / "campaign") as store:
+        assert store.models["deployed"]["output"]["kind"] == "label"
+        assert store.models["original"]["output"]["kind"] == "probabilities"
+        found = [one for one in store.outcomes() if one.status is Status.FOUND]
+        assert found, "nothing found: nothing is tested"
+        for one in found:
+            assert one.trigger is not None
+            sample = store.get_sample(one.trigger)
+            labels = label_of(ORIGINAL, sample), label_of(deployed, sample)
+            assert (one.original_label, one.deployed_label) == labels
+            assert labels[0] != labels[1]
+            assert np.array_equal(one.deployed, np.eye(10)[labels[1]])
+            assert one.original_margin is not None
+            assert one.deployed_margin is None, "a label has no margin"
+
+
+def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    deployed = label_onnx(ORIGINAL, tmp_path / "label.onnx")
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    assert run(whole, deployed).code == 0
+    stopped = run(tmp_path, deployed, "--total-queries", 50, "--concurrency", 1)
+    assert "searches are left" in stopped.err
+    resumed = edgeflare("resume", "campaign", "--total-queries", 100_000, home=tmp_path)
+    assert resumed.code == 0, resumed.err
+    assert found_in(tmp_path / "campaign") == found_in(whole / "campaign")
+
+
+def test_a_label_out_of_range_gets_one_sentence(tmp_path: Path) -> None:
+    ran = run(tmp_path, label_onnx(ORIGINAL, tmp_path / "off.onnx", offset=100))
+    assert ran.code == 2
+    assert "but the original has 10 classes, 0 to 9" in ran.sentence
+    assert "Traceback" not in ran.err
+    assert not (tmp_path / "campaign").exists()
+
+
+def test_an_original_without_scores_is_refused(tmp_path: Path) -> None:
+    label = label_onnx(ORIGINAL, tmp_path / "label.onnx")
+    ran = run(tmp_path, label, original=label)
+    assert ran.code == 2
+    assert "the search needs the original's scores" in ran.sentence
+
+
+def test_label_stated_for_both_is_refused(tmp_path: Path) -> None:
+    ran = run(tmp_path, label_onnx(ORIGINAL, tmp_path / "label.onnx"), "--output", "label")
+    assert ran.code == 2
+    assert "--deployed-output label" in ran.sentence
+
+
+def test_a_float_is_taken_for_a_label_only_where_that_is_stated(tmp_path: Path) -> None:
+    ran = run(tmp_path, label_onnx(ORIGINAL, tmp_path / "label.onnx", dtype="float32"))
+    assert ran.code == 2
+    assert "if it is the class index, state `--deployed-output label`" in ran.sentence

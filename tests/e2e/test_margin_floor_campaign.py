@@ -1,0 +1,64 @@
+"""A campaign with a margin floor: its findings, its counts, what a resume finds, what is shown and exported."""
+
+import json
+from pathlib import Path
+
+from campaigns import found_in
+from command import DEMO, Ran, edgeflare
+
+from edgeflare.store import Store
+from edgeflare.types import Status
+
+FLOOR = 0.2
+PAIR = (
+    *("--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite"),
+    *("--seeds", DEMO / "seeds.npz", "--limit", 8, "--timeout", 0),
+)
+
+
+def run(home: Path, *flags: object) -> Ran:
+    ran = edgeflare("run", *PAIR, *flags, "--out", "campaign", home=home)
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def test_both_models_are_sure_of_every_finding(tmp_path: Path) -> None:
+    run(tmp_path, "--margin-floor", FLOOR, "--max-queries", 2000)
+    with Store.open(tmp_path / "campaign") as store:
+        outcomes = list(store.outcomes())
+    found = [one for one in outcomes if one.status is Status.FOUND]
+    assert found, "nothing found: nothing is tested"
+    for one in found:
+        assert one.original_margin is not None
+        assert one.deployed_margin is not None
+        smaller = min(one.original_margin, one.deployed_margin)
+        assert smaller >= FLOOR
+        assert [tuple(point) for point in one.front] == [
+            (one.search_queries, smaller, one.l2, one.linf)
+        ]
+    assert all(one.round_trips == one.search_queries for one in outcomes)
+    assert sum(one.host_only_queries for one in outcomes) > 0
+    shown = edgeflare("show", "campaign", home=tmp_path)
+    assert "margins of at least 0.2" in " ".join(shown.out.split())
+    exported = edgeflare("export", "campaign", "out", home=tmp_path)
+    assert exported.code == 0, exported.err
+    lines = (tmp_path / "out" / "triggers.jsonl").read_text().splitlines()
+    assert [json.loads(line)["front"] for line in lines if '"found"' in line] == [
+        [point._asdict() for point in one.front] for one in sorted(found, key=_position)
+    ]
+
+
+def test_a_resumed_campaign_finds_the_same_with_its_floor(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    limits = ("--margin-floor", FLOOR, "--max-queries", 300, "--max-host-queries", 100)
+    run(whole, *limits)
+    stopped = run(tmp_path, *limits, "--total-queries", 100, "--concurrency", 1)
+    assert "searches are left" in stopped.err
+    resumed = edgeflare("resume", "campaign", "--total-queries", 100_000, home=tmp_path)
+    assert resumed.code == 0, resumed.err
+    assert found_in(tmp_path / "campaign") == found_in(whole / "campaign")
+
+
+def _position(one) -> int:  # type: ignore[no-untyped-def]
+    return int("".join(filter(str.isdigit, one.seed_id)))

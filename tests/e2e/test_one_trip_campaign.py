@@ -1,0 +1,105 @@
+"""Whole campaigns in one-trip mode, real local agents: few requests, and the same findings."""
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from campaigns import Found, finished, found_in
+from command import DEMO
+
+from edgeflare import CampaignConfig, campaign_status, config_from, connect, run_campaign
+from edgeflare.store import Store
+from edgeflare.testing import KINDS, FaultPlan, connecting
+
+SEEDS = 16
+BREAKING = tuple(kind for kind in KINDS if kind != "drop")
+
+
+def config(out: Path, **more: object) -> CampaignConfig:
+    values = {
+        "original": {"path": DEMO / "original.onnx"},
+        "deployed": {"path": DEMO / "deployed.tflite"},
+        "seeds": {"path": DEMO / "seeds.npz", "limit": SEEDS},
+        "search": {"strategy": "dflare", "max_queries": 200, "timeout_s": 0},
+        "out": out,
+        "one_trip": True,
+        **more,
+    }
+    return config_from(values, "test")
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign without the mode."""
+    return run_campaign(config(tmp_path_factory.mktemp("usual") / "whole", one_trip=False))
+
+
+@pytest.fixture
+def expected(usual: Path) -> Found:
+    return found_in(usual)
+
+
+def requests(folder: Path) -> int:
+    return sum(device.requests for device in campaign_status(folder).devices)
+
+
+def longest(folder: Path) -> int:
+    """The most requests that one search of the campaign needed by itself."""
+    with Store.open(folder) as store:
+        return max(one.round_trips + one.confirmation_queries for one in store.outcomes())
+
+
+def test_the_device_gets_as_many_requests_as_the_longest_search_needs(
+    tmp_path: Path, usual: Path, expected: Found
+) -> None:
+    folder = run_campaign(config(tmp_path / "gathered"))
+    assert found_in(folder) == expected
+    assert longest(folder) <= requests(folder) <= longest(folder) + 2 * SEEDS
+    assert requests(folder) < requests(usual) / 3
+
+
+def test_two_agents_that_share_the_searches_find_the_same(tmp_path: Path, expected: Found) -> None:
+    assert found_in(run_campaign(config(tmp_path / "two", devices=["local"] * 2))) == expected
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_over_a_breaking_link_a_campaign_finds_the_same(
+    tmp_path: Path, expected: Found, seed: int
+) -> None:
+    plan = FaultPlan(seed, span=200_000, kinds=BREAKING)
+    folder = run_campaign(config(tmp_path / "torn"), connect=connecting({"local": plan}, connect))
+    assert found_in(folder) == expected
+    assert plan.fired
+
+
+def test_with_an_agent_killed_in_the_middle_a_campaign_finds_the_same(
+    tmp_path: Path, expected: Found
+) -> None:
+    folder, ended, killed = tmp_path / "killed", threading.Event(), threading.Event()
+
+    def kill() -> None:
+        while finished(folder) < 3 and not ended.wait(0.005):
+            pass
+        for lease in tmp_path.rglob("leases/*.json"):
+            os.kill(int(json.loads(lease.read_text())["pid"]), signal.SIGKILL)
+            killed.set()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        run_campaign(config(folder))
+    finally:
+        ended.set()
+        killer.join()
+    assert killed.is_set()
+    assert found_in(folder) == expected
+    assert [device.reconnects for device in campaign_status(folder).devices] == [1]

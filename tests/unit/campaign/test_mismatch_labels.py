@@ -1,0 +1,56 @@
+"""A wrong preprocessing told from labels alone, where the deployed model gives no more."""
+
+from collections.abc import Callable
+
+import numpy as np
+from linear_models import WEIGHTS, softmax
+
+from edgeflare.campaign.mismatch import better_explanation
+from edgeflare.models import InputSpec
+from edgeflare.oracles import LabelOracle
+from edgeflare.types import Outputs, Sample, Scores, Seed
+
+SPEC = InputSpec(shape=(1, 64), dtype="float32", size=(8, 8), channels=1)
+BRIGHT = SPEC._replace(scale=(255.0, 1.0))
+
+Model = Callable[[Sample, InputSpec], Scores]
+
+
+def unsure(sample: Sample, spec: InputSpec) -> Scores:
+    """A linear classifier: larger pixels make it surer, and no label changes."""
+    return softmax(_scaled(sample, spec) @ WEIGHTS / 50)
+
+
+def biased(sample: Sample, spec: InputSpec) -> Scores:
+    """One whose labels depend on the scale of the pixels."""
+    return softmax(_scaled(sample, spec) @ WEIGHTS / 20 + [0.0, 3.0, 0.0, 0.0])
+
+
+def _scaled(sample: Sample, spec: InputSpec) -> Scores:
+    return sample.reshape(-1).astype(np.float64) * (spec.scale[0] / spec.scale[1])
+
+
+def seeds(model: Model, deployed_spec: InputSpec) -> list[Seed]:
+    """Seeds on which the deployed model is the original under `deployed_spec`, its label alone known."""
+    rng = np.random.default_rng(5)
+    made = []
+    for number in range(32):
+        sample = rng.integers(0, 256, (8, 8, 1), dtype=np.uint8)
+        label = np.eye(4)[model(sample, deployed_spec).argmax()]
+        answers = model(sample, SPEC), label
+        made.append(Seed(f"s{number}", sample, Outputs(*answers, LabelOracle().decide(*answers))))
+    return made
+
+
+def test_a_change_that_only_makes_the_original_surer_explains_no_label() -> None:
+    alike = seeds(unsure, SPEC)
+    assert better_explanation(alike, (SPEC, SPEC), unsure, labels_only=True) is None
+    misled = better_explanation(alike, (SPEC, SPEC), unsure)
+    assert misled is not None, "not a pair on which scores mislead"
+
+
+def test_another_scale_is_told_from_labels() -> None:
+    explained = better_explanation(seeds(biased, BRIGHT), (SPEC, BRIGHT), biased, labels_only=True)
+    assert explained is not None
+    assert explained.change == "the deployed model's scale, mean and std"
+    assert explained.distance == 0
