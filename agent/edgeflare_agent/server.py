@@ -135,6 +135,7 @@ class _Server:
             **self._sampler.latest(),
             **self._tally.so_far(),
             "waiting": self._requests.qsize(),
+            "inferring_s": self._worker.inferring_s,
             "wall": time.time(),
         }
 

@@ -32,6 +32,7 @@ class Worker:
         self._runtime: Optional[Runtime] = None
         self._spec: Optional[InputSpec] = None
         self._output = 0
+        self._began: Optional[float] = None
         self._verbs: Dict[Kind, Callable[[Frame], Reply]] = {
             Kind.LOAD: self._load,
             Kind.CONFIGURE: self._configure,
@@ -39,6 +40,12 @@ class Worker:
             Kind.LEASE: self._lease,
             Kind.STATUS: self._status,
         }
+
+    @property
+    def inferring_s(self) -> Optional[float]:
+        """Seconds since the inference under way began; None where none is. Any thread may ask."""
+        began = self._began
+        return None if began is None else clock() - began
 
     def answer(self, frame: Frame) -> Reply:
         """Return the reply to a request. Raises AgentError where it can't be done."""
@@ -83,10 +90,13 @@ class Worker:
         if self._spec is None:
             raise RequestError("no input was configured; send CONFIGURE first")
         seconds, raw = [], []
-        for sample in frame.arrays:
-            begin = clock()
-            raw.append(runtime.run(prepare(sample, self._spec))[self._output])
-            seconds.append(clock() - begin)
+        try:
+            for sample in frame.arrays:
+                self._began = begin = clock()
+                raw.append(runtime.run(prepare(sample, self._spec))[self._output])
+                seconds.append(clock() - begin)
+        finally:
+            self._began = None
         return Kind.RESULT, {"seconds": seconds}, tuple(raw)
 
     def _lease(self, frame: Frame) -> Reply:

@@ -89,6 +89,14 @@ class Status(str, Enum):
 
 
 @dataclass(frozen=True)
+class KnownAnswers:
+    """Both models' answers on seed inputs of the campaign, known before any search: float64 [n, classes] each."""
+
+    original: NDArray[np.float64]
+    deployed: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Seed:
     """A seed input: `id` is its name within the campaign, stable across runs.
 
@@ -96,7 +104,8 @@ class Seed:
     seed inputs in their order, this one among them, read when they are looked at; empty where a strategy
     is run without a campaign. `labels_only`: the deployed model tells a label and no scores; what stands
     for its scores is 1 at that class and 0 elsewhere, and says nothing of how sure it is. `margin_floor` is
-    the oracle's: what both models' margins must reach for a deviation to count.
+    the oracle's: what both models' margins must reach for a deviation to count. `known` are both models' answers on
+    the campaign's first seed inputs, the same for every search; None where there are none, or labels only.
     """
 
     id: str
@@ -106,6 +115,7 @@ class Seed:
     others: Sequence[Sample] = ()
     labels_only: bool = False
     margin_floor: float = 0.0
+    known: KnownAnswers | None = None
 
 
 @dataclass(frozen=True)

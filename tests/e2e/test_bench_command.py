@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from campaigns import finished as searches_finished
 from campaigns import found_in
-from command import Ran, edgeflare, environment
+from command import DEMO, Ran, edgeflare, environment
 
 SUITE = """
 name = "tiny"
@@ -319,3 +319,25 @@ def test_the_packaged_suites_are_listed(tmp_path: Path) -> None:
     for suite in told:
         assert suite["name"] in listed
         assert suite["title"]
+
+
+def test_each_file_is_looked_for_in_several_folders_of_data(home: Path, tmp_path: Path) -> None:
+    models, seeds = tmp_path / "models", tmp_path / "seeds"
+    for folder, names in (
+        (models, ("original.onnx", "deployed.tflite")),
+        (seeds, ("seeds.npz",)),
+    ):
+        folder.mkdir()
+        for name in names:
+            shutil.copy(DEMO / name, folder)
+    suite = write_suite(tmp_path, ("{demo}", "{data}"), ("seeds = 12", "seeds = 1"))
+    few = (str(suite), "--strategy", "uniform", "--seeds", "1")
+    data = ("--data", str(models), "--data", str(seeds))
+    ran = edgeflare("bench", "run", *few, *data, "--out", str(tmp_path / "out"), home=home)
+    assert ran.code == 0, ran.err
+    (pair,) = json.loads((tmp_path / "out" / "bench.json").read_text())["suite"]["pairs"]
+    assert pair["original"]["path"] == str(models / "original.onnx")
+    assert pair["seeds"]["path"] == str(seeds / "seeds.npz")
+    one = edgeflare("bench", "run", *few, *data[:2], "--out", str(tmp_path / "none"), home=home)
+    assert one.code == 2
+    assert f"files that are not there: {models / 'seeds.npz'}" in one.err

@@ -52,6 +52,14 @@ def requests(folder: Path) -> int:
     return sum(device.requests for device in campaign_status(folder).devices)
 
 
+def replays(folder: Path) -> list[tuple[str, str, str, str]]:
+    with Store.open(folder) as store:
+        return sorted(
+            (one.seed_id, one.on_device, one.decision.value, one.deployed.tobytes().hex())
+            for one in store.replays()
+        )
+
+
 def longest(folder: Path) -> int:
     """The most requests that one search of the campaign needed by itself."""
     with Store.open(folder) as store:
@@ -63,12 +71,21 @@ def test_the_device_gets_as_many_requests_as_the_longest_search_needs(
 ) -> None:
     folder = run_campaign(config(tmp_path / "gathered"))
     assert found_in(folder) == expected
-    assert longest(folder) <= requests(folder) <= longest(folder) + 2 * SEEDS
+    assert requests(folder) == longest(folder) + 1, "one more for all the seeds"
     assert requests(folder) < requests(usual) / 3
 
 
 def test_two_agents_that_share_the_searches_find_the_same(tmp_path: Path, expected: Found) -> None:
     assert found_in(run_campaign(config(tmp_path / "two", devices=["local"] * 2))) == expected
+
+
+def test_all_triggers_of_another_device_are_tried_in_one_request(tmp_path: Path) -> None:
+    twice = {"devices": ["local"] * 2, "fleet": {"mode": "replicate"}}
+    folder = run_campaign(config(tmp_path / "both", **twice))
+    usual = run_campaign(config(tmp_path / "usual", one_trip=False, **twice))
+    assert found_in(folder) == found_in(usual)
+    assert replays(folder) == replays(usual) != []
+    assert requests(folder) == 2 * (longest(folder) + 2), "one for the seeds, one for the replays"
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -76,11 +76,16 @@ def image(value: int, side: int = SIDE, channels: int = 1) -> np.ndarray:
 
 
 def fill_cell(
-    bench: Bench, cell: Cell, ended: Sequence[tuple[Status, int]], *, finished: bool = True
+    bench: Bench,
+    cell: Cell,
+    ended: Sequence[tuple[Status, int]],
+    *,
+    finished: bool = True,
+    mutations: Sequence[dict[str, Any]] = (),
 ) -> None:
     """Make the cell's campaign: seed number n ended with this status after so many search queries.
 
-    A search asks the original alone twice as often, and the device in requests of two. The original says
+    `mutations` led to each triggering input. A search asks the original alone twice as often, and the device in requests of two. The original says
     "x" (label 0) to every seed; to a triggering input of an even seed, too. Both models
     say 0 to the seeds but for the first, on which the deployed one has a tie.
     """
@@ -102,12 +107,19 @@ def fill_cell(
             ]
         )
         for number, (status, queries) in reversed(list(enumerate(ended))):
-            store.add_outcome(_outcome(store, number, status, queries, device))
+            store.add_outcome(_outcome(store, number, status, queries, device, mutations))
         if finished:
             store.set_fact("finished", True)
 
 
-def _outcome(store: Store, number: int, status: Status, queries: int, device: str) -> OutcomeRecord:
+def _outcome(
+    store: Store,
+    number: int,
+    status: Status,
+    queries: int,
+    device: str,
+    mutations: Sequence[dict[str, Any]],
+) -> OutcomeRecord:
     counted = OutcomeRecord(
         f"seed-{number}",
         status,
@@ -137,6 +149,7 @@ def _outcome(store: Store, number: int, status: Status, queries: int, device: st
             "deployed_margin": float(np.ptp(deployed)),
             "l2": l2(image(number), trigger),
             "linf": linf(image(number), trigger),
+            "mutations": mutations,
             "front": [FrontPoint(queries, 0.4, l2(image(number), trigger), 10 + number)],
         }
     )

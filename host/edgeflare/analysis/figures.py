@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgeflare.analysis.devices import DeviceCounts
+from edgeflare.analysis.triggers import TriggersSeen
 from edgeflare.store import OutcomeRecord
 from edgeflare.types import Status
 
@@ -56,6 +57,7 @@ class OutcomeFigures:
         self.searched_seconds, self.found_seconds = array("d"), array("d")
         self.original_margins, self.deployed_margins = array("d"), array("d")
         self.l2, self.linf = array("d"), array("d")
+        self.triggers = TriggersSeen()
         self._pairs: Counter[tuple[int, int]] = Counter()
 
     def add(self, outcome: OutcomeRecord) -> None:
@@ -82,6 +84,7 @@ class OutcomeFigures:
         return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
     def _add_found(self, outcome: OutcomeRecord) -> None:
+        self.triggers.add(outcome)
         self.found_queries.append(outcome.search_queries)
         self.found_seconds.append(outcome.seconds)
         for numbers, value in (

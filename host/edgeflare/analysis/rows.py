@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from edgeflare.search.words import step_words
 from edgeflare.store import OutcomeRecord, SeedRecord
 from edgeflare.types import Scores
 
@@ -18,7 +19,8 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
     Scores are lists of float [classes]. `trigger_sample` is a digest in the campaign's store, None
     where the seed itself is the finding; `device` and `environment` are digests that `campaign.json`
     explains. `round_trips` are the search's requests to the device; `front` lists the deviations on the
-    way that no earlier one beats in both margin and L2. `replica` is the device that searched for itself, "" in a pool that shares the seeds.
+    way that no earlier one beats in both margin and L2. `words` has each of the `mutations` as text.
+    `replica` is the device that searched for itself, "" in a pool that shares the seeds.
     """
     row = {
         "seed_id": outcome.seed_id,
@@ -45,6 +47,7 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
         "seconds": outcome.seconds,
         "confirmed": outcome.confirmed,
         "mutations": list(outcome.mutations),
+        "words": step_words(outcome.mutations),
         "detail": outcome.detail,
         "finished_at": outcome.finished_at.isoformat(),
         "original_model": models.get("original", {}).get("sha256"),

@@ -16,6 +16,7 @@ from edgeflare.analysis.figures import (
     spread,
 )
 from edgeflare.analysis.opening import opened
+from edgeflare.analysis.triggers import TriggerFigures
 from edgeflare.store import SeedRecord, Store
 from edgeflare.types import Decision, Status
 
@@ -35,7 +36,9 @@ class Summary:
     which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives (of
     several replicas, the first that answered). `by_device` has a row for each device, `transfers` one for
     each pair of devices whose triggering inputs were exchanged; `failures` are the first 20 seeds on which
-    a device could not answer. `control` is None where no control is wanted. `search` is the configuration's table of that name. `devices` (one for each fingerprint) and `models` are as the store has them.
+    a device could not answer. `triggers` are the first 10 triggering inputs by their seeds' names, in words;
+    `corruptions` tells on how many of all triggering inputs each natural corruption was used, most frequent
+    first, by name. `control` is None where no control is wanted. `search` is the configuration's table of that name. `devices` (one for each fingerprint) and `models` are as the store has them.
     """
 
     campaign: str
@@ -68,6 +71,8 @@ class Summary:
     by_device: tuple[DeviceFigures, ...]
     transfers: tuple[Transfer, ...]
     failures: tuple[Failure, ...]
+    triggers: tuple[TriggerFigures, ...]
+    corruptions: dict[str, int]
     control: ControlFigures | None
     devices: tuple[dict[str, Any], ...]
     models: dict[str, Any]
@@ -132,6 +137,8 @@ def _summary(store: Store) -> Summary:
         by_device=figures.devices.figures(),
         transfers=transfers(store.replays()),
         failures=tuple(figures.failures),
+        triggers=figures.triggers.first(),
+        corruptions=figures.triggers.corruptions(),
         control=control_figures(store),
         devices=tuple(asdict(device) for device in store.devices()),
         models=store.models,

@@ -16,8 +16,8 @@ _NUMBERS = ("seeds", "repeats", "max_queries")
 def command(suite: Suite, devices: Sequence[str]) -> str | None:
     """Return the command that runs this suite on these devices; None where it is not a packaged one.
 
-    It makes the same cells of the same files: paths may differ in the folder that --data named, one for
-    all, and in where EdgeFlare is installed.
+    It makes the same cells of the same files: paths may differ in the folders that --data named, and in
+    where EdgeFlare is installed.
     """
     if suite.name not in suite_names():
         return None
@@ -28,15 +28,17 @@ def command(suite: Suite, devices: Sequence[str]) -> str | None:
         return None
     if flags is None:
         return None
-    data = ["--data", "FOLDER"] if suite_about(suite.name).needs_data else []
     asked = [
         part for device in devices if list(devices) != ["local"] for part in ("--device", device)
     ]
-    return shlex.join(["edgeflare", "bench", "run", suite.name, *data, *flags, *asked])
+    return shlex.join(["edgeflare", "bench", "run", suite.name, *flags, *asked])
 
 
 def _flags(suite: Suite, packaged: Suite) -> list[str] | None:
-    """Return the fewest flags that narrow the packaged suite to this one; None where none do."""
+    """Return the folders of the packaged suite's files and the fewest flags that narrow it to this one.
+
+    None where none do.
+    """
     pairs = [pair.name for pair in suite.pairs]
     strategies = [strategy.name for strategy in suite.strategies]
     if len(pairs) == len(packaged.pairs):
@@ -48,8 +50,10 @@ def _flags(suite: Suite, packaged: Suite) -> list[str] | None:
     for chosen in choices:
         numbers = {key: getattr(suite, key) for key in chosen}
         narrowed = packaged.narrowed(pairs=pairs, strategies=strategies, **numbers)
-        if _compared(narrowed) == wanted and _same_files(suite, narrowed):
+        folders = _data_folders(suite, narrowed)
+        if _compared(narrowed) == wanted and folders is not None:
             return [
+                *(["--data", "FOLDER"] * max(folders, suite_about(suite.name).needs_data)),
                 *(part for name in pairs for part in ("--pair", name)),
                 *(part for name in strategies for part in ("--strategy", name)),
                 *(
@@ -72,21 +76,21 @@ def _compared(suite: Suite) -> dict[str, Any]:
     return values
 
 
-def _same_files(suite: Suite, packaged: Suite) -> bool:
-    """Whether two suites of the same pairs name the same files."""
+def _data_folders(suite: Suite, packaged: Suite) -> int | None:
+    """Return in how many folders of --data a suite has the files of the packaged one; None: in none."""
     folders = set()
     for own, its in zip(_paths(suite), _paths(packaged), strict=True):
         if own is None or its is None:
             if own is not its:
-                return False
+                return None
         elif its.is_relative_to(_DATA):
             rest = its.relative_to(_DATA).parts
             if own.parts[-len(rest) :] != rest:
-                return False
+                return None
             folders.add(own.parts[: -len(rest)])
         elif own.parts[-2:] != its.parts[-2:]:
-            return False
-    return len(folders) <= 1
+            return None
+    return len(folders)
 
 
 def _paths(suite: Suite) -> Iterator[Path | None]:

@@ -9,10 +9,12 @@ import numpy as np
 from edgeflare.bench.cells import Cell
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.similarity import Similarities
+from edgeflare.search.words import finding_words
 from edgeflare.store import Device, OutcomeRecord, SeedRecord, Store
 from edgeflare.types import Decision, FrontPoint, Status
 
 _FORCED = "resumed with --force"
+_STEPS_TOLD = 5
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class SearchRow:
     earlier one beats in both margin and distance. Of the triggering input, None without one: its distances
     to the seed (`l2` on a scale of pixels from 0 to 1, `linf` in levels, `ssim` 1 for equal images), both
     models' margins (top-1 minus top-2) and labels, whether the original still gives it the seed's
-    label, and its digest. `ssim` is None, too, for images below 3 pixels or without scikit-image.
+    label, its digest, and in `words` what was done to the seed (the first 5 steps) and both labels. `ssim` is None, too, for images below 3 pixels or without scikit-image.
     """
 
     pair: str
@@ -51,6 +53,7 @@ class SearchRow:
     deployed_label: int | None = None
     seed_label_kept: bool | None = None
     trigger: str | None = None
+    words: str | None = None
     front: tuple[FrontPoint, ...] = ()
 
     @property
@@ -158,6 +161,9 @@ def _row(
             "deployed_label": outcome.deployed_label,
             "seed_label_kept": _kept(seed, outcome),
             "trigger": outcome.trigger,
+            "words": finding_words(
+                outcome.mutations, outcome.original_label, outcome.deployed_label, _STEPS_TOLD
+            ),
         }
     )
 

@@ -13,6 +13,7 @@ from edgeflare.bench.changes import check_same_devices, check_same_files, device
 from edgeflare.bench.files import check_files
 from edgeflare.bench.made_models import make_again, make_model
 from edgeflare.bench.opening import BENCH_NAME, Bench, open_bench, write_bench
+from edgeflare.bench.resolution import as_resolved
 from edgeflare.bench.suite import Suite
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.fleet import Asked, Connect, Prompt, fleet_devices
@@ -191,7 +192,7 @@ class _Run:
                 shutil.rmtree(torn)
         make_model(self._bench.folder, self._bench.suite.pair(cell.pair))
         run_campaign(
-            _config(self._bench, cell),
+            as_resolved(self._bench, cell, _config(self._bench, cell)),
             name=cell.name,
             ask=self._ask,
             progress=watch,

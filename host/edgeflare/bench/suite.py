@@ -188,14 +188,15 @@ def suite_about(name: str) -> SuiteAbout:
     return SuiteAbout(Path(name).stem, str(values.get("title", "")), needs_data(values))
 
 
-def load_suite(source: str, data: Path | None = None) -> Suite:
+def load_suite(source: str, data: Path | Sequence[Path] | None = None) -> Suite:
     """Read a packaged suite by its name, or a suite's TOML file by its path.
 
-    `data` is the folder that ``{data}`` stands for. All paths of the result are absolute. Raises
+    `data` is the folder that ``{data}`` stands for, or several: each file is looked for in their order. All paths of the result are absolute. Raises
     UsageError, naming file and key; also where the suite needs `data` and it isn't given.
     """
     file = _file_of(source)
-    suite = suite_from(anchored(_values(file), file, data), str(file))
+    folders = [data] if isinstance(data, Path) else list(data or ())
+    suite = suite_from(anchored(_values(file), file, folders), str(file))
     for strategy in suite.strategies:
         try:
             build_strategy(strategy.strategy, strategy.options, strategy.operators)

@@ -1,7 +1,7 @@
 """The paths of a suite's file: where ``{data}``, ``{demo}`` and ``{suites}`` are, and the relative ones."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,18 @@ _BRACES = re.compile(r"[{}]")
 _KEYS = (("original", "path"), ("deployed", "path"), ("seeds", "path"), ("seeds", "labels"))
 
 
-def anchored(values: dict[str, Any], file: Path, data: Path | None) -> dict[str, Any]:
+def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[str, Any]:
     """Return the suite's values with whole paths: relative ones start at the folder of `file`.
 
-    Raises UsageError where ``{data}`` is used and there is no such folder, for other words in braces,
-    and for braces that are not the whole first part of a path.
+    ``{data}`` is the first folder of `data` in which the rest of the path is, the first of all where none has
+    it. Raises UsageError where ``{data}`` is used and one of its folders is not there, or none is
+    given, for other words in braces, and for braces that are not the whole first part of a path.
     """
-    known = {"data": data and data.expanduser().absolute(), "demo": _DEMO, "suites": SUITES}
+    known: dict[str, Sequence[Path]] = {
+        "data": [folder.expanduser().absolute() for folder in data],
+        "demo": [_DEMO],
+        "suites": [SUITES],
+    }
 
     def whole(key: str, text: str) -> str:
         found = _PLACEHOLDER.match(text)
@@ -36,14 +41,21 @@ def anchored(values: dict[str, Any], file: Path, data: Path | None) -> dict[str,
                 f"{file}: {key}: {found[0]} stands for no folder; there are {{data}}, {{demo}} and "
                 "{suites}"
             )
-        folder = known[found[1]]
-        if folder is None:
+        folders = known[found[1]]
+        if not folders:
             raise UsageError(
                 f"{file} needs the folder of its models and seeds; name it with --data FOLDER"
             )
-        if not folder.is_dir():
-            raise UsageError(f"there is no folder {folder}; name another one with --data FOLDER")
-        return str(folder) + text[found.end() :]
+        for folder in folders:
+            if not folder.is_dir():
+                raise UsageError(
+                    f"there is no folder {folder}; name another one with --data FOLDER"
+                )
+        rest = text[found.end() :]
+        return next(
+            (path for path in (f"{folder}{rest}" for folder in folders) if Path(path).exists()),
+            f"{folders[0]}{rest}",
+        )
 
     return _each_path(values, whole)
 

@@ -96,6 +96,16 @@ class SearchConfig(_Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _device_budget_fits(self) -> "SearchConfig":
+        budget = self.options.get("device_budget") if self.strategy == "boundary" else None
+        if isinstance(budget, int) and 0 < self.max_queries < budget:
+            raise ValueError(
+                f"device_budget is {budget}, but max_queries ends a search after {self.max_queries}: "
+                f"raise max_queries to {budget} (0: no limit), or lower device_budget"
+            )
+        return self
+
 
 class FleetConfig(_Section):
     """How several devices share a campaign.

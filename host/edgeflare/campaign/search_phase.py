@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -29,9 +30,11 @@ from edgeflare.scheduler import (
     Scheduler,
 )
 from edgeflare.store import OutcomeRecord, ReplayRecord, Store
-from edgeflare.types import Decision, Sample, Seed, Status, Strategy
+from edgeflare.types import Decision, KnownAnswers, Sample, Seed, Status, Strategy
 
 _TRIGGERS = (Status.FOUND, Status.SEED_DEVIATES)
+_KNOWN = 256
+"""A strategy is given both models' answers on so many seeds."""
 
 
 class SearchPhase:
@@ -137,6 +140,7 @@ class SearchPhase:
             ],
             self._oracle,
             workers=self._workers,
+            one_trip=self._config.one_trip,
             limits=self._limits()._replace(device_queries=None, total_queries=None),
         )
         scheduler.run(keep, lambda: self._reporter(Step(finished)))
@@ -192,11 +196,32 @@ class SearchPhase:
         return asked
 
     def _chains(self, replica: str, rules: Rules, others: Sequence[Sample]) -> Iterator[Chain]:
+        known = self._known(replica)
         for seed in self._store.pending_seeds(replica):
             assert seed.outputs is not None  # noqa: S101 - pending seeds are answered
             sample = self._store.get_sample(seed.sample)
-            answers = seed.outputs, seed.label, others, self._labels_only
+            answers = seed.outputs, seed.label, others, self._labels_only, rules.oracle.floor, known
             yield Chain(Seed(seed.id, sample, *answers), rules)
+
+    def _known(self, replica: str) -> KnownAnswers | None:
+        """Return both models' finite answers on the first seeds; None where the device tells labels only."""
+        if self._labels_only:
+            return None
+        answered = (one.outputs for one in self._store.seeds(replica) if one.outputs is not None)
+        both = [
+            (one.original, one.deployed)
+            for one in islice(answered, _KNOWN)
+            if one.original is not None
+            and one.deployed is not None
+            and np.isfinite(one.original).all()
+            and np.isfinite(one.deployed).all()
+        ]
+        if not both:
+            return None
+        original, deployed = (np.array(scores, np.float64) for scores in zip(*both, strict=True))
+        for scores in (original, deployed):
+            scores.setflags(write=False)  # one for all searches
+        return KnownAnswers(original, deployed)
 
     def _tell_what_is_left(self, done: int, total: int) -> None:
         """Say why seeds are left: devices that take no more part, or limits."""

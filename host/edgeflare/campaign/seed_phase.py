@@ -168,6 +168,7 @@ class SeedPhase:
             [feeds[replica] for replica in replica_of.values()],
             self._oracle,
             workers=self._workers,
+            one_trip=self._config.one_trip,
             limits=self._patience(),
         )
         try:
@@ -207,6 +208,7 @@ class SeedPhase:
             [feed] * len(sessions),
             _NoOracle(),
             workers=self._workers,
+            one_trip=self._config.one_trip,
             limits=self._patience(),
         )
         scheduler.run(keep, lambda: self._reporter(Step(len(found))))

@@ -16,8 +16,9 @@ from edgeflare.campaign.reporter import RESUME
 from edgeflare.devices import LOCAL
 from edgeflare.store import Store
 
-SELFTEST_STRATEGY = "dflare"
-_MAX_QUERIES = 200
+SELFTEST_STRATEGY = "boundary"
+_OPTIONS = {"crossing": "least-l2", "effort": 32, "candidates": 1}  # nothing is left to be measured
+_MAX_QUERIES = 25
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,12 @@ def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, boo
     """Give each pair's name, its campaign in a folder of its own, and whether it is of one model."""
     demo = demo_config(seeds=seeds, out=scratch / "int8")
     search = demo.search.model_copy(
-        update={"strategy": SELFTEST_STRATEGY, "max_queries": _MAX_QUERIES, "timeout_s": 0.0}
+        update={
+            "strategy": SELFTEST_STRATEGY,
+            "options": _OPTIONS,
+            "max_queries": _MAX_QUERIES,
+            "timeout_s": 0.0,
+        }
     )
     demo = demo.model_copy(update={"search": search})
     copied = demo.model_copy(update={"control_model": FOLDER / "original.tflite"})

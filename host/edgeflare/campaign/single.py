@@ -23,13 +23,12 @@ from edgeflare.campaign.identity import environment
 from edgeflare.campaign.pair import resolve_pair
 from edgeflare.campaign.progress import Notice, Progress, Stage, silent
 from edgeflare.campaign.reporter import Reporter
-from edgeflare.campaign.stages import Campaign
+from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.devices import Device, connect, runtime_for
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.models.input_options import input_size, options_in_file
-from edgeflare.search import build_strategy
 from edgeflare.seeds import SeedSource, load_label_mapping, open_seeds
 from edgeflare.store import CampaignLock, Store
 
@@ -99,8 +98,8 @@ def begin(
             campaign = Campaign(
                 config, parts.original, fleet, sides, store, reporter, parts.workers
             )
-            campaign.begin(parts.source, parts.strategy)
-        _finish(after, config, store, reporter)
+            campaign.begin(parts.source)
+        _finish(after, store, reporter)
     return folder
 
 
@@ -153,7 +152,7 @@ def go_on(
         elif notice := refuse_or_tell(check_unchanged(config, store), force=force):
             store.add_notice(notice)
             reporter(Notice(notice))
-        _finish(after, config, store, reporter)
+        _finish(after, store, reporter)
     return folder
 
 
@@ -166,10 +165,10 @@ def check_files(config: CampaignConfig) -> None:
             raise UsageError(f"there is no model file {path}")
 
 
-def _finish(after: After | None, config: CampaignConfig, store: Store, reporter: Reporter) -> None:
-    """Do what comes after the search, unless the search is only paused."""
+def _finish(after: After | None, store: Store, reporter: Reporter) -> None:
+    """Do what comes after the search, unless the search is only paused; with what it was resolved to."""
     if after is not None and store.fact("finished") and not is_finished(store):
-        after(config, store, reporter)
+        after(config_from(store.campaign, str(store.folder)), store, reporter)
 
 
 def _search_on(
@@ -209,7 +208,7 @@ def _search_on(
         store.set_fact("devices", [_described(device) for device in described])
         store.add_environment(environment())
         campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
-        campaign.go_on(parts.source, parts.strategy, [one for one in notices if one])
+        campaign.go_on(parts.source, [one for one in notices if one])
 
 
 class _Parts(NamedTuple):
@@ -217,18 +216,15 @@ class _Parts(NamedTuple):
 
     original: OriginalModel
     source: SeedSource | None
-    strategy: Any
     workers: int
 
     @classmethod
     def of(cls, config: CampaignConfig, stack: ExitStack, *, with_seeds: bool) -> "_Parts":
-        strategy = build_strategy(
-            config.search.strategy, config.search.options, config.search.operators
-        )
+        strategy_of(config)  # raises where it can't be built, before anything is made
         original = stack.enter_context(opened_original(config))
         source = _seed_source(config, original) if with_seeds else None
         workers = os.cpu_count() or 2
-        return cls(original, source, strategy, workers)
+        return cls(original, source, workers)
 
 
 def _described(device: Device) -> dict[str, Any]:

@@ -15,11 +15,13 @@ from edgeflare.campaign.pair import Side
 from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
 from edgeflare.campaign.progress import Notice, Stage
 from edgeflare.campaign.reporter import Reporter, resume_advice
+from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_phase import SearchPhase
 from edgeflare.campaign.seed_phase import Read, SeedPhase, store_seeds
 from edgeflare.devices import check_like
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import OriginalModel, output_classes
+from edgeflare.search import build_strategy
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store
 from edgeflare.types import Seed, Strategy
@@ -53,11 +55,11 @@ class Campaign:
         self._replicas = {"": names} if self._shared else {name: [name] for name in names}
         self._seeds = SeedPhase(config, original, fleet, store, reporter, workers=workers)
 
-    def begin(self, source: SeedSource | None, strategy: Strategy) -> None:
+    def begin(self, source: SeedSource | None) -> None:
         """Run a campaign that was just made; one that taught nothing leaves no folder behind."""
         self._reporter.watch(self._store, self._fleet.status)
         try:
-            self._run(source, strategy)
+            self._run(source)
         except BaseException as error:
             if self._in_vain(error):
                 with suppress(OSError):
@@ -68,7 +70,7 @@ class Campaign:
             raise
         self._ended()
 
-    def go_on(self, source: SeedSource | None, strategy: Strategy, notices: Sequence[str]) -> None:
+    def go_on(self, source: SeedSource | None, notices: Sequence[str]) -> None:
         """Run what is left of a campaign."""
         self._reporter.watch(self._store, self._fleet.status)
         for notice in notices:
@@ -76,13 +78,13 @@ class Campaign:
         for name, error in self._fleet.missing:
             self._reporter.notice(f"goes on without {name}: {error}")
         try:
-            self._run(source, strategy)
+            self._run(source)
         except BaseException as error:
             self._stopped(error)
             raise
         self._ended()
 
-    def _run(self, source: SeedSource | None, strategy: Strategy) -> None:
+    def _run(self, source: SeedSource | None) -> None:
         if source is not None:
             store_seeds(
                 source,
@@ -97,6 +99,9 @@ class Campaign:
         self._check_likeness()
         self._seeds.answer(read, self._replicas)
         self._check(read)
+        self._config = resolve_search(
+            self._config, self._original, self._fleet.sessions, self._store, self._reporter
+        )
         searching = SearchPhase(
             self._config,
             self._original,
@@ -107,7 +112,7 @@ class Campaign:
             replicas=self._replicas,
             workers=self._workers,
         )
-        searching.search(strategy)
+        searching.search(strategy_of(self._config))
         if not self._shared and not self._fleet.missing:
             searching.replay()
         if self._fleet.missing and not self._shared:
@@ -209,6 +214,12 @@ class Campaign:
             self._reporter(
                 Notice(f"{done} of {total} searches are finished and kept; {resume_advice(folder)}")
             )
+
+
+def strategy_of(config: CampaignConfig) -> Strategy:
+    """Return the strategy that a campaign searches with. Raises UsageError."""
+    search = config.search
+    return build_strategy(search.strategy, search.options, search.operators)
 
 
 def state_after(error: BaseException) -> RunState:

@@ -53,8 +53,12 @@ def run(
         str, typer.Argument(help="A packaged suite (see `bench suites`) or a suite file (TOML).")
     ],
     data: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Where the models and seeds are that it names {data}."),
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where the models and seeds are that it names {data}. May be repeated: each file is "
+            "looked for in these folders in order.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder to make; by default under benches/.")

@@ -12,6 +12,7 @@ from edgeflare.cli.tables import plain_table, print_json
 
 _PAIRS_SHOWN = 10
 _FAILURES_SHOWN = 5
+_STEPS_SHOWN = 3
 
 
 def print_summary(summary: Summary, as_json: bool) -> None:
@@ -23,6 +24,8 @@ def print_summary(summary: Summary, as_json: bool) -> None:
     console.print(_key_figures(summary))
     if summary.label_pairs:
         console.print(_label_pairs(summary))
+    if any(one.words for one in summary.triggers):
+        console.print(_triggers(summary))
     if len(summary.by_device) > 1:
         console.print(_devices(summary))
     if summary.transfers:
@@ -96,6 +99,9 @@ def _key_figures(summary: Summary) -> Table:
         table.add_row(
             "median distance to the seed", f"L2 {summary.l2:.2f}, Linf {summary.linf:.0f} levels"
         )
+    if summary.corruptions:
+        counts = ", ".join(f"{name} {count}" for name, count in summary.corruptions.items())
+        table.add_row("natural corruptions", escape(counts))
     total = summary.total_queries
     table.add_row(
         "queries in all",
@@ -162,6 +168,23 @@ def _label_pairs(summary: Summary) -> Table:
     rest = summary.label_pairs[_PAIRS_SHOWN:]
     if rest:
         table.add_row(f"{len(rest)} more pairs", "", str(sum(pair.count for pair in rest)))
+    return table
+
+
+def _triggers(summary: Summary) -> Table:
+    """Return the first triggering inputs: what was done to the seed, and what both models say then."""
+    table = plain_table("seed", "what was done to it", "original says", "deployed says")
+    for one in summary.triggers:
+        more = len(one.words) - _STEPS_SHOWN
+        words = [*one.words[:_STEPS_SHOWN], *([f"{more} more"] if more > 0 else [])]
+        labels = (one.original_label, one.deployed_label)
+        table.add_row(
+            escape(f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id),
+            escape(" + ".join(words) or "-"),
+            *("-" if label is None else str(label) for label in labels),
+        )
+    if summary.found > len(summary.triggers):
+        table.add_row(f"{summary.found - len(summary.triggers)} more", "see `edgeflare export`")
     return table
 
 

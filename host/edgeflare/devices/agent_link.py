@@ -347,11 +347,15 @@ class AgentLink:
             with self._changed:
                 overdue = self._table.overdue()
                 head = self._table.head
+                inferring_s = self._vitals.health.inferring_s or 0.0
             quiet_s = time.monotonic() - max(self._from_agent.heard_at, self._to_agent.wrote_at)
             patient = head is not None and head.kind in _MAY_HOLD_THE_INTERPRETER
             if overdue is not None:
                 kind, allowance_s = overdue.kind, overdue.allowance_s
                 self._fail(agent_errors.hanging(self.name, kind, allowance_s, self._printed()))
+            elif inferring_s > self.limits.timeout_s:  # one sample of a request of many
+                timeout_s = self.limits.timeout_s
+                self._fail(agent_errors.hanging(self.name, Kind.INFER, timeout_s, []))
             elif quiet_s > self.limits.heartbeat_s and not patient:
                 self._fail(agent_errors.silent(self.name, quiet_s))
 

@@ -14,7 +14,8 @@ class Health(NamedTuple):
     """What the last heartbeat told. None: not known yet, or the device doesn't tell.
 
     Since the agent began: `busy_s` at work, of `uptime_s`; `served` requests answered; `waiting` are in
-    its queue. `round_trip_s` is the least of the recent ones. `clock_jump_s` is how far the device's
+    its queue. `inferring_s`: since when the inference of one sample is under way; None where none is.
+    `round_trip_s` is the least of the recent ones. `clock_jump_s` is how far the device's
     wall clock has jumped against the host's monotonic clock since the session began, 0.0 if by less
     than 5 s at once.
     """
@@ -23,6 +24,7 @@ class Health(NamedTuple):
     uptime_s: float = 0.0
     served: int = 0
     waiting: int = 0
+    inferring_s: float | None = None
     rss_bytes: int | None = None
     temperature_c: float | None = None
     frequency_mhz: float | None = None
@@ -54,6 +56,7 @@ class HealthRecord:
             uptime_s=float(pong.get("uptime_s", 0.0)),
             served=int(pong.get("served", 0)),
             waiting=int(pong.get("waiting", 0)),
+            inferring_s=optional_number(pong.get("inferring_s")),
             rss_bytes=None if pong.get("rss_bytes") is None else int(pong["rss_bytes"]),
             temperature_c=optional_number(pong.get("temperature_c")),
             frequency_mhz=optional_number(pong.get("frequency_mhz")),

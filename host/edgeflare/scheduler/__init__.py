@@ -6,7 +6,7 @@ from edgeflare.scheduler.gathering import Reply
 from edgeflare.scheduler.job import Feed, Job, Life
 from edgeflare.scheduler.lane import Deployed
 from edgeflare.scheduler.questions import Answered, Question
-from edgeflare.scheduler.scheduler import Scheduler
+from edgeflare.scheduler.scheduler import Original, Scheduler
 
 __all__ = [
     "Answered",
@@ -19,6 +19,7 @@ __all__ = [
     "FleetLimits",
     "Job",
     "Life",
+    "Original",
     "Question",
     "Reply",
     "Rules",

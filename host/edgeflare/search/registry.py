@@ -59,7 +59,10 @@ def _problem(error: ValidationError) -> str:
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     option = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"there is no option {option!r}"
+        having = [name for name, one in _STRATEGIES.items() if option in one.options.model_fields]
+        return f"there is no option {option!r}" + (
+            f" ({', '.join(having)} has it)" if len(having) == 1 else ""
+        )
     said: str = first["msg"].removeprefix("Value error, ")
     return f"option {option!r}: {said}" if option else said
 

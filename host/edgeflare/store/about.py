@@ -33,10 +33,12 @@ class About(Access):
         config: dict[str, Any] = self._campaign_row().config
         return config
 
-    def set_campaign(self, campaign: dict[str, Any]) -> None:
-        """Replace the resolved configuration."""
+    def set_campaign(self, campaign: dict[str, Any], notices: Sequence[str] = ()) -> None:
+        """Replace the resolved configuration; record, together with it, what there is to know of that."""
         with self._writing() as connection:
             connection.execute(update(tables.campaign).values(config=campaign))
+            for text in notices:
+                connection.execute(insert(tables.notices).values(text=text))
 
     @property
     def models(self) -> dict[str, Any]:

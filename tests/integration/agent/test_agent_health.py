@@ -20,16 +20,18 @@ Begin = Callable[[AgentProcess, int], None]
 def test_heartbeats_tell_how_the_agent_fares(agent: AgentProcess) -> None:
     before = agent.ping()
     assert set(before) == {
-        *("uptime_s", "busy_s", "served", "waiting", "wall"),
+        *("uptime_s", "busy_s", "served", "waiting", "inferring_s", "wall"),
         *("rss_bytes", "temperature_c", "frequency_mhz", "throttled"),
     }
     assert (before["busy_s"], before["served"], before["waiting"]) == (0.0, 0, 0)
+    assert before["inferring_s"] is None
     assert abs(before["wall"] - time.time()) < 60
     agent.load(TFLITE / "float.tflite", "tflite")
     agent.configure(PIXELS)
     seconds = [seconds for _ in range(3) for seconds in agent.infer([SAMPLE] * 4).header["seconds"]]
     after = agent.ping()
     assert after["served"] == 3
+    assert after["inferring_s"] is None
     assert sum(seconds) < after["busy_s"] < after["uptime_s"]
     assert before["uptime_s"] < after["uptime_s"]
     while after["rss_bytes"] is None:  # read beside, so that no heartbeat waits for it
@@ -47,6 +49,7 @@ def test_the_request_under_way_counts_as_busy_and_those_behind_it_wait(
     while first["waiting"] != 3:
         first = agent.ping()
     second = agent.ping()
+    assert 0 < first["inferring_s"] < second["inferring_s"]
     worked, passed = (second[name] - first[name] for name in ("busy_s", "uptime_s"))
     assert worked > 0
     assert abs(worked - passed) < 1e-6

@@ -15,6 +15,7 @@ from edgeflare.errors import (
     DeviceError,
     DeviceTimeoutError,
     EdgeFlareError,
+    InferenceTimeoutError,
 )
 from edgeflare_agent.spec import InputSpec
 
@@ -41,6 +42,40 @@ def test_inference_that_hangs_behind_answered_pings_is_given_up(start: Start) ->
     session = start("greet(); next_request(); next_request()", timeout_s=2.0)
     with pytest.raises(DeviceTimeoutError, match="lives, but did not infer within"):
         session.submit([SAMPLE]).result(60)
+
+
+TELLING = """
+def answer_all(inferring_s, until):
+    while time.monotonic() < until:
+        frame = receive()
+        if frame.kind is Kind.PING:
+            send(Kind.PONG, {**frame.header, "inferring_s": inferring_s})
+"""
+"""A fake agent that tells with each heartbeat since when it works on one sample."""
+
+
+def test_one_inference_that_hangs_in_a_request_of_many_is_noticed_in_time(start: Start) -> None:
+    session = start(
+        f"{TELLING}\ngreet(); next_request(); answer_all(2.5, time.monotonic() + 600)",
+        timeout_s=2.0,
+    )
+    with pytest.raises(InferenceTimeoutError, match="lives, but did not infer within 2 s"):
+        session.submit([SAMPLE] * 512).result(60)
+
+
+def test_many_samples_may_take_longer_than_one(start: Start) -> None:
+    session = start(
+        f"""
+{TELLING}
+greet()
+request = next_request()
+answer_all(0.5, time.monotonic() + 3)
+send(Kind.RESULT, {{"id": request.header["id"], "seconds": [0.3] * 10}}, request.arrays)
+answer_all(None, time.monotonic() + 600)
+""",
+        timeout_s=1.0,
+    )
+    assert len(session.submit([SAMPLE] * 10).result(60).outputs) == 10
 
 
 def test_deadline_counts_each_request_from_when_its_turn_came(start: Start) -> None:

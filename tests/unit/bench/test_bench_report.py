@@ -341,14 +341,16 @@ class TestCommandOfAPackagedSuite:
             pairs = (first.model_copy(update=change), *suite.pairs[1:])
             assert command(suite.model_copy(update={"pairs": pairs}), ["local"]) is None
 
-    def test_one_of_two_folders_has_none(self, name: str, tmp_path: Path) -> None:
+    def test_one_of_two_folders_names_both(self, name: str, tmp_path: Path) -> None:
         if not suite_about(name).needs_data:
             pytest.skip("its files come with EdgeFlare")
         (tmp_path / "other").mkdir()
         here, there = load_suite(name, tmp_path), load_suite(name, tmp_path / "other")
         first = here.pairs[0].model_copy(update={"seeds": there.pairs[0].seeds})
         mixed = here.model_copy(update={"pairs": (first, *here.pairs[1:])})
-        assert command(mixed, ["local"]) is None
+        assert command(mixed, ["local"]) == (
+            f"edgeflare bench run {name} --data FOLDER --data FOLDER"
+        )
 
     def test_one_that_was_changed_has_none(self, name: str, tmp_path: Path) -> None:
         suite = load_suite(name, tmp_path)

@@ -50,6 +50,24 @@ def test_a_triggering_input_is_described(bench: Bench) -> None:
     assert first.trigger != second.trigger
 
 
+def test_what_was_done_is_told_in_words(bench: Bench, tmp_path: Path) -> None:
+    first, second, exhausted, _ = search_rows(bench, CELL)
+    assert (first.words, second.words) == ("original 0, device 1", "original 1, device 0")
+    assert exhausted.words is None
+    natural = bench_of(tmp_path / "natural", suite_of())
+    steps = [
+        {"operator": "jpeg", "params": {"quality": 37}},
+        {"operator": "rotation", "params": {"degrees": -4.2}},
+        *[{"operator": "operator-that-was-uninstalled", "params": {}}] * 4,
+    ]
+    fill_cell(natural, CELL, ENDED, mutations=steps)
+    told = search_rows(natural, CELL)[0].words
+    gone = " + ".join(["operator-that-was-uninstalled"] * 3)
+    assert told == (
+        f"JPEG quality 37 + rotated by 4.2 degrees clockwise + {gone} + 1 more: original 0, device 1"
+    )
+
+
 def test_what_it_cost_is_counted(bench: Bench) -> None:
     first, *_, exhausted, deviates = search_rows(bench, CELL)
     counted = [

@@ -90,6 +90,27 @@ def test_data_is_the_folder_that_is_given(write: Write, tmp_path: Path) -> None:
     assert suite_about(source).needs_data
 
 
+def test_each_file_is_in_the_first_of_several_folders_that_has_it(
+    write: Write, tmp_path: Path
+) -> None:
+    source = write('name = "trial"\n' + PAIR.replace("{demo}", "{data}") + STRATEGY)
+    models, own = tmp_path / "models", tmp_path / "own"
+    for folder in (models, own):
+        folder.mkdir()
+    for file in (models / "original.onnx", own / "original.onnx", own / "seeds.npz"):
+        file.touch()
+    (pair,) = load_suite(source, [models, own]).pairs
+    assert pair.deployed is not None
+    assert (pair.original.path, pair.seeds.path) == (models / "original.onnx", own / "seeds.npz")
+    assert pair.deployed.path == models / "deployed.tflite", "it is nowhere"
+    (pair,) = load_suite(source, [own, models]).pairs
+    assert pair.original.path == own / "original.onnx"
+    with pytest.raises(UsageError, match=r"there is no folder .*nowhere"):
+        load_suite(source, [models, tmp_path / "nowhere"])
+    with pytest.raises(UsageError, match=r"needs the folder"):
+        load_suite(source, [])
+
+
 def test_a_folder_s_word_is_the_whole_first_part_of_a_path(write: Write, tmp_path: Path) -> None:
     (tmp_path / "dataX").mkdir()
     source = write('name = "trial"\n' + PAIR.replace("{demo}/seeds.npz", "{data}X/s") + STRATEGY)

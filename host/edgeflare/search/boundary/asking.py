@@ -63,13 +63,6 @@ class Device:
         """Whether the device was never asked about this input."""
         return all(not np.array_equal(one.point.sample, point.sample) for one in self.told)
 
-    def drift_at_seed(self, rival: int) -> float | None:
-        """Return the drift at the seed, None where the device tells labels only."""
-        deployed = self.view.seed.outputs.deployed
-        if deployed is None or self.view.seed.labels_only:
-            return None
-        return self._drift(self.view.logs, logs_of(deployed), rival)
-
     def _read(self, point: Point, deployed: Scores, decision: Decision) -> Told:
         deviates = decision is Decision.DEVIATION
         if self.view.seed.labels_only:
@@ -86,10 +79,13 @@ class Device:
         return float(deployed[label] - deployed[rival] - original[label] + original[rival])
 
 
-def least_aim(floor: float, keeps_label: bool) -> Aim:
-    """Return the aim just beyond the floor, on the side where the original keeps the seed's label or the other one."""
-    lead = max(2.0 * _SHARPEST * floor, 1e-4)
-    return Aim(lead if keeps_label else -lead, lead * 0.3, floor)
+def least_aim(floor: float, keeps_label: bool, coarse: float = 0.0) -> Aim:
+    """Return the aim just beyond the floor, on the side where the original keeps the seed's label or the other one.
+
+    `coarse`: how far from the boundary, in log-odds, is near enough: fewer questions to the original.
+    """
+    lead = max(2.0 * _SHARPEST * floor, 1e-4, coarse / 2)
+    return Aim(lead if keeps_label else -lead, max(0.3 * lead, coarse / 2 - floor), floor)
 
 
 def split_aim(floor: float, drift: float) -> Aim:

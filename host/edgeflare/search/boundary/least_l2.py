@@ -24,6 +24,7 @@ _LENGTHS = (1.15, 1.6, 2.3, 3.4, 5.0)
 _ROUNDS = 4
 _PROJECTED = (1.05, 1.25, 1.6)
 _TINY = 1e-12
+_BEYOND = 0.05  # in log-odds: a step that ends on the boundary itself may be lost in the rounding
 
 
 class LeastL2:
@@ -95,7 +96,7 @@ class LeastL2:
         rival = int(distance.argmin())
         if not np.isfinite(distance[rival]):
             return None
-        shares = -lead[rival] / steepness[rival] ** 2 * fall[:, rival]
+        shares = -(lead[rival] + _BEYOND) / steepness[rival] ** 2 * fall[:, rival]
         return np.asarray(np.tensordot(shares, self._basis, axes=1))
 
     def _lengthen(

@@ -17,7 +17,7 @@ class Limits:
         self._options = options
         self._seed = seed
         usual = _USUAL_CHANGE * float(np.sqrt(seed.size))
-        self.radius = usual if options.max_l2 is None else min(options.max_l2, usual)
+        self.radius = usual if options.max_l2 is None else min(options.max_l2, 2 * usual)
 
     def hold(self, sample: Sample) -> bool:
         """Whether an input lies within the bounds. Raises UsageError where SSIM is wanted and can't be had."""

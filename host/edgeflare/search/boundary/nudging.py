@@ -1,16 +1,21 @@
 """From an input to one beside it that differs in a few values by a few levels."""
 
 from collections.abc import Generator
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgeflare.search.boundary.placing import Aim
-from edgeflare.search.boundary.points import Point, View
+from edgeflare.search.boundary.points import Floats, Point, View
 from edgeflare.types import Answer, Ask, Sample
 
 _PROBED = 16
 _MOST_LEVELS = 3
 _ORDERS = 4
+_VALUES_A_GROUP = 1024
+
+Places: TypeAlias = NDArray[np.intp]
 
 
 def beside(
@@ -19,20 +24,25 @@ def beside(
     """Return a point at the aim that differs from a given one as little as can be; None where none fits.
 
     What deployment does to an input is rough: a larger step, though it leaves the original where it is wanted,
-    may undo what the device told. So the original is asked about changes of one level of some values
-    drawn at random, and a few of these, by up to 3 levels each, are put together so that they lead to the aim.
+    may undo what the device told. So the original is asked about changes of one level of some values drawn
+    at random (in large images of some groups of values, one in a thousand each), and a few of these, by up to
+    3 levels each, are put together so that they lead to the aim.
     """
     flat = point.sample.ravel()
-    places = rng.permutation(flat.size)[:_PROBED]
-    signs = np.where(flat[places] < 128, 1, -1)
-    probes = [_changed(point.sample, [place], [sign]) for place, sign in zip(places, signs, strict=True)]
+    size = max(1, flat.size // _VALUES_A_GROUP)
+    drawn = rng.permutation(flat.size)[: _PROBED * size]
+    groups = np.array_split(drawn, max(1, len(drawn) // size))
+    signs = np.array([1 if flat[group].mean() < 128 else -1 for group in groups])
+    probes = [
+        _changed(point.sample, [(group, sign)]) for group, sign in zip(groups, signs, strict=True)
+    ]
     scores = yield from view.scores(probes)
     probed = [
         view.point(point.path, point.t, sample, one)
         for sample, one in zip(probes, scores, strict=True)
     ]
     slopes = np.array([one.lead - point.lead for one in probed]) * signs
-    tried = _together(point.sample, places, slopes, aim.lead - point.lead, rng)
+    tried = _together(point.sample, groups, slopes, aim.lead - point.lead, rng)
     scores = yield from view.scores(tried)
     found = probed + [
         view.point(point.path, point.t, sample, one)
@@ -43,27 +53,27 @@ def beside(
 
 
 def _together(
-    sample: Sample, places: np.ndarray, slopes: np.ndarray, wanted: float, rng: np.random.Generator
+    sample: Sample, groups: list[Places], slopes: Floats, wanted: float, rng: np.random.Generator
 ) -> list[Sample]:
-    """Return samples in which probed values are changed so that, by their slopes, the lead changes as wanted."""
+    """Return samples in which probed groups are changed so that, by their slopes, the lead changes as wanted."""
     found = []
     for number in range(_ORDERS):
-        order = np.argsort(-np.abs(slopes)) if not number else rng.permutation(len(places))
+        order = np.argsort(-np.abs(slopes)) if not number else rng.permutation(len(groups))
         left, changes = wanted, []
         for one in order:
             if slopes[one] == 0:
                 continue
-            levels = int(np.clip(np.rint(left / slopes[one]), -_MOST_LEVELS, _MOST_LEVELS))
-            if levels:
-                changes.append((int(places[one]), levels))
-                left -= levels * slopes[one]
-        found.append(_changed(sample, [place for place, _ in changes], [by for _, by in changes]))
+            by = int(np.clip(np.rint(left / slopes[one]), -_MOST_LEVELS, _MOST_LEVELS))
+            if by:
+                changes.append((groups[one], by))
+                left -= by * slopes[one]
+        found.append(_changed(sample, changes))
     return found
 
 
-def _changed(sample: Sample, places: list[int], by: list[int]) -> Sample:
+def _changed(sample: Sample, changes: list[tuple[Places, int]]) -> Sample:
     changed: Sample = sample.copy()
     flat = changed.ravel()
-    for place, levels in zip(places, by, strict=True):
-        flat[place] = min(max(int(flat[place]) + levels, 0), 255)
+    for places, by in changes:
+        flat[places] = np.clip(flat[places].astype(np.int16) + by, 0, 255)
     return changed

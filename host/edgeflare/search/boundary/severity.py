@@ -27,11 +27,11 @@ from edgeflare.search.boundary.placing import reach
 from edgeflare.search.boundary.points import Path, View
 from edgeflare.types import Answer, Ask
 
-_EXPLORED = 0.34
+_EXPLORED = 0.25
 _TRIES = 6
 _BEST_OF = 6
 _TO_BEST = 0.7
-_FIRST_STEP = 0.25
+_FIRST_STEP = 0.12
 _GROWTH = 1.3
 _SHRINKAGE = 0.93
 _DEAD = 0.7

@@ -21,7 +21,7 @@ from functools import partial
 
 import numpy as np
 
-from edgeflare.search.boundary.asking import Device, least_aim
+from edgeflare.search.boundary.asking import Device
 from edgeflare.search.boundary.crossings import Crossing, Mutants, crossing
 from edgeflare.search.boundary.first import First
 from edgeflare.search.boundary.limits import Limits
@@ -33,6 +33,8 @@ from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy
 from edgeflare_mutators import Operator, default_pool
 
 _USUAL_EFFORT = 64
+_SPARING = 8
+"""Up to this effort the original is asked as little as can be."""
 _MOST_CROSSINGS = 300
 
 
@@ -51,9 +53,9 @@ def _search(
     view = View(seed)
     device = Device(view, options.device_budget)
     limits = Limits(options, seed.sample)
-    first = First(view, device, limits, rng, seed.margin_floor)
     name = "least-l2" if options.crossing == "auto" else options.crossing
     effort = options.effort or _USUAL_EFFORT
+    first = First(view, device, limits, rng, seed.margin_floor, coarse=effort <= _SPARING)
     ways = _Ways(
         crossing(name, view, rng, effort, pool),
         Mutants(view, rng, max(4, min(effort, 32)), pool),
@@ -106,7 +108,7 @@ def _ask_at_once(
         if bracket is None:
             continue
         for keeps_label in (True, False):
-            point = yield from first.placed(bracket, least_aim(first.floor, keeps_label))
+            point = yield from first.placed(bracket, first.least(keeps_label))
             if point is not None and len(points) < count:
                 points.append(point)
         if len(points) >= count:

@@ -1,0 +1,60 @@
+"""What was done to the seeds of the triggering inputs, gathered as outcomes pass by."""
+
+import re
+from bisect import insort
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from edgeflare.search.words import corruption_names, step_words
+from edgeflare.store import OutcomeRecord
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class TriggerFigures:
+    """A triggering input: its seed, the device that searched for itself ("": a pool), both models' labels
+    (class indices), and the steps from the seed to it in words; none where it was not found by mutations."""
+
+    seed_id: str
+    replica: str
+    original_label: int | None
+    deployed_label: int | None
+    words: tuple[str, ...]
+
+
+class TriggersSeen:
+    """Takes the outcomes with a triggering input one by one; of them only the first few are kept."""
+
+    def __init__(self) -> None:
+        self._first: list[tuple[Any, OutcomeRecord]] = []
+        self._corruptions: Counter[str] = Counter()
+
+    def add(self, outcome: OutcomeRecord) -> None:
+        """Take an outcome."""
+        self._corruptions.update(corruption_names(outcome.mutations))
+        insort(self._first, (_place(outcome), outcome), key=lambda one: one[0])
+        del self._first[_SHOWN:]
+
+    def first(self) -> tuple[TriggerFigures, ...]:
+        """Return the first of them by their seeds' names, the numbers in names in their order."""
+        return tuple(
+            TriggerFigures(
+                one.seed_id,
+                one.replica,
+                one.original_label,
+                one.deployed_label,
+                tuple(step_words(one.mutations)),
+            )
+            for _, one in self._first
+        )
+
+    def corruptions(self) -> dict[str, int]:
+        """Return on how many triggering inputs each natural corruption was used, the most frequent first."""
+        return dict(sorted(self._corruptions.items(), key=lambda one: (-one[1], one[0])))
+
+
+def _place(outcome: OutcomeRecord) -> tuple[list[str | int], str]:
+    parts = re.split(r"(\d+)", outcome.seed_id)
+    return [int(one) if n % 2 else one for n, one in enumerate(parts)], outcome.replica

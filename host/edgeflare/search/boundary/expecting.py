@@ -1,0 +1,78 @@
+"""What drift to expect where the device was not asked: from both models' answers on the seeds, which are there anyway."""
+
+import numpy as np
+
+from edgeflare.search.boundary.points import Floats, logs_of
+from edgeflare.types import KnownAnswers, Seed
+
+_FARTHEST = 15.0
+_LARGEST_DRIFT = 3.0
+_RIDGE = 100.0
+_OWN_SHARE = 0.3
+
+
+class Expected:
+    """The deployed model's log-probabilities less the original's, as a linear function of the original's.
+
+    Ridge regression over the answers on the campaign's seeds (`Seed.known`), and three tenths of what the seed's own
+    drift is off it; where there are too few, the drift at the seed itself stands for all others. Log-probabilities are centred, and clipped
+    to +-15, their drift to +-3: a quantised probability of 0 says no more than that it is small.
+    """
+
+    def __init__(self, seed: Seed) -> None:
+        original, deployed = seed.outputs.original, seed.outputs.deployed
+        self._at_seed: Floats | None = None
+        if original is not None and deployed is not None and not seed.labels_only:
+            self._logs = logs_of(original)
+            self._at_seed = _drift(self._logs[None], logs_of(deployed)[None])[0]
+        self._known = seed.known if self._at_seed is not None else None
+        self._fit: tuple[Floats, Floats] | None = None
+
+    def drift(self, logs: Floats, label: int, rival: int) -> float | None:
+        """Return the expected drift of `label` over `rival` where the original's log-probabilities are `logs`.
+
+        None where the device tells labels only.
+        """
+        if self._at_seed is None:
+            return None
+        drift = self._at_seed
+        if self._known is not None and len(self._known.original) > len(logs):
+            there, here = self._predicted(self._known, np.stack([logs, self._logs]))
+            drift = there + _OWN_SHARE * (self._at_seed - here)
+        return float(drift[label] - drift[rival])
+
+    def usual(self) -> float:
+        """Return the median size of the drift between the two classes likeliest on a seed; 0 where it isn't known."""
+        if self._known is None:
+            return 0.0
+        logs = logs_of(self._known.original)
+        order = np.argsort(logs, axis=1)[:, -2:]
+        drift = np.take_along_axis(_drift(logs, logs_of(self._known.deployed)), order, axis=1)
+        return float(np.median(np.abs(drift[:, 1] - drift[:, 0])))
+
+    def _predicted(self, known: KnownAnswers, logs: Floats) -> Floats:
+        if self._fit is None:
+            self._fit = _ridge(known)
+        features, weights = self._fit
+        return np.asarray(_features(logs) @ features.T @ weights)
+
+
+def _ridge(known: KnownAnswers) -> tuple[Floats, Floats]:
+    """Return the seeds' features and their weights (the dual form: as many unknowns as seeds)."""
+    logs = logs_of(known.original)
+    features = _features(logs)
+    drift = _drift(logs, logs_of(known.deployed))
+    gram = features @ features.T + _RIDGE * np.eye(len(features))
+    return features, np.asarray(np.linalg.solve(gram, drift))
+
+
+def _features(logs: Floats) -> Floats:
+    centred = np.clip(logs - logs.mean(axis=1, keepdims=True), -_FARTHEST, _FARTHEST)
+    return np.hstack([centred, np.ones((len(logs), 1))])
+
+
+def _drift(original: Floats, deployed: Floats) -> Floats:
+    drift = deployed - original
+    return np.asarray(
+        np.clip(drift - drift.mean(axis=1, keepdims=True), -_LARGEST_DRIFT, _LARGEST_DRIFT)
+    )

@@ -1,0 +1,51 @@
+"""What the user leaves open of the boundary search, chosen by what a device query costs."""
+
+from edgeflare.search.boundary.basis import LARGE
+from edgeflare.search.boundary.options import BoundaryOptions
+
+LEVELS = (16, 32, 64, 96, 128)
+"""Efforts to choose from for crossings that take one direction after the other."""
+_WORTH = 12
+_FEW = 45
+_FEW_FOR_LARGE = 100
+_BESIDE_DIRECTIONS = 30
+_SCREENED = 32
+_SCREENED_CHEAPLY = 8
+_AT_ONCE = 4
+
+
+def is_open(options: BoundaryOptions) -> bool:
+    """Whether `resolved` has something to choose by the cost of a device query."""
+    return options.crossing == "auto" or options.effort is None
+
+
+def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) -> BoundaryOptions:
+    """Return the options with nothing left open; what the user states stays.
+
+    `ratio`: what one device query costs against one query of the original on the host, in time. `side`: the
+    longer side of an image in pixels. `one_trip`: the device is asked for many seeds at once. What a search
+    finds depends on this choice, which rests on measured times: it is made once, when a campaign is
+    created, and kept with it.
+    """
+    affordable = _WORTH * (max(ratio, 0.0) + 1)
+    crossing, effort = options.crossing, options.effort
+    if crossing == "auto":
+        few = _FEW if side < LARGE else _FEW_FOR_LARGE
+        crossing = "mutants" if affordable < few else "least-l2"
+        if effort is None:
+            effort = _SCREENED_CHEAPLY if crossing == "mutants" else _level(affordable)
+    if effort is None and crossing in ("mutants", "natural"):
+        effort = _SCREENED_CHEAPLY if affordable < _FEW else _SCREENED
+    if effort is None:
+        effort = _level(affordable)
+    candidates = options.candidates or (_AT_ONCE if one_trip else 1)
+    return options.model_copy(
+        update={"crossing": crossing, "effort": effort, "candidates": candidates}
+    )
+
+
+def _level(affordable: float) -> int:
+    """Return the largest effort that so many host queries pay for."""
+    return max(
+        (one for one in LEVELS if 2 * one + _BESIDE_DIRECTIONS <= affordable), default=LEVELS[0]
+    )

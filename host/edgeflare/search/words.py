@@ -1,0 +1,75 @@
+"""The steps that lead from a seed input to a triggering input, in words."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from edgeflare_mutators import SEED, Corruption, MutationError, get
+
+
+def step_words(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a serialised outcome's steps in words, one text each, in their order.
+
+    A natural corruption says itself what it does, as "JPEG quality 37"; any other operator is told by name and
+    parameters (without the seed of its noise), as "average-blur (size=3)". So is one that can't be had here, such as
+    a user's operator that is not installed, and one that does not take the recorded parameters.
+    """
+    return [_one(str(step.get("operator", "?")), step.get("params") or {}) for step in mutations]
+
+
+def corruption_names(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the natural corruptions among the steps, each once, in their order."""
+    names = dict.fromkeys(str(step.get("operator", "?")) for step in mutations)
+    return [name for name in names if _corruption(name) is not None]
+
+
+def joined_words(mutations: Sequence[Mapping[str, Any]], most: int) -> str:
+    """Return the first `most` steps in words as one text, and how many more there are; "" for none."""
+    told = step_words(mutations[:most])
+    more = len(mutations) - len(told)
+    return " + ".join([*told, *([f"{more} more"] if more else [])])
+
+
+def finding_words(
+    mutations: Sequence[Mapping[str, Any]], original: int | None, deployed: int | None, most: int
+) -> str:
+    """Return what was done and what both models say, as "JPEG quality 37: original 3, device 5".
+
+    `original` and `deployed` are class indices; a model's is left out where it is None.
+    """
+    labels = [
+        f"{name} {label}"
+        for name, label in (("original", original), ("device", deployed))
+        if label is not None
+    ]
+    parts = (joined_words(mutations, most), ", ".join(labels))
+    return ": ".join(part for part in parts if part)
+
+
+def _one(name: str, params: Mapping[str, Any]) -> str:
+    corruption = _corruption(name)
+    if corruption is not None:
+        try:
+            return str(corruption.words(params))
+        except Exception:  # noqa: BLE001  the operator may be a user's, and newer than the record
+            return _plain(name, params)
+    return _plain(name, params)
+
+
+def _plain(name: str, params: Mapping[str, Any]) -> str:
+    told = ", ".join(
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in params.items()
+        if key != SEED.name
+    )
+    return f"{name} ({told})" if told else name
+
+
+@lru_cache(maxsize=256)
+def _corruption(name: str) -> Corruption | None:
+    """Return the natural corruption of this name; None for another operator, and for one not to be had."""
+    try:
+        operator = get(name)
+    except MutationError:
+        return None
+    return operator if isinstance(operator, Corruption) else None

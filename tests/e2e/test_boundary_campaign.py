@@ -1,0 +1,210 @@
+"""Campaigns with the boundary search: what they leave open is chosen once, and kept."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from campaigns import finished, found_in
+from command import DEMO, edgeflare
+
+import edgeflare.campaign.resolution as resolution
+import edgeflare.campaign.stages as stages
+from edgeflare import (
+    CampaignConfig,
+    Event,
+    Notice,
+    Stage,
+    config_from,
+    resume_campaign,
+    run_campaign,
+)
+from edgeflare.store import Store
+from edgeflare.types import KnownAnswers, Outcome, Search, Seed
+
+SEEDS = 8
+CHOSEN = ("crossing", "effort", "candidates")
+
+
+def config(out: Path, search: dict[str, Any] | None = None, **more: Any) -> CampaignConfig:
+    values = {
+        "original": {"path": DEMO / "original.onnx"},
+        "deployed": {"path": DEMO / "deployed.tflite"},
+        "seeds": {"path": DEMO / "seeds.npz", "limit": SEEDS},
+        "search": {"strategy": "boundary", "max_queries": 30, "timeout_s": 0, **(search or {})},
+        "out": out,
+        **more,
+    }
+    return config_from(values, "test")
+
+
+class Told:
+    """Keeps the notices; calls `act` where the search begins."""
+
+    def __init__(self, act: Callable[[], None] = lambda: None) -> None:
+        self.notices: list[str] = []
+        self._act = act
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            self.notices.append(event.text)
+        elif isinstance(event, Stage) and event.name == "search":
+            self._act()
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def refuse(*_: object, **__: object) -> float:
+    raise AssertionError("measured again")
+
+
+def options_of(folder: Path) -> dict[str, Any]:
+    with Store.open(folder) as store:
+        found: dict[str, Any] = store.campaign["search"]["options"]
+        return found
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def costs(monkeypatch: pytest.MonkeyPatch, ratio: float) -> None:
+    monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: ratio)
+
+
+def test_what_is_chosen_is_told_kept_and_repeated_by_hand(tmp_path: Path) -> None:
+    told = Told()
+    folder = run_campaign(config(tmp_path / "auto"), progress=told)
+    options = options_of(folder)
+    assert options["crossing"] in ("least-l2", "mutants")
+    assert options["effort"] in (8, 16, 32, 64, 96, 128)
+    assert options["candidates"] == 1
+    [notice] = told.notices
+    assert notice.startswith(f"crossing: {options['crossing']}, effort {options['effort']} (")
+    with Store.open(folder) as store:
+        assert store.notices() == [notice]
+        seed_queries = sum(one.seed_queries for one in store.outcomes())
+    assert seed_queries == SEEDS, "to measure counts as no query"
+    stated = {"options": {"crossing": options["crossing"], "effort": options["effort"]}}
+    told = Told()
+    again = run_campaign(config(tmp_path / "stated", stated), progress=told)
+    assert told.notices == []
+    assert options_of(again) == options
+    assert found_in(again) == found_in(folder)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "one_trip", "expected", "words"),
+    [
+        (0.5, False, ("mutants", 8, 1), "about 0.5 host queries"),
+        (9.04, False, ("least-l2", 32, 1), "about 9 host queries"),
+        (2500.4, True, ("least-l2", 128, 4), "about 2500 host queries"),
+    ],
+)
+def test_the_choice_follows_the_cost(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ratio: float,
+    one_trip: bool,
+    expected: tuple[str, int, int],
+    words: str,
+) -> None:
+    costs(monkeypatch, ratio)
+    told = Told()
+    folder = run_campaign(config(tmp_path / "c", one_trip=one_trip), progress=told)
+    assert tuple(options_of(folder)[name] for name in CHOSEN) == expected
+    crossing, effort, _ = expected
+    [notice] = told.notices
+    assert words in notice
+    assert notice.endswith(f"`--crossing {crossing} --option effort={effort}` repeats it")
+    shown = edgeflare("show", folder, home=tmp_path)
+    assert f"crossing={crossing}" in shown.out
+
+
+def test_a_resumed_campaign_keeps_what_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs(monkeypatch, 9.0)
+    whole = run_campaign(config(tmp_path / "whole"))
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(config(tmp_path / "torn"), progress=Told(interrupt))
+    monkeypatch.setattr(resolution, "cost_ratio", refuse)
+    resume_campaign(tmp_path / "torn")
+    assert options_of(tmp_path / "torn") == options_of(whole)
+    assert found_in(tmp_path / "torn") == found_in(whole)
+
+
+def test_a_campaign_that_ended_before_it_was_kept_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolution, "cost_ratio", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(config(tmp_path / "torn"))
+    assert options_of(tmp_path / "torn") == {}
+    costs(monkeypatch, 9.0)
+    told = Told()
+    resume_campaign(tmp_path / "torn", progress=told)
+    assert options_of(tmp_path / "torn")["effort"] == 32
+    assert len(told.notices) == 1
+
+
+def test_the_control_searches_as_the_campaign_was_resolved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratios = iter([9.0])
+    monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: next(ratios))
+    folder = run_campaign(config(tmp_path / "c", {"max_queries": 5}, control=True))
+    assert options_of(folder / "control") == options_of(folder)
+    assert options_of(folder)["effort"] == 32
+    with Store.open(folder / "control") as control:
+        assert control.tally().found == 0
+
+
+def test_nothing_is_measured_for_another_strategy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolution, "cost_ratio", refuse)
+    folder = run_campaign(config(tmp_path / "c", {"strategy": "dflare"}))
+    assert options_of(folder) == {}
+
+
+def test_every_search_knows_both_models_answers_on_the_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: list[KnownAnswers | None] = []
+    stop = True
+
+    def strategy(seed: Seed, rng: np.random.Generator) -> Search:
+        known.append(seed.known)
+        assert seed.margin_floor == 1e-3
+        if stop and finished(tmp_path / "c") >= 3:
+            raise KeyboardInterrupt
+        return Outcome(None)
+        yield
+
+    monkeypatch.setattr(stages, "strategy_of", lambda _: strategy)
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(config(tmp_path / "c", {"strategy": "dflare"}, concurrency=1))
+    before = known[0]
+    assert before is not None
+    assert all(one is before for one in known), "one for all searches"
+    with Store.open(tmp_path / "c") as store:
+        answers = [seed.outputs for seed in store.seeds("")]
+        assert 3 <= store.tally().done < SEEDS
+    assert np.array_equal(before.original, [one.original for one in answers if one])
+    assert np.array_equal(before.deployed, [one.deployed for one in answers if one])
+    assert before.original.dtype == before.deployed.dtype == np.float64
+    with pytest.raises(ValueError, match="read-only"):
+        before.deployed[0, 0] = 1
+    stop = False
+    known.clear()
+    resume_campaign(tmp_path / "c")
+    [after] = {id(one): one for one in known}.values()
+    assert after is not None
+    assert np.array_equal(after.original, before.original)
+    assert np.array_equal(after.deployed, before.deployed)

@@ -1,0 +1,85 @@
+"""Benches of the boundary search: what a device query costs is measured once a pair."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import DEMO
+
+from edgeflare.bench import BenchProgress, load_suite, open_bench, resume_bench, run_bench
+from edgeflare.campaign import Stage, resolution
+from edgeflare.store import Store
+
+SUITE = f"""
+name = "boundaries"
+seeds = 2
+repeats = 2
+max_queries = 9
+
+[[pairs]]
+name = "LeNet 5"
+original = {{ path = "{DEMO}/original.onnx" }}
+deployed = {{ path = "{DEMO}/deployed.tflite" }}
+seeds = {{ path = "{DEMO}/seeds.npz" }}
+
+[[strategies]]
+name = "usual"
+strategy = "boundary"
+
+[[strategies]]
+name = "severe"
+strategy = "boundary"
+repeats = 1
+options = {{ device_budget = 3 }}
+
+[[strategies]]
+name = "natural"
+strategy = "boundary"
+repeats = 1
+options = {{ crossing = "natural" }}
+
+[[strategies]]
+name = "other"
+strategy = "dflare"
+repeats = 1
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "suite.toml"
+    path.write_text(SUITE)
+    return str(path)
+
+
+def options_by_cell(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    bench = open_bench(folder)
+    for cell in bench.cells:
+        with Store.open(bench.campaign(cell)) as store:
+            yield f"{cell.strategy}/{cell.repeat}", store.campaign["search"]["options"]
+
+
+def test_cells_that_were_told_the_same_search_alike(
+    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratios = iter([9.0, 2000.0])  # one for those that leave all open, one for the natural ones
+    monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: next(ratios))
+
+    def stop_in_the_second_repeat(progress: BenchProgress) -> None:
+        search = isinstance(progress.event, Stage) and progress.event.name == "search"
+        if search and progress.cell.repeat == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_bench(load_suite(suite), tmp_path / "bench", progress=stop_in_the_second_repeat)
+    folder = resume_bench(tmp_path / "bench")
+    usual = {"crossing": "least-l2", "effort": 32, "candidates": 1}
+    assert dict(options_by_cell(folder)) == {
+        "usual/0": usual,
+        "usual/1": usual,
+        "severe/0": {**usual, "device_budget": 3},
+        "natural/0": {"crossing": "natural", "effort": 32, "candidates": 1},
+        "other/0": {},
+    }

@@ -1,0 +1,75 @@
+"""What is chosen of the boundary search where the user leaves it open."""
+
+from typing import Any
+
+import pytest
+
+from edgeflare.search.boundary import BoundaryOptions, is_open, resolved
+
+RATIO = {host: host / 12 - 1 for host in (13, 44, 45, 61, 62, 94, 99, 100, 157, 158, 222, 286)}
+"""By how many host queries are affordable: what a device query costs."""
+
+
+def chosen(affordable: int, side: int = 28, **stated: Any) -> tuple[str, int | None]:
+    options = resolved(BoundaryOptions(**stated), RATIO[affordable] + 1e-9, side, one_trip=False)
+    return options.crossing, options.effort
+
+
+@pytest.mark.parametrize(
+    ("affordable", "small", "large"),
+    [
+        (13, ("mutants", 8), ("mutants", 8)),
+        (44, ("mutants", 8), ("mutants", 8)),
+        (45, ("least-l2", 16), ("mutants", 8)),
+        (62, ("least-l2", 16), ("mutants", 8)),
+        (94, ("least-l2", 32), ("mutants", 8)),
+        (99, ("least-l2", 32), ("mutants", 8)),
+        (100, ("least-l2", 32), ("least-l2", 32)),
+        (157, ("least-l2", 32), ("least-l2", 32)),
+        (158, ("least-l2", 64), ("least-l2", 64)),
+        (222, ("least-l2", 96), ("least-l2", 96)),
+        (286, ("least-l2", 128), ("least-l2", 128)),
+    ],
+)
+def test_the_slower_the_device_the_more_the_host_does(
+    affordable: int, small: tuple[str, int], large: tuple[str, int]
+) -> None:
+    assert chosen(affordable, side=63) == small
+    assert chosen(affordable, side=64) == large
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1e9])
+def test_any_cost_gives_a_choice(ratio: float) -> None:
+    options = resolved(BoundaryOptions(), ratio, 224, one_trip=True)
+    assert not is_open(options)
+    assert (options.crossing, options.effort) == (("least-l2", 128) if ratio else ("mutants", 8))
+
+
+@pytest.mark.parametrize(
+    ("stated", "fast", "slow"),
+    [
+        ({"crossing": "least-l2"}, ("least-l2", 16), ("least-l2", 128)),
+        ({"crossing": "line"}, ("line", 16), ("line", 128)),
+        ({"crossing": "mutants"}, ("mutants", 8), ("mutants", 32)),
+        ({"crossing": "natural"}, ("natural", 8), ("natural", 32)),
+        ({"effort": 50}, ("mutants", 50), ("least-l2", 50)),
+        ({"crossing": "natural", "effort": 5}, ("natural", 5), ("natural", 5)),
+    ],
+)
+def test_what_is_stated_stays(
+    stated: dict[str, Any], fast: tuple[str, int], slow: tuple[str, int]
+) -> None:
+    assert chosen(44, **stated) == fast
+    assert chosen(286, **stated) == slow
+
+
+def test_inputs_are_sent_together_where_a_trip_is_what_costs() -> None:
+    assert resolved(BoundaryOptions(), 1.0, 28, one_trip=False).candidates == 1
+    assert resolved(BoundaryOptions(), 1.0, 28, one_trip=True).candidates == 4
+    assert resolved(BoundaryOptions(candidates=2), 1.0, 28, one_trip=True).candidates == 2
+
+
+def test_what_is_resolved_stays_the_same_when_it_is_resolved_again() -> None:
+    once = resolved(BoundaryOptions(device_budget=7, max_l2=2.0), 9.0, 28, one_trip=False)
+    assert (once.device_budget, once.max_l2) == (7, 2.0)
+    assert resolved(once, 0.0, 224, one_trip=True) == once
