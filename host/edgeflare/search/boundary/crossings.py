@@ -13,7 +13,9 @@ from edgeflare.types import Answer, Ask, Sample
 from edgeflare_mutators import Corruption, Operator, SampleSpec, corruptions
 
 _LOOKED_AT = 32
-_MOST_STEPS = 24
+_MOST_STEPS = 8
+_PATIENCE = 3
+"""After so many steps without a mutant of which the original is less sure, the least sure of them goes on."""
 _MOST_CORRUPTIONS = 3
 
 
@@ -69,11 +71,13 @@ class Mutants:
         self._rng = rng
         self._screened = screened
         self._pool = tuple(pool.values())
+        self._at: Point | None = None
         self._spec = SampleSpec.of(view.seed.sample)
 
     def cross(self) -> Generator[Ask, Answer, Bracket | None]:
-        """Return the line from the seed to the first mutant across the boundary."""
-        best = start_of(self._view, Straight(self._view.pixels, self._view.pixels))
+        """Return the line from the seed to the first mutant across the boundary; a try goes on where the last ended."""
+        best = self._at or start_of(self._view, Straight(self._view.pixels, self._view.pixels))
+        stuck = 0
         for _ in range(_MOST_STEPS):
             samples = [self._mutant(best.sample) for _ in range(self._screened)]
             scores = yield from self._view.scores(samples)
@@ -83,9 +87,14 @@ class Mutants:
             ]
             across = [point for point in found if point.lead < 0]
             if across:
+                self._at = None
                 nearest = min(across, key=lambda point: self._view.distance(point.sample))
                 return Bracket(start_of(self._view, nearest.path), nearest)
-            best = min((best, *found), key=_lead)
+            least = min(found, key=_lead)
+            stuck = 0 if least.lead < best.lead else stuck + 1
+            if stuck in (0, _PATIENCE):
+                best, stuck = least, 0
+        self._at = best
         return None
 
     def _mutant(self, sample: Sample) -> Sample:

@@ -49,7 +49,8 @@ class First:
         aim = self.least(keeps_label)
         point = yield from self.placed(bracket, aim)
         if point is None:  # such as where the seed itself is all but on the boundary
-            point = yield from self._beside(bracket.inside if keeps_label else bracket.outside, aim)
+            start = bracket.inside if keeps_label else bracket.outside
+            point = yield from self._beside(start, bracket, aim)
         for query in range(_QUERIES_A_CROSSING):
             if point is None or not self._device.is_new(point):
                 return False
@@ -65,7 +66,7 @@ class First:
             else:
                 keeps_label = told[0].drift < 0
             aim = self.least(keeps_label)
-            point = yield from self._beside(point, aim)
+            point = yield from self._beside(point, bracket, aim)
         return False
 
     def least(self, keeps_label: bool) -> Aim:
@@ -77,8 +78,12 @@ class First:
         point = yield from place(self._view, bracket, aim, self._rng)
         return point if point is not None and self._limits.hold(point.sample) else None
 
-    def _beside(self, point: Point, aim: Aim) -> Generator[Ask, Answer, Point | None]:
+    def _beside(
+        self, point: Point, bracket: Bracket, aim: Aim
+    ) -> Generator[Ask, Answer, Point | None]:
         """Return a point at the aim, next to another one, that the limits allow."""
+        if point.path.pure:
+            return (yield from self.placed(bracket, aim))
         found = yield from beside(self._view, point, aim, self._rng)
         return found if found is not None and self._limits.hold(found.sample) else None
 

@@ -21,6 +21,7 @@ class Straight:
     pixels: Floats
     end: Floats
     farthest: float = _BEYOND
+    pure: bool = False
 
     def at(self, t: float) -> Sample:
         """Return the input at `t`."""
@@ -44,6 +45,7 @@ class Graded:
     seed: Sample
     drawn: tuple[tuple[Corruption, Params, float], ...]
     farthest: float = 1.0
+    pure: bool = True
 
     def at(self, t: float) -> Sample:
         """Return the seed after all corruptions at strength `t`."""
@@ -80,6 +82,7 @@ class Mixed:
     """From one input (at 0) to another (at 1) by taking over the values that differ, in a random order."""
 
     farthest = 1.0
+    pure = False
 
     def __init__(self, one: Sample, other: Sample, rng: np.random.Generator) -> None:
         self._one = one

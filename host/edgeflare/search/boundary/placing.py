@@ -69,7 +69,8 @@ def place(
     seen = [bracket.inside, bracket.outside]
     yield from _narrow(view, bracket.inside.path, seen, aim)
     low, high = _around(seen, aim)
-    if aim.misses(_nearest(seen, aim)) > aim.tolerance and low is not None and high is not None:
+    near = bracket.inside.path.pure or aim.misses(_nearest(seen, aim)) <= aim.tolerance
+    if not near and low is not None and high is not None:
         path = Mixed(low.sample, high.sample, rng)
         ends = [low._replace(path=path, t=0.0), high._replace(path=path, t=1.0)]
         yield from _narrow(view, path, ends, aim)

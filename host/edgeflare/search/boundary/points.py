@@ -16,9 +16,13 @@ _MOST_BYTES = 8 * 2**20
 
 
 class Path(Protocol):
-    """Inputs in a row, from the seed (at 0) on: `farthest` is the largest `t`."""
+    """Inputs in a row, from the seed (at 0) on: `farthest` is the largest `t`.
+
+    Of a `pure` path only the inputs on it will do: single values of them are not changed.
+    """
 
     farthest: float
+    pure: bool
 
     def at(self, t: float) -> Sample:
         """Return the input at `t`, uint8 like the seed."""

@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 
 from edgeflare.search.boundary.asking import Device
-from edgeflare.search.boundary.crossings import Crossing, Mutants, crossing
+from edgeflare.search.boundary.crossings import Crossing, Line, crossing
 from edgeflare.search.boundary.first import First
 from edgeflare.search.boundary.limits import Limits
 from edgeflare.search.boundary.options import BoundaryOptions
@@ -36,6 +36,7 @@ _USUAL_EFFORT = 64
 _SPARING = 8
 """Up to this effort the original is asked as little as can be."""
 _MOST_CROSSINGS = 300
+_MOST_IN_VAIN = 40
 
 
 def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
@@ -58,11 +59,11 @@ def _search(
     first = First(view, device, limits, rng, seed.margin_floor, coarse=effort <= _SPARING)
     ways = _Ways(
         crossing(name, view, rng, effort, pool),
-        Mutants(view, rng, max(4, min(effort, 32)), pool),
-        only=name in ("natural", "mutants"),
+        Line(view, rng),
+        only=name in ("natural", "line"),
     )
     for _ in range(_MOST_CROSSINGS):
-        if device.best is not None:
+        if device.best is not None or ways.spent:
             break
         if (options.candidates or 1) > 1:
             yield from _ask_at_once(options.candidates or 1, ways, first, device)
@@ -80,21 +81,26 @@ def _search(
 
 
 class _Ways:
-    """The chosen crossing; where it finds none twice in a row, mutants of the seed (not for the natural ones)."""
+    """The chosen crossing; where it finds none, a line to another seed for once (natural ones stay natural)."""
 
     def __init__(self, chosen: Crossing, spare: Crossing, *, only: bool) -> None:
         self._chosen = chosen
         self._spare = spare
         self._only = only
         self._failed = 0
+        self._in_vain = 0
+
+    @property
+    def spent(self) -> bool:
+        """Whether so many tries in a row found no crossing that there is hardly one."""
+        return self._in_vain >= _MOST_IN_VAIN
 
     def cross(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return another crossing; None where this try did not find one."""
-        if self._failed >= 2 and not self._only:
-            self._failed = 0
-            return (yield from self._spare.cross())
-        bracket = yield from self._chosen.cross()
-        self._failed = 0 if bracket is not None else self._failed + 1
+        spare = self._failed > 0 and not self._only
+        bracket = yield from (self._spare if spare else self._chosen).cross()
+        self._failed = 0 if spare or bracket is not None else self._failed + 1
+        self._in_vain = 0 if bracket is not None else self._in_vain + 1
         return bracket
 
 
