@@ -11,13 +11,13 @@ _USUAL_CHANGE = 0.1
 
 
 class Limits:
-    """Holds inputs to the user's bounds; `radius` is the L2 that the search may use in any case."""
+    """Holds inputs to the user's bounds; `radius` is the L2 that the search goes to at most."""
 
     def __init__(self, options: BoundaryOptions, seed: Sample) -> None:
         self._options = options
         self._seed = seed
         usual = _USUAL_CHANGE * float(np.sqrt(seed.size))
-        self.radius = usual if options.max_l2 is None else min(options.max_l2, 2 * usual)
+        self.radius = usual if options.max_l2 is None else options.max_l2
 
     def hold(self, sample: Sample) -> bool:
         """Whether an input lies within the bounds. Raises UsageError where SSIM is wanted and can't be had."""

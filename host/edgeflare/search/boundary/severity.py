@@ -3,7 +3,7 @@
 Write e for the drift at an input: the deployed model's log-odds of class a over b less the original's. Where the
 original stands at -e / 2 the deployed model stands at e / 2: both are as sure of different answers as they can be,
 with a margin of tanh(|e| / 4) times the probability of the two classes. So inputs of large |e| are looked for,
-and each is placed, by asking the original alone, where its drift is split evenly. A third of the budget goes to
+and each is placed, by asking the original alone, where its drift is split evenly. A quarter of the budget goes to
 different crossings; from the best of them an evolution strategy climbs: the end of the path is moved by smooth
 noise, the new path's point is placed by the drift of its parent, the device is asked, and the better one stays;
 the noise grows by success and shrinks by failure.
@@ -12,7 +12,9 @@ Tried and no better, on LeNet-5 (107 device queries), ResNet-8 (16) and ResNet-2
 process over low-frequency coefficients of all class pairs' drift, with an upper confidence bound choosing the
 next point (median margin .028 against .043 on LeNet-5, .12 against .14 on ResNet-8, at ten times the
 host's time); going on in the direction of the last success; differences of earlier paths as steps; one
-climber or many; larger first steps (all within 7 %).
+climber or many; larger first steps (all within 7 %). Asking about mutants far from the seed as they are: on
+keyword spotting, whose int8 model goes wrong altogether off its data, .15 against .11 with 9 queries; on
+the others nothing for the queries it took.
 """
 
 from collections.abc import Generator
@@ -36,6 +38,7 @@ _GROWTH = 1.3
 _SHRINKAGE = 0.93
 _DEAD = 0.7
 _MOST_DEAD = 20
+_SHORT_OF_DEAD = 5
 _WORTH_SETTLING = 1.2
 _LABELS_FARTHER = 1.6
 
@@ -64,10 +67,9 @@ class Severity:
     def search(self, crossing: Crossing) -> Generator[Ask, Answer, None]:
         """Explore crossings, then climb from the best of them."""
         yield from self._explore(crossing, round(self._device.left * (1 - _EXPLORED)))
-        ranked = sorted(self._device.told, key=_severity, reverse=True)
-        climbers = ranked[: max(1, len(ranked) // _BEST_OF)]
+        climbers = self._best_of_all()
         dead = 0
-        while climbers and self._device.left > 0 and dead < _MOST_DEAD:
+        while self._device.left > 0 and dead < _MOST_DEAD:
             place = 0
             if len(climbers) > 1 and self._rng.random() >= _TO_BEST:
                 place = int(self._rng.integers(len(climbers)))
@@ -75,13 +77,23 @@ class Severity:
             if child is None:
                 self._step *= _DEAD
                 dead += 1
+                if dead % _SHORT_OF_DEAD == 0:
+                    yield from self._explore(crossing, self._device.left - 1)
+                    climbers = self._best_of_all()
+                    self._step = _FIRST_STEP * self._limits.radius
                 continue
+            dead = 0
             if child.severity > climbers[place].severity:
                 climbers[place] = child
                 climbers.sort(key=_severity, reverse=True)
                 self._step = min(self._step * _GROWTH, self._limits.radius)
             else:
                 self._step *= _SHRINKAGE
+
+    def _best_of_all(self) -> list[Told]:
+        """Return the points to climb from, the best one first."""
+        ranked = sorted(self._device.told, key=_severity, reverse=True)
+        return ranked[: max(1, len(ranked) // _BEST_OF)]
 
     def _explore(self, crossing: Crossing, until: int) -> Generator[Ask, Answer, None]:
         for _ in range(_TRIES * max(1, self._device.left - until)):
