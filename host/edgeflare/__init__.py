@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any
 from edgeflare._version import __version__
 
 if TYPE_CHECKING:
-    from edgeflare.analysis import ControlFigures, ExportReport, Summary, export_campaign, summarize
+    from edgeflare.analysis import (
+        ControlFigures,
+        DeviceFigures,
+        ExportReport,
+        Failure,
+        LabelPair,
+        Spread,
+        Summary,
+        Transfer,
+        TriggerFigures,
+        export_campaign,
+        summarize,
+    )
     from edgeflare.bench import (
         Bench,
         BenchProgress,
@@ -21,6 +33,7 @@ if TYPE_CHECKING:
         Correlation,
         Costs,
         FalseAlarms,
+        FrontStep,
         SearchRow,
         Suite,
         SuiteAbout,
@@ -91,12 +104,19 @@ if TYPE_CHECKING:
         StoreError,
         UsageError,
     )
+    from edgeflare.types import FrontPoint
 
 _HOMES = {
     "edgeflare.analysis": (
         "ControlFigures",
+        "DeviceFigures",
         "ExportReport",
+        "Failure",
+        "LabelPair",
+        "Spread",
         "Summary",
+        "Transfer",
+        "TriggerFigures",
         "export_campaign",
         "summarize",
     ),
@@ -110,6 +130,7 @@ _HOMES = {
         "Correlation",
         "Costs",
         "FalseAlarms",
+        "FrontStep",
         "SearchRow",
         "Suite",
         "SuiteAbout",
@@ -180,6 +201,7 @@ _HOMES = {
         "StoreError",
         "UsageError",
     ),
+    "edgeflare.types": ("FrontPoint",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -201,17 +223,22 @@ __all__ = [
     "DeviceBusyError",
     "DeviceChangedError",
     "DeviceError",
+    "DeviceFigures",
     "DeviceReport",
     "DeviceStatus",
     "EdgeFlareError",
     "Event",
     "ExportReport",
+    "Failure",
     "FalseAlarms",
     "Fleet",
     "FleetConfig",
+    "FrontPoint",
+    "FrontStep",
     "HostKey",
     "HostKeyError",
     "InferenceFailedError",
+    "LabelPair",
     "LeaseHeld",
     "ModelError",
     "Notice",
@@ -222,6 +249,7 @@ __all__ = [
     "SeedError",
     "SelfTest",
     "SelfTestPair",
+    "Spread",
     "Stage",
     "State",
     "Step",
@@ -229,7 +257,9 @@ __all__ = [
     "Suite",
     "SuiteAbout",
     "Summary",
+    "Transfer",
     "Transport",
+    "TriggerFigures",
     "UsageError",
     "__version__",
     "bench_report",

@@ -88,6 +88,10 @@ class Status(str, Enum):
     FAILED = "failed"  # the device could not answer on an input: the agent died or inference failed, each time
 
 
+TRIGGERS = frozenset({Status.FOUND, Status.SEED_DEVIATES})
+"""The ends with a triggering input: one that was found, or the seed itself."""
+
+
 @dataclass(frozen=True)
 class KnownAnswers:
     """Both models' answers on seed inputs of the campaign, known before any search: float64 [n, classes] each."""
@@ -122,11 +126,13 @@ class Seed:
 class Outcome:
     """What a strategy returns: the triggering input, or None if it gave up.
 
-    `mutations` are the serialised steps that lead from the seed to `sample`, to be replayed.
+    `mutations` are the serialised steps that lead from the seed to `sample`, to be replayed. `earlier`:
+    triggering inputs found before, the better ones first; tried where this one does not repeat.
     """
 
     sample: Sample | None
     mutations: Sequence[dict[str, Any]] = field(default_factory=tuple)
+    earlier: Sequence["Outcome"] = ()
 
 
 Search: TypeAlias = Generator[Ask, Answer, Outcome]

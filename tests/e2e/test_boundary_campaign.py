@@ -118,10 +118,11 @@ def test_the_choice_follows_the_cost(
     told = Told()
     folder = run_campaign(config(tmp_path / "c", one_trip=one_trip), progress=told)
     assert tuple(options_of(folder)[name] for name in CHOSEN) == expected
-    crossing, effort, _ = expected
+    crossing, effort, candidates = expected
     [notice] = told.notices
     assert words in notice
-    assert notice.endswith(f"`--crossing {crossing} --option effort={effort}` repeats it")
+    at_once = f" --option candidates={candidates}" if candidates > 1 else ""
+    assert notice.endswith(f"`--crossing {crossing} --option effort={effort}{at_once}` repeats it")
     shown = edgeflare("show", folder, home=tmp_path)
     assert f"crossing={crossing}" in shown.out
 

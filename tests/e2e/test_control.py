@@ -1,6 +1,7 @@
 """A campaign with a control: the original against itself, or against a copy of it, after the search."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -8,9 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 from campaigns import found_in
 from command import DEMO, DEMO_PAIR, edgeflare, environment
+from label_models import label_onnx
+from onnx import helper, numpy_helper
 
 from edgeflare import (
     CampaignConfig,
@@ -147,7 +152,10 @@ def test_false_alarms_are_told_with_the_floor_that_would_have_stopped_them(tmp_p
     told = Told()
     copy = DEMO / "deployed.tflite"  # no float copy at all: it must be found out
     search = {"max_queries": 300, "timeout_s": 0}
-    folder = run_campaign(config(tmp_path / "c", control_model=copy, search=search), progress=told)
+    deployed = {"path": str(DEMO / "original.tflite")}
+    folder = run_campaign(
+        config(tmp_path / "c", control_model=copy, search=search, deployed=deployed), progress=told
+    )
     control = summarize(folder).control
     assert control is not None
     assert control.false_alarms > 0
@@ -156,7 +164,8 @@ def test_false_alarms_are_told_with_the_floor_that_would_have_stopped_them(tmp_p
     assert not control.own_file
     [notice] = [one for one in told.notices if "false alarms" in one]
     assert f"raised {control.false_alarms} false alarms in {SEEDS} searches" in notice
-    assert f"--margin-floor above {control.largest_margin:.2g}" in notice
+    [floor] = re.findall(r"--margin-floor above ([0-9.e-]+):", notice)
+    assert control.largest_margin <= float(floor) < 1.2 * control.largest_margin
     assert summarize(folder).notices.count(notice) == 1
 
 
@@ -257,6 +266,67 @@ def test_a_control_model_that_is_none_is_refused_before_the_search(tmp_path: Pat
     with pytest.raises(UsageError, match=r"no model file .*gone\.tflite"):
         run_campaign(config(tmp_path / "c", control_model=tmp_path / "gone.tflite"))
     assert not (tmp_path / "c").exists()
+
+
+def test_the_deployed_model_is_no_control_model(tmp_path: Path) -> None:
+    shutil.copy(DEMO / "deployed.tflite", tmp_path / "same.tflite")
+    with pytest.raises(UsageError, match=r"same\.tflite is the deployed model"):
+        run_campaign(config(tmp_path / "c", control_model=tmp_path / "same.tflite"))
+
+
+def test_what_is_wrong_with_the_control_is_told_as_the_controls(tmp_path: Path) -> None:
+    label_onnx(DEMO / "original.onnx", tmp_path / "copy.onnx", shape=(2,))
+    with pytest.raises(ModelError, match=r"^control: .*10 classes"):
+        run_campaign(config(tmp_path / "c", control_model=tmp_path / "copy.onnx"))
+
+
+def reversed_classes(path: Path) -> None:
+    """Write a copy of the original that gives the first class's score to the last class, and so on."""
+    model = onnx.load(DEMO / "original.onnx")
+    [scores] = model.graph.output
+    backwards = numpy_helper.from_array(np.arange(10)[::-1].copy(), "backwards")
+    model.graph.initializer.append(backwards)
+    model.graph.node.append(
+        helper.make_node("Gather", [scores.name, "backwards"], ["turned"], axis=1)
+    )
+    scores.name = "turned"
+    onnx.save(model, path)
+
+
+def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_its_end(
+    tmp_path: Path,
+) -> None:
+    reversed_classes(tmp_path / "copy.onnx")
+    told = Told()
+    folder = run_campaign(
+        config(tmp_path / "c", control_model=tmp_path / "copy.onnx"), progress=told
+    )
+    [notice] = [one for one in told.notices if one.startswith("the control can't be run: ")]
+    assert "disagree" in notice
+    assert summarize(folder).notices.count(notice) == 1
+    assert campaign_status(folder).state == "finished"
+    control = summarize(folder).control
+    assert control is not None
+    assert (control.state, control.searches, control.unfinished) == ("refused", 0, 0)
+    assert "can't be run: " in edgeflare("show", folder, home=tmp_path).out
+    resume_campaign(folder, progress=told)
+    assert told.notices[-1] == f"{folder} is finished: nothing is left to do"
+
+
+def test_a_control_half_made_or_gone_is_told_so(tmp_path: Path, undisturbed: Path) -> None:
+    folder = shutil.copytree(undisturbed, tmp_path / "c")
+    with Store.open(folder) as store:
+        store.set_fact("control_begun", False)
+        store.set_fact("control_finished", False)
+    (folder / "control" / "campaign.sqlite").write_bytes(b"")
+    half = summarize(folder).control
+    assert half is not None
+    assert (half.state, half.unfinished) == ("not-begun", SEEDS)
+    assert edgeflare("export", folder, "pictures", home=tmp_path).code == 0
+    shutil.rmtree(folder / "control")
+    with Store.open(folder) as store:
+        store.set_fact("control_finished", True)
+    assert "gone" in edgeflare("show", folder, home=tmp_path).out
 
 
 def test_the_control_runs_on_this_machine_beside_an_unshared_device_of_it(

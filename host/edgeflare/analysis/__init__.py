@@ -5,6 +5,7 @@ from edgeflare.analysis.devices import DeviceFigures, Transfer
 from edgeflare.analysis.export import ExportReport, export_campaign
 from edgeflare.analysis.figures import Failure, LabelPair, Spread
 from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.analysis.triggers import TriggerFigures
 
 __all__ = [
     "ControlFigures",
@@ -15,6 +16,7 @@ __all__ = [
     "Spread",
     "Summary",
     "Transfer",
+    "TriggerFigures",
     "export_campaign",
     "summarize",
 ]

@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
+
+ControlState: TypeAlias = Literal["not-begun", "begun", "finished", "refused", "gone"]
 
 
 @dataclass(frozen=True)
 class ControlFigures:
     """What the control of a campaign came to so far; see `edgeflare.campaign.control`.
 
+    `state`: "refused" where it can't be run, `refusal` saying why, "gone" where it was finished and its
+    folder is not there any more.
     Of `searches` (but for `failed` ones, on which the model can't answer) `false_alarms` ended with a
     trigger, so that `rate` of them did, None while there are none; `upper_bound` is above the true rate
     in 95 % of cases (one-sided, Clopper and Pearson 1934). `unfinished` searches are to come. `model`
@@ -31,6 +35,15 @@ class ControlFigures:
     upper_bound: float | None
     margin_floor: float
     largest_margin: float | None
+    state: ControlState
+    refusal: str | None
+
+    @property
+    def safe_margin(self) -> float | None:
+        """The largest margin of a false alarm, rounded up to two digits."""
+        from edgeflare.campaign.statistics import rounded_up
+
+        return None if self.largest_margin is None else rounded_up(self.largest_margin)
 
 
 def control_figures(store: Store) -> ControlFigures | None:
@@ -38,7 +51,7 @@ def control_figures(store: Store) -> ControlFigures | None:
     config = store.campaign
     if not config.get("control"):
         return None
-    from edgeflare.campaign.control import alarms_in, control_folder
+    from edgeflare.campaign.control import REFUSED, alarms_in, control_folder
     from edgeflare.campaign.counting import expected
     from edgeflare.campaign.statistics import upper_bound
 
@@ -49,7 +62,13 @@ def control_figures(store: Store) -> ControlFigures | None:
     searches = alarms = finished = 0
     total = store.seed_count()
     margin = None
-    if (folder / DATABASE_NAME).is_file():
+    there = bool(store.fact("control_begun")) and (folder / DATABASE_NAME).is_file()
+    refusal = store.fact(REFUSED)
+    ended = bool(store.fact("control_finished"))
+    state: ControlState = "begun" if there else "not-begun"
+    if ended:
+        state = "refused" if refusal else "finished" if there else "gone"
+    if there:
         with Store.open(folder) as control:
             searches, alarms, margin = alarms_in(control)
             finished = control.tally().done
@@ -62,9 +81,11 @@ def control_figures(store: Store) -> ControlFigures | None:
         searches=searches,
         false_alarms=alarms,
         failed=finished - searches,
-        unfinished=max(0, total - finished),
+        unfinished=0 if ended else max(0, total - finished),
         rate=alarms / searches if searches else None,
         upper_bound=upper_bound(alarms, searches) if searches else None,
         margin_floor=config["search"]["margin_floor"],
         largest_margin=margin,
+        state=state,
+        refusal=refusal,
     )

@@ -15,9 +15,9 @@ from edgeflare.analysis.summary import summarize
 from edgeflare.analysis.written import written_to
 from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.types import Status
+from edgeflare.types import TRIGGERS, Status
 
-_FINDINGS = (Status.FOUND, Status.SEED_DEVIATES, Status.UNSTABLE, Status.NONFINITE)
+_FINDINGS = TRIGGERS | {Status.UNSTABLE, Status.NONFINITE}
 
 
 def has_input(outcome: OutcomeRecord) -> bool:

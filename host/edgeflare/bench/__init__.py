@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from edgeflare.bench.costs import Costs
     from edgeflare.bench.explanations import query_limits
     from edgeflare.bench.false_alarms import FalseAlarms
+    from edgeflare.bench.fronts import FrontStep
     from edgeflare.bench.opening import Bench, open_bench
     from edgeflare.bench.perturb import perturb_weights
     from edgeflare.bench.report import BenchReport, bench_report
@@ -26,6 +27,7 @@ _HOMES = {
     "costs": ("Costs",),
     "explanations": ("query_limits",),
     "false_alarms": ("FalseAlarms",),
+    "fronts": ("FrontStep",),
     "opening": ("Bench", "open_bench"),
     "perturb": ("perturb_weights",),
     "report": ("BenchReport", "bench_report"),
@@ -47,6 +49,7 @@ __all__ = [
     "Correlation",
     "Costs",
     "FalseAlarms",
+    "FrontStep",
     "SearchRow",
     "Suite",
     "SuiteAbout",

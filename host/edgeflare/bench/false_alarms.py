@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from edgeflare.bench.rows import SearchRow
 from edgeflare.campaign.statistics import upper_bound
-from edgeflare.types import Status
+from edgeflare.types import TRIGGERS, Status
 
-_ALARMS = {Status.FOUND.value, Status.SEED_DEVIATES.value}
+_ALARMS = {status.value for status in TRIGGERS}
 
 
 @dataclass(frozen=True)
 class FalseAlarms:
     """What one strategy reported on one control pair.
 
-    `seeds` seed inputs were tried; from `seeds_with` of them a false alarm came in any repeat: a
-    triggering input (`found`, over all repeats), or the seed itself (`seeds_deviating`, likewise);
+    `seeds` seed inputs were tried, those on which every search failed left out; from `seeds_with` of
+    them a false alarm came in any repeat: a triggering input (`found`, over all repeats), or the seed itself (`seeds_deviating`, likewise);
     `endings` counts by status how the other searches ended. `upper_bound` is the one-sided 95 % upper confidence bound (Clopper and Pearson 1934) of the
     rate of seed inputs with one, 0 to 1; None without a seed input.
     """
@@ -43,7 +43,7 @@ def false_alarms(
     """Return the false alarms among a strategy's searches on a control pair."""
     deviating = [row for row in rows if row.status == Status.SEED_DEVIATES.value]
     found = [row for row in rows if row.found]
-    seeds = {row.seed_id for row in rows}
+    seeds = {row.seed_id for row in rows if row.status != Status.FAILED.value}
     seeds_with = {row.seed_id for row in (*found, *deviating)}
     return FalseAlarms(
         pair=pair,

@@ -14,8 +14,8 @@ def check_files(suite: Suite) -> None:
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise UsageError(
-            f"the suite {suite.name} names files that are not there: {missing[0]}{more}; correct its "
-            "paths or `--data`, or choose other pairs with `--pair`"
+            f"the suite {suite.name} names files that are not there: {_looked_for(missing[0], suite)}"
+            f"{more}; correct its paths or `--data`, or choose other pairs with `--pair`"
         )
     made = [pair.name for pair in suite.pairs if pair.perturb is not None]
     if made and importlib.util.find_spec("onnx") is None:
@@ -23,6 +23,14 @@ def check_files(suite: Suite) -> None:
             f"changing a model's weights, as for {made[0]!r}, needs onnx; install it with "
             "`pip install 'edgeflare[bench]'`"
         )
+
+
+def _looked_for(path: Path, suite: Suite) -> str:
+    """Return a file that is missing; below ``{data}`` with all folders that this stood for."""
+    if len(suite.data) < 2 or not path.is_relative_to(suite.data[0]):
+        return str(path)
+    folders = ", ".join(map(str, suite.data))
+    return f"{path.relative_to(suite.data[0])} in none of {folders}"
 
 
 def _paths(suite: Suite) -> Iterator[Path]:

@@ -15,7 +15,7 @@ from edgeflare.bench.made_models import make_again, make_model
 from edgeflare.bench.opening import BENCH_NAME, Bench, open_bench, write_bench
 from edgeflare.bench.resolution import as_resolved
 from edgeflare.bench.suite import Suite
-from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.config import CampaignConfig, config_from
 from edgeflare.campaign.fleet import Asked, Connect, Prompt, fleet_devices
 from edgeflare.campaign.progress import Event, Notice, Stage
 from edgeflare.campaign.reporter import resume_advice
@@ -201,8 +201,12 @@ class _Run:
 
     def _resume(self, cell: Cell, watch: Callable[[Event | None], None]) -> None:
         folder = self._bench.campaign(cell)
-        with Store.open(folder) as store:
+        with Store.open(folder) as store, CampaignLock(folder):
             others = store.campaign["devices"] != list(self._bench.devices)
+            config = config_from(store.campaign, str(folder))
+            shared = as_resolved(self._bench, cell, config)
+            if shared != config:
+                store.set_campaign(shared.model_dump(mode="json"))
         anew = others or self._new_devices
         resume_campaign(
             folder,

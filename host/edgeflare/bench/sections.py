@@ -94,8 +94,8 @@ class PairConfig(SuiteTable):
 class StrategyConfig(SuiteTable):
     """A search strategy with its options, and where it departs from the suite.
 
-    `max_queries`, `timeout_s`, `margin_floor`, `seeds` and `repeats` stand in for the suite's; `pairs` are the only
-    ones that it is run on (none named: all).
+    `max_queries`, `max_host_queries`, `timeout_s`, `margin_floor`, `seeds` and `repeats` stand in for the
+    suite's; `pairs` are the only ones that it is run on (none named: all).
     """
 
     name: PlainName
@@ -103,6 +103,7 @@ class StrategyConfig(SuiteTable):
     options: dict[str, Any] = Field(default_factory=dict)
     operators: tuple[str, ...] = ()
     max_queries: int | None = Field(default=None, ge=0)
+    max_host_queries: int | None = Field(default=None, ge=0)
     timeout_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     margin_floor: float | None = Field(default=None, ge=0, lt=1, allow_inf_nan=False)
     seeds: int | None = Field(default=None, ge=1)

@@ -40,10 +40,12 @@ class Suite(SuiteTable):
     """A benchmark: every strategy searches on every pair, once a repeat.
 
     The first `seeds` seed inputs of each pair are searched from, `repeats` times, with the campaign
-    seeds `seed`, `seed` + 1 and so on. One search may cost `max_queries` queries and `timeout_s`
-    seconds (0: no limit). A deviation counts where both models' margins (top-1 minus top-2
-    probability) reach `margin_floor`; 0 as in the paper. `baseline` is the strategy that the others are compared with. `title` and
-    `about` go on top of the report, `published` figures beside those measured.
+    seeds `seed`, `seed` + 1 and so on. One search may cost `max_queries` queries, `max_host_queries`
+    inputs given to the original alone, and `timeout_s` seconds (0: no limit). A deviation counts where
+    both models' margins (top-1 minus top-2 probability) reach `margin_floor`; 0 as in the paper.
+    `baseline` is the strategy that the others are compared with. `title` and `about` go on top of the
+    report, `published` figures beside those measured. `data` are the folders that ``{data}`` stood for;
+    they are no part of what is kept of a suite.
     """
 
     name: PlainName
@@ -53,12 +55,14 @@ class Suite(SuiteTable):
     repeats: int = Field(default=1, ge=1, le=1000)
     seed: int = 0
     max_queries: int = Field(default=2000, ge=0)
+    max_host_queries: int = Field(default=1_000_000, ge=0)
     timeout_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
     margin_floor: float = Field(default=0.0, ge=0, lt=1, allow_inf_nan=False)
     baseline: str | None = None
     pairs: tuple[PairConfig, ...] = Field(min_length=1)
     strategies: tuple[StrategyConfig, ...] = Field(min_length=1)
     published: tuple[Published, ...] = ()
+    data: tuple[Path, ...] = Field(default=(), exclude=True)
 
     @model_validator(mode="after")
     def _hangs_together(self) -> "Suite":
@@ -87,7 +91,10 @@ class Suite(SuiteTable):
     def strategy(self, name: str) -> StrategyConfig:
         """Return a strategy by its name, what it leaves open filled in from the suite. Raises KeyError."""
         found = {strategy.name: strategy for strategy in self.strategies}[name]
-        shared = ("max_queries", "timeout_s", "margin_floor", "seeds", "repeats")
+        shared = (
+            *("max_queries", "max_host_queries", "timeout_s"),
+            *("margin_floor", "seeds", "repeats"),
+        )
         missing = {key: getattr(self, key) for key in shared if getattr(found, key) is None}
         return found.model_copy(update=missing)
 
@@ -107,6 +114,7 @@ class Suite(SuiteTable):
                 "options": one.options,
                 "operators": one.operators,
                 "max_queries": one.max_queries,
+                "max_host_queries": one.max_host_queries,
                 "timeout_s": one.timeout_s,
                 "margin_floor": one.margin_floor,
                 "seed": self.seed + repeat,
@@ -151,6 +159,7 @@ class Suite(SuiteTable):
         values = {
             **self.model_dump(),
             **over,
+            "data": self.data,
             "pairs": kept,
             "strategies": running,
             "baseline": self.baseline if self.baseline in left else None,
@@ -191,12 +200,14 @@ def suite_about(name: str) -> SuiteAbout:
 def load_suite(source: str, data: Path | Sequence[Path] | None = None) -> Suite:
     """Read a packaged suite by its name, or a suite's TOML file by its path.
 
-    `data` is the folder that ``{data}`` stands for, or several: each file is looked for in their order. All paths of the result are absolute. Raises
-    UsageError, naming file and key; also where the suite needs `data` and it isn't given.
+    `data` is the folder that ``{data}`` stands for, or several: each file is looked for in their order.
+    All paths of the result are absolute. Raises UsageError, naming file and key; also where the suite
+    needs `data` and it isn't given.
     """
     file = _file_of(source)
-    folders = [data] if isinstance(data, Path) else list(data or ())
-    suite = suite_from(anchored(_values(file), file, folders), str(file))
+    given = [data] if isinstance(data, Path) else list(data or ())
+    folders = [folder.expanduser().absolute() for folder in given]
+    suite = suite_from({**anchored(_values(file), file, folders), "data": folders}, str(file))
     for strategy in suite.strategies:
         try:
             build_strategy(strategy.strategy, strategy.options, strategy.operators)

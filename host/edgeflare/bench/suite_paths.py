@@ -18,11 +18,11 @@ def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[s
     """Return the suite's values with whole paths: relative ones start at the folder of `file`.
 
     ``{data}`` is the first folder of `data` in which the rest of the path is, the first of all where none has
-    it. Raises UsageError where ``{data}`` is used and one of its folders is not there, or none is
+    it; they are absolute. Raises UsageError where ``{data}`` is used and one of its folders is not there, or none is
     given, for other words in braces, and for braces that are not the whole first part of a path.
     """
     known: dict[str, Sequence[Path]] = {
-        "data": [folder.expanduser().absolute() for folder in data],
+        "data": data,
         "demo": [_DEMO],
         "suites": [SUITES],
     }

@@ -132,7 +132,9 @@ class CampaignConfig(_Section):
     `devices` are ``local``, names in the inventory or ``ssh://user@host:port``; one that stands there
     several times gets as many agents. `python` is the command of their Python, over what the inventory
     says. `concurrency` is the number of searches in flight on each device (None: as many as keep it
-    busy); nor does `one_trip`, which gathers what all searches ask a device into few large requests.
+    busy). `one_trip` gathers what all searches ask a device into few large requests, which alone doesn't
+    change what is found; for the strategy boundary it also sends 4 candidates at once (option
+    candidates), which does.
     `control` searches from the same seeds for deviations of the original from itself, or from its float
     copy `control_model`: each one found is a false alarm.
     """

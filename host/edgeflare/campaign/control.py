@@ -6,10 +6,11 @@ so by rounding alone, and not by compression. The control is a campaign of its o
 ``control`` of the campaign's.
 """
 
+import filecmp
 import shutil
 import uuid
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,16 +24,28 @@ from edgeflare.campaign.progress import Event, Notice, Stage
 from edgeflare.campaign.progress import Fleet as FleetEvent
 from edgeflare.campaign.reporter import Reporter, resume_advice
 from edgeflare.campaign.stages import not_interrupted, state_after
+from edgeflare.campaign.statistics import rounded_up
 from edgeflare.devices import LOCAL, DeviceStatus, runtime_for
+from edgeflare.errors import (
+    EdgeFlareError,
+    ModelError,
+    PreflightError,
+    StrategyError,
+    UsageError,
+)
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.failures import told_of
 from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.types import Status
+from edgeflare.types import TRIGGERS, Status
 
 CONTROL_NAME = "control"
-FALSE_ALARMS = (Status.FOUND, Status.SEED_DEVIATES)
+REFUSED = "control_refused"
+"""The fact that says why a control can't be run."""
+_FOR_GOOD = (ModelError, PreflightError, StrategyError)
+"""What ends the same whenever the control is tried: its models and its search are fixed."""
 _BATCH = 256
+_PREFIX = "control: "
 
 
 class Alarms(NamedTuple):
@@ -53,7 +66,10 @@ def control_folder(folder: Path) -> Path:
 
 
 def control_config(config: CampaignConfig, folder: Path) -> CampaignConfig:
-    """Return the configuration of the control of a campaign in this folder."""
+    """Return the configuration of the control of a campaign in this folder.
+
+    Raises ModelError where outputs are named and the copy to compare with can't be read.
+    """
     return config.model_copy(
         update={
             "deployed": _deployed(config),
@@ -71,13 +87,24 @@ def control_config(config: CampaignConfig, folder: Path) -> CampaignConfig:
 
 
 def check_control(config: CampaignConfig) -> None:
-    """Raise what the control would once the search is done: a model that can't be run, or doesn't fit."""
+    """Raise what the control would once the search is done: a model that can't be run, or doesn't fit.
+
+    Raises UsageError, too, where the copy to compare with is the deployed model.
+    """
     if not config.control:
         return
     single.check_files(config)
-    config = control_config(config, Path())
+    copy, deployed = config.control_model, config.deployed.path
+    if copy is not None and filecmp.cmp(copy, deployed, shallow=False):
+        raise UsageError(
+            f"the control model {copy} is the deployed model, so that every trigger would count as a false "
+            "alarm: name a float copy of the original with --control-model, or leave that out to compare "
+            "the original with itself"
+        )
     with ExitStack() as stack:
         original = stack.enter_context(single.opened_original(config))
+        stack.enter_context(_named())
+        config = control_config(config, Path())
         fleet = stack.enter_context(
             Fleet.open(
                 [LOCAL],
@@ -97,7 +124,8 @@ def run_control(
 ) -> None:
     """Run the control of a campaign whose search is finished, or go on with it.
 
-    Raises an `EdgeFlareError` of any kind; `resume_campaign` goes on from there.
+    One that can't be run, now or later, is told as a notice, and the campaign is finished without it. Raises
+    an `EdgeFlareError` of any other kind; `resume_campaign` goes on from there.
     """
     folder = control_folder(store.folder)
     seen: tuple[DeviceStatus, ...] = ()
@@ -111,21 +139,27 @@ def run_control(
         elif not isinstance(event, Notice):
             reporter(event)
         elif resume_advice(folder) not in event.text:  # the whole campaign is to be resumed
-            reporter(Notice(f"control: {event.text}"))
+            reporter(Notice(f"{_PREFIX}{event.text}"))
 
     reporter.watch(store, lambda: seen)
     try:
-        if _is_begun(store):
-            single.go_on(folder, fill=partial(_fill, store), force=force, progress=pass_on)
-        else:
-            single.begin(
-                control_config(config, store.folder),
-                devices=[LOCAL],
-                fill=partial(_fill, store),
-                name=f"{store.folder.name}, its control",
-                progress=pass_on,
-            )
-        _tell(store, config, reporter)
+        try:
+            with _named():
+                if _is_begun(store):
+                    single.go_on(folder, fill=partial(_fill, store), force=force, progress=pass_on)
+                else:
+                    single.begin(
+                        control_config(config, store.folder),
+                        devices=[LOCAL],
+                        fill=partial(_fill, store),
+                        name=f"{store.folder.name}, its control",
+                        progress=pass_on,
+                    )
+                _tell(store, config, reporter)
+        except _FOR_GOOD as error:
+            why = str(error).removeprefix(_PREFIX)
+            _notice(f"the control can't be run: {why}", store, reporter)
+            store.set_fact(REFUSED, why)
         store.set_fact("control_finished", True)
     except BaseException as error:
         with not_interrupted():
@@ -145,7 +179,7 @@ def alarms_in(control: Store) -> Alarms:
     searches, margins, found = 0, [], 0
     for outcome in control.outcomes():
         searches += outcome.status is not Status.FAILED
-        if outcome.status not in FALSE_ALARMS:
+        if outcome.status not in TRIGGERS:
             continue
         found += 1
         both = (outcome.original_margin, outcome.deployed_margin)
@@ -169,9 +203,13 @@ def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
     )
     if alarms.largest_margin is not None:
         text += (
-            f"; search anew with --margin-floor above {alarms.largest_margin:.2g}, the largest margin "
-            "of a false alarm"
+            f"; search anew with --margin-floor above {rounded_up(alarms.largest_margin):g}: no margin "
+            "of a false alarm is above it"
         )
+    _notice(text, store, reporter)
+
+
+def _notice(text: str, store: Store, reporter: Reporter) -> None:
     if text not in store.notices():
         reporter.notice(text)
 
@@ -184,11 +222,21 @@ def _deployed(config: CampaignConfig) -> ModelConfig:
         options = {**original.options, **_other_arithmetic(runtime, original.options)}
         return original.model_copy(update={"runtime": runtime, "options": options})
     # What is stated of the original's pixels holds for its copy; how its file lays them out may differ.
-    return ModelConfig(
+    copy = ModelConfig(
         path=path,
         input=original.input.model_copy(update={"layout": None}),
         output=original.output,
     )
+    name = original.output_name
+    if name is None or name not in _outputs(config.model_copy(update={"original": copy})):
+        return copy
+    return copy.model_copy(update={"output_name": name})
+
+
+def _outputs(config: CampaignConfig) -> list[str]:
+    """Return the names of the original model's outputs. Raises ModelError."""
+    with single.opened_original(config) as original:
+        return [tensor.name for tensor in original.outputs]
 
 
 def _other_arithmetic(runtime: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,7 +253,9 @@ def _is_begun(store: Store) -> bool:
     """Whether there is a control to go on with; what is left of one that was never quite made goes."""
     folder = control_folder(store.folder)
     if store.fact("control_begun"):
-        return (folder / DATABASE_NAME).is_file()
+        if (folder / DATABASE_NAME).is_file():
+            return True
+        store.set_fact("control_begun", False)
     with told_of(folder):
         if folder.is_dir() and all(map(_is_of_a_campaign, folder.iterdir())):
             shutil.rmtree(folder)
@@ -227,6 +277,16 @@ def _fill(store: Store, control: Store) -> None:
             for seed in batch
         )
     control.complete_seeds([], [])
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Say of every error that it is the control's."""
+    try:
+        yield
+    except EdgeFlareError as error:
+        error.args = (f"{_PREFIX}{error}", *error.args[1:])
+        raise
 
 
 def _unheard(text: str) -> None:

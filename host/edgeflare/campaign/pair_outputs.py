@@ -28,7 +28,12 @@ def original_classes(output: TensorInfo, config: ModelConfig) -> int:
     Raises ModelError where its output is none of scores.
     """
     unknown = output.shape in ((), (None,))  # so is one whose rank the file leaves open
-    if config.output == "label" or is_index(output) or (has_one_value(output) and not unknown):
+    if config.output == "label":
+        raise ModelError(
+            "the original model is stated to return labels, as `--output label` states of both models; "
+            "only the deployed one may: use `--deployed-output label`"
+        )
+    if is_index(output) or (has_one_value(output) and not unknown):
         raise ModelError(
             f"output {output.name!r} of the original model is one value, not a score for each class: the "
             "search needs the original's scores, so give the original as it was before it was made to "

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
+from functools import partial
 from itertools import cycle, islice
 from statistics import median
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ RESOLVED = ("crossing", "effort", "candidates")
 _TIMES = 8
 _ENOUGH_S = 10.0
 _LEAST_TIMES = 3
+_LEAST_PATIENCE_S = 60.0
 
 
 class Measured(Protocol):
@@ -48,8 +50,8 @@ def resolve_search(
     Does nothing for other strategies, nor where all is stated or was resolved before: a campaign that is
     resumed keeps what it began with. What the searches find depends on the result, and that on how
     fast devices and host are just now; a notice says how to repeat it. The seeds must be answered; what is
-    asked to measure counts as no query of a search. Raises DeviceAwayError where a device does not
-    answer within the fleet's patience, and the errors of devices and models.
+    asked to measure counts as no query of a search. Raises DeviceAwayError where no device answers
+    within the fleet's patience, and the errors of devices and models.
     """
     search = config.search
     if search.strategy != STRATEGY:
@@ -61,7 +63,13 @@ def resolve_search(
     ratio = 0.0
     if is_open(options):
         reporter(Stage("device", "what a query costs"))
-        ratio = cost_ratio(original, devices, samples, patience_s=config.fleet.patience_s)
+        ratio = cost_ratio(
+            original,
+            devices,
+            samples,
+            patience_s=max(_LEAST_PATIENCE_S, config.fleet.patience_s),
+            handover_s=max(_LEAST_PATIENCE_S, config.fleet.handover_s),
+        )
     chosen = resolved(options, ratio, max(samples[0].shape[:2]), config.one_trip)
     notices = [_told(chosen, ratio)] if is_open(options) else []
     values = {**search.options, **{name: getattr(chosen, name) for name in RESOLVED}}
@@ -78,29 +86,52 @@ def cost_ratio(
     samples: Sequence[Sample],
     *,
     patience_s: float,
+    handover_s: float,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
     """Return how many queries of the original one device query costs, in time; of several devices the slowest's.
 
     Each is the median over about eight requests of one sample, one after the other, round trip
-    included. Samples on which a device can't answer tell nothing. Raises as `resolve_search`.
+    included. Samples on which a device can't answer tell nothing. A device counts that answers within
+    `patience_s`, or within `handover_s` once another one did. Raises as `resolve_search`.
     """
 
     def ask(device: Measured, sample: Sample) -> None:
         pending = device.submit([sample])
         if wait([pending], patience_s).not_done:
-            raise DeviceAwayError(
-                f"{device.name} did not answer within {patience_s:g} s; is it on and reached? Try "
-                "`edgeflare devices check`"
-            )
+            raise _away([device], patience_s)
         pending.result()
 
     host = _typical(lambda sample: original.scores([sample]), samples, clock)
-    slowest = max(
-        _typical(lambda sample, device=device: ask(device, sample), samples, clock)  # type: ignore[misc]
-        for device in devices
+    took = []
+    for device in _there(devices, samples[0], patience_s, handover_s):
+        with suppress(DeviceAwayError):
+            took.append(_typical(partial(ask, device), samples, clock))
+    if not took:
+        raise _away(devices, patience_s)
+    return max(took) / host if host > 0 else 0.0
+
+
+def _there(
+    devices: Sequence[Measured], sample: Sample, patience_s: float, handover_s: float
+) -> Sequence[Measured]:
+    """Return the devices that answer, all of them where there is no choice."""
+    if len(devices) == 1:
+        return devices
+    first = [device.submit([sample]) for device in devices]
+    wait(first, patience_s, FIRST_COMPLETED)
+    if not any(one.done() for one in first):
+        return ()
+    wait(first, handover_s)
+    return [device for device, one in zip(devices, first, strict=True) if one.done()]
+
+
+def _away(devices: Sequence[Measured], patience_s: float) -> DeviceAwayError:
+    names = ", ".join(device.name for device in devices)
+    return DeviceAwayError(
+        f"{names} did not answer within {patience_s:g} s; is it on and reached? Try "
+        "`edgeflare devices check`"
     )
-    return slowest / host if host > 0 else 0.0
 
 
 def _typical(
@@ -126,7 +157,12 @@ def _first_samples(store: Store) -> list[Sample]:
 
 def _told(chosen: BoundaryOptions, ratio: float) -> str:
     about = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.2g}"
+    at_once, option = "", ""
+    if (chosen.candidates or 1) > 1:
+        at_once = f", {chosen.candidates} candidates at once"
+        option = f" --option candidates={chosen.candidates}"
     return (
-        f"crossing: {chosen.crossing}, effort {chosen.effort} (a device query costs about {about} host "
-        f"queries); `--crossing {chosen.crossing} --option effort={chosen.effort}` repeats it"
+        f"crossing: {chosen.crossing}, effort {chosen.effort}{at_once} (a device query costs about "
+        f"{about} host queries); `--crossing {chosen.crossing} --option effort={chosen.effort}{option}` "
+        "repeats it"
     )

@@ -30,9 +30,8 @@ from edgeflare.scheduler import (
     Scheduler,
 )
 from edgeflare.store import OutcomeRecord, ReplayRecord, Store
-from edgeflare.types import Decision, KnownAnswers, Sample, Seed, Status, Strategy
+from edgeflare.types import TRIGGERS, Decision, KnownAnswers, Sample, Seed, Status, Strategy
 
-_TRIGGERS = (Status.FOUND, Status.SEED_DEVIATES)
 _KNOWN = 256
 """A strategy is given both models' answers on so many seeds."""
 
@@ -175,7 +174,7 @@ class SearchPhase:
         own = self._replica_of[name]
         for found in self._store.outcomes():
             key = (found.seed_id, found.replica, name)
-            if found.status in _TRIGGERS and found.replica != own and key not in done:
+            if found.status in TRIGGERS and found.replica != own and key not in done:
                 yield found
 
     def _limits(self) -> FleetLimits:

@@ -1,6 +1,7 @@
-"""Interval estimates."""
+"""Interval estimates, and figures that err on the safe side."""
 
 import math
+from decimal import ROUND_CEILING, Decimal
 
 _Z = 1.959963984540054  # two-sided 95 %
 
@@ -27,6 +28,12 @@ def upper_bound(successes: int, total: int, *, level: float = 0.95) -> float:
         else:
             high = rate
     return high
+
+
+def rounded_up(value: float) -> float:
+    """Return a non-negative figure with two significant digits, never below what it was."""
+    exact = Decimal(repr(value))
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1), ROUND_CEILING))
 
 
 def _at_most(successes: int, total: int, rate: float) -> float:

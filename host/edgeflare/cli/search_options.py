@@ -9,6 +9,13 @@ from edgeflare.cli.options import DEVICES
 
 SEARCH = "Search"
 
+
+def _above_0(value: float | None) -> float | None:
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not above 0.")
+    return value
+
+
 Crossing = Annotated[
     str | None,
     typer.Option(
@@ -23,17 +30,17 @@ DeviceBudget = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="For boundary, up to N device queries for each seed, spent after the first trigger on a more "
-        "severe one. Short for --option device_budget=N.",
+        help="For boundary, at most N device queries for each seed; what is left after the first trigger "
+        "goes to a more severe one. Short for --option device_budget=N.",
         rich_help_panel=SEARCH,
     ),
 ]
 MaxL2 = Annotated[
     float | None,
     typer.Option(
-        min=0,
+        callback=_above_0,
         metavar="F",
-        help="For boundary, the largest L2 distance from the seed, pixels from 0 to 1. Short for "
+        help="For boundary, the largest L2 distance from the seed, pixels from 0 to 1; above 0. Short for "
         "--option max_l2=F.",
         rich_help_panel=SEARCH,
     ),
@@ -41,10 +48,10 @@ MaxL2 = Annotated[
 MaxLinf = Annotated[
     int | None,
     typer.Option(
-        min=0,
+        min=1,
         max=255,
         metavar="N",
-        help="The same for the largest change of one value, in levels. Short for --option max_linf=N.",
+        help="For boundary, the largest change of one value, in levels. Short for --option max_linf=N.",
         rich_help_panel=SEARCH,
     ),
 ]
@@ -54,7 +61,8 @@ MinSsim = Annotated[
         min=0,
         max=1,
         metavar="F",
-        help="The smallest SSIM to the seed (needs scikit-image). Short for --option min_ssim=F.",
+        help="For boundary, the smallest SSIM to the seed (needs scikit-image). Short for "
+        "--option min_ssim=F.",
         rich_help_panel=SEARCH,
     ),
 ]
@@ -82,7 +90,8 @@ Control = Annotated[
     typer.Option(
         "--control",
         help="Then search from the same seeds with the original against itself: each trigger there is a "
-        "false alarm; the report gives their rate.",
+        "false alarm; the report gives their rate. Every search that finds nothing goes to its limit (see "
+        "--max-queries).",
         rich_help_panel=SEARCH,
     ),
 ]
@@ -99,7 +108,8 @@ OneTrip = Annotated[
     typer.Option(
         "--one-trip",
         help="For devices far away or that take batches: gather what all searches ask into few large "
-        "requests. Doesn't change what is found.",
+        "requests. That alone doesn't change what is found; for boundary it also sends 4 candidates at "
+        "once (option candidates), which does.",
         rich_help_panel=DEVICES,
     ),
 ]

@@ -42,12 +42,16 @@ def _search(search: Mapping[str, Any]) -> str:
     limits = []
     if search["max_queries"]:
         limits.append(f"{search['max_queries']} queries")
+    if search.get("max_host_queries"):
+        limits.append(f"{search['max_host_queries']} host queries")
     if search["timeout_s"]:
         limits.append(f"{search['timeout_s']:g} s")
     floor = search.get("margin_floor")
     sure = f", margins of at least {floor:g}" if floor else ""
     what = " ".join([search["strategy"], *options])
-    return f"{what}, at most {' and '.join(limits)} a seed{sure}"
+    *before, last = limits
+    most = f"{', '.join(before)} and {last}" if before else last
+    return f"{what}, at most {most} a seed{sure}"
 
 
 def _key_figures(summary: Summary) -> Table:
@@ -116,14 +120,26 @@ def _key_figures(summary: Summary) -> Table:
 
 def control_words(control: ControlFigures) -> str:
     """Return how many false alarms there were, and how many there may be."""
-    if control.rate is None or control.upper_bound is None:
+    if control.state == "not-begun":
         return "not begun"
+    if control.state == "gone":
+        return "gone: its folder is not there any more"
+    if control.state == "refused":
+        return escape(f"can't be run: {control.refusal}")
+    if control.rate is None or control.upper_bound is None:
+        return f"0 of {control.failed + control.unfinished} searches so far{_left(control)}"
     text = (
         f"[bold]{control.false_alarms} of {control.searches}[/] searches raised a false alarm "
         f"({100 * control.rate:.1f} %, 95 % upper bound {100 * control.upper_bound:.1f} %)"
     )
-    if control.false_alarms and control.largest_margin is not None:
-        text += f", with margins up to {control.largest_margin:.2g}"
+    if control.false_alarms and control.safe_margin is not None:
+        text += f", with margins up to {control.safe_margin:g}"
+    return text + _left(control)
+
+
+def _left(control: ControlFigures) -> str:
+    """Return how many searches of a control came to nothing, or not to an end yet."""
+    text = ""
     if control.failed:
         text += f"; {control.failed} failed"
     if control.unfinished:

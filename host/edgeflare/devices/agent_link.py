@@ -355,7 +355,7 @@ class AgentLink:
                 self._fail(agent_errors.hanging(self.name, kind, allowance_s, self._printed()))
             elif inferring_s > self.limits.timeout_s:  # one sample of a request of many
                 timeout_s = self.limits.timeout_s
-                self._fail(agent_errors.hanging(self.name, Kind.INFER, timeout_s, []))
+                self._fail(agent_errors.hanging(self.name, Kind.INFER, timeout_s, self._printed()))
             elif quiet_s > self.limits.heartbeat_s and not patient:
                 self._fail(agent_errors.silent(self.name, quiet_s))
 

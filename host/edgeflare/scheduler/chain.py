@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
 from edgeflare.oracles import LabelOracle, Oracle
 from edgeflare.scheduler.asking import Asking, OverBudget
 from edgeflare.scheduler.budget import Budget, Counters
+from edgeflare.scheduler.confirming import Finding, Vault, confirm
 from edgeflare.scheduler.front import Front
 from edgeflare.scheduler.job import Life
 from edgeflare.types import (
@@ -27,18 +28,6 @@ from edgeflare.types import (
 )
 
 
-class Vault(Protocol):
-    """Where samples are kept for good, by the digest of their content."""
-
-    def put_sample(self, sample: Sample) -> str:
-        """Write a sample and return its digest; it is on disk then."""
-        ...
-
-    def get_sample(self, digest: str) -> Sample:
-        """Read a sample back from disk."""
-        ...
-
-
 @dataclass(frozen=True)
 class ChainResult:
     """How the search from one seed ended.
@@ -48,8 +37,9 @@ class ChainResult:
     `mutations` lead from the seed to a triggering input; they are empty for a non-finite one, which
     ends a search before its strategy is asked. `front` has the deviations that the search met, as far as
     no earlier one beats them in both margin and L2. `detail` says why a search failed; `sample` is the
-    input on which it did, where it was the only one of its request. It also says where only the time
-    budget ended a search that had a triggering input and went on for a better one.
+    input on which it did, where it was the only one of its request. Of a search that had a triggering input
+    and went on for a better one it says where the time budget, a failure or a non-finite output ended
+    it, and which inputs did not repeat.
     """
 
     seed: Seed
@@ -89,6 +79,11 @@ class Chain:
     def __post_init__(self) -> None:
         self.front = Front(self.seed.sample)
 
+    @property
+    def held_bytes(self) -> int:
+        """What a search is taken to hold: 20 times its seed's sample."""
+        return _SAMPLES_HELD * self.seed.sample.nbytes
+
     def live(self) -> Life[ChainResult]:
         """Search from the seed; yield what is to be asked; confirm what is found; return the result.
 
@@ -99,7 +94,7 @@ class Chain:
         natural = _FINDINGS_AT_THE_SEED.get(self.seed.outputs.decision)
         self.seconds_count = natural is None
         if natural is not None:
-            return (yield from self._confirm(natural, self.seed.sample, ()))
+            return (yield from self._confirm(Finding(natural, self.seed.sample)))
         number = chain_seed(self.rules.campaign_seed, self.seed.id)
         search = self.rules.strategy(self.seed, np.random.default_rng(number))
         try:
@@ -109,11 +104,11 @@ class Chain:
         self.seconds_count = False
         if isinstance(ending, ChainResult):
             return ending
-        return (yield from self._confirm(*ending))
+        return (yield from self._confirm(ending))
 
     def _search(
         self, search: Generator[Ask, Answer, Outcome]
-    ) -> Generator[Ask, Answer, "ChainResult | _Finding"]:
+    ) -> Generator[Ask, Answer, "ChainResult | Finding"]:
         """Drive the strategy to its end: a result without a finding, or a finding to be confirmed."""
         rules = self.rules
         asking = Asking(rules.oracle, rules.budget, self.counters, self.front)
@@ -126,7 +121,7 @@ class Chain:
                 outcome = end.outcome
                 if outcome.sample is None:
                     return self._result(Status.GAVE_UP)
-                return _Finding(Status.FOUND, outcome.sample, outcome.mutations)
+                return _found(outcome)
             if late and ask.best is not None:
                 return self._cut_short(Status.TIMEOUT, ask)
             try:
@@ -134,10 +129,10 @@ class Chain:
             except OverBudget:
                 return self._cut_short(Status.EXHAUSTED, ask)
             except InferenceFailedError as error:
-                return self._failed(asking.sent, error)
+                return self._broken_off(asking.sent, error, ask.best)
             for sample, outputs in zip(ask.samples, answer.outputs, strict=True):
                 if outputs.decision is Decision.NONFINITE:
-                    return _Finding(Status.NONFINITE, sample, ())
+                    return Finding(Status.NONFINITE, sample, detail=self._put_aside(ask.best))
             limit = rules.budget.seconds
             late = limit is not None and self.counters.seconds > limit
             if late and not _deviates(answer):
@@ -157,47 +152,33 @@ class Chain:
                 f"operator: {type(error).__name__}: {error}"
             ) from error
 
-    def _cut_short(self, status: Status, ask: Ask) -> "ChainResult | _Finding":
+    def _cut_short(self, status: Status, ask: Ask) -> "ChainResult | Finding":
         """End a search whose budget is spent: with its best triggering input, where it has one."""
-        best = ask.best
-        if best is None or best.sample is None:
+        if ask.best is None or ask.best.sample is None:
             return self._result(status)
-        detail = _LATE if status is Status.TIMEOUT else ""
-        return _Finding(Status.FOUND, best.sample, best.mutations, detail)
+        return _found(ask.best, _LATE if status is Status.TIMEOUT else "")
 
-    def _confirm(
-        self,
-        status: Status,
-        sample: Sample,
-        mutations: Sequence[dict[str, Any]],
-        detail: str = "",
-    ) -> Life[ChainResult]:
-        """Store the sample and ask about the stored bytes again, as often as the rules say."""
-        digest = self.rules.vault.put_sample(sample)
-        wanted = Decision.NONFINITE if status is Status.NONFINITE else Decision.DEVIATION
-        confirmed = 0
-        outputs: Outputs | None = None
-        for _ in range(self.rules.confirmations):
-            self.counters.confirmation += 1
-            stored = self.rules.vault.get_sample(digest)
-            try:
-                answer = yield Ask((stored,))
-            except InferenceFailedError as error:
-                return self._failed((stored,), error)
-            outputs = answer.outputs[0]
-            if outputs.decision is not wanted:
-                status = Status.UNSTABLE
-                break
-            confirmed += 1
-        return self._result(
-            status,
-            sample=sample,
-            sample_digest=digest,
-            outputs=outputs,
-            mutations=mutations,
-            confirmed=confirmed,
-            detail=detail,
-        )
+    def _broken_off(
+        self, samples: Sequence[Sample], error: InferenceFailedError, best: Outcome | None
+    ) -> ChainResult | Finding:
+        """End a search on whose question the device can't answer: with its best, where it has one."""
+        failed = self._failed(samples, error)
+        if best is None or best.sample is None:
+            return failed
+        where = f" on an input (digest {failed.sample_digest})" if failed.sample_digest else ""
+        return _found(best, f"the search for a more severe one failed{where}: {error}")
+
+    def _put_aside(self, best: Outcome | None) -> str:
+        """Store the best triggering input, where there is one, of a search with another result; tell of it."""
+        if best is None or best.sample is None:
+            return ""
+        digest = self.rules.vault.put_sample(best.sample)
+        return f"a triggering input had been found before (digest {digest}, not confirmed)"
+
+    def _confirm(self, finding: Finding) -> Life[ChainResult]:
+        rules = self.rules
+        found = yield from confirm(finding, rules.vault, rules.confirmations, self.counters)
+        return self._result(**found._asdict())
 
     def _failed(self, samples: Sequence[Sample], error: InferenceFailedError) -> ChainResult:
         """Keep the input on which the device can't answer, where it is known which one that is."""
@@ -214,21 +195,13 @@ class Chain:
         return ChainResult(self.seed, number, status, self.counters, front=front, **found)
 
 
-class _Finding(NamedTuple):
-    """What is to be confirmed."""
-
-    status: Status
-    sample: Sample
-    mutations: Sequence[dict[str, Any]]
-    detail: str = ""
-
-
 class _Ended(Exception):  # noqa: N818 - no error: the strategy has returned
     def __init__(self, outcome: Outcome) -> None:
         super().__init__()
         self.outcome = outcome
 
 
+_SAMPLES_HELD = 20
 _LATE = "the time budget ended the search for a more severe one"
 
 _FINDINGS_AT_THE_SEED = {
@@ -241,6 +214,11 @@ def chain_seed(campaign_seed: int, seed_id: str) -> int:
     """Return the 63-bit seed of a chain's randomness: it depends on nothing but these two."""
     digest = hashlib.sha256(f"{campaign_seed}:{seed_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _found(outcome: Outcome, detail: str = "") -> Finding:
+    assert outcome.sample is not None  # noqa: S101 - the callers have looked
+    return Finding(Status.FOUND, outcome.sample, outcome.mutations, detail, outcome.earlier)
 
 
 def _deviates(answer: Answer) -> bool:

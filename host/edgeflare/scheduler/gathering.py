@@ -34,11 +34,16 @@ class Gathering:
 
     Whoever takes a question out settles its future. What is answered, and with which error, is what the
     question alone would have met: a request on which the device can't answer is asked again, one question
-    at a time.
+    at a time. `again` is told of the samples that are sent a second time so, before they are.
     """
 
-    def __init__(self, submit: "Callable[[Sequence[Sample]], Future[Reply]]") -> None:
+    def __init__(
+        self,
+        submit: "Callable[[Sequence[Sample]], Future[Reply]]",
+        again: Callable[[Sequence[Sample]], None],
+    ) -> None:
         self._submit = submit
+        self._again = again
         self._held: list[Held] = []
         self._lock = threading.Lock()
 
@@ -81,6 +86,7 @@ class Gathering:
         """Give every question its share of the reply (in the link's thread)."""
         error = pending.exception()
         if isinstance(error, InferenceFailedError) and len(part) > 1:
+            self._again([sample for one in part for sample in one.samples])
             for one in part:
                 self._send_as_one([one])
         elif error is not None:

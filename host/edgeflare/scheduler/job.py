@@ -19,11 +19,15 @@ Where the device can't answer on an input, `InferenceFailedError` is thrown into
 class Job(Protocol[R_co]):
     """One piece of work for one device; touched by one worker at a time.
 
-    `seconds_count` says whether time spent now goes to ``counters.seconds``.
+    `seconds_count` says whether time spent now goes to ``counters.seconds``. `held_bytes` is about what it
+    may hold in memory while it waits for a device.
     """
 
     counters: Counters
     seconds_count: bool
+
+    @property
+    def held_bytes(self) -> int: ...  # noqa: D102
 
     def live(self) -> Generator[Ask, Answer, R_co]:
         """Begin, also for a second time: a job that was moved to another device starts again."""

@@ -13,6 +13,9 @@ from edgeflare.scheduler.job import Feed, Job, Life, R
 from edgeflare.types import Sample
 
 MOST_JOBS = 512
+GATHERED_BYTES = 256 << 20
+"""What all jobs that wait together, on all devices, may hold in memory."""
+_FEWEST_GATHERED = 16
 
 
 class Deployed(Protocol):
@@ -58,7 +61,9 @@ class Running(Generic[R]):
 class Lane(Generic[R]):
     """A device with the feed it takes jobs from; `spare` jobs wait on the host beside those on the wire.
 
-    With `gathers` the jobs' questions are held until `gathered` gives them, to be sent together.
+    With `gathers` the jobs' questions are held until `gathered` gives them, to be sent together. Then, unless
+    `concurrency` says how many, up to 512 jobs run at once, or as many fewer as hold `memory` bytes
+    among them by the largest so far, but at least 16.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class Lane(Generic[R]):
         spare: int,
         asked: int = 0,
         gathers: bool = False,
+        memory: int = GATHERED_BYTES,
     ) -> None:
         self.device = device
         self.feed = feed
@@ -82,7 +88,16 @@ class Lane(Generic[R]):
         self._spare = spare
         self._asked = asked
         self._lock = threading.Lock()
-        self._gathering = Gathering(device.submit) if gathers else None
+        self._memory = memory
+        self._most_held = 1
+        self._gathering = Gathering(device.submit, self._count) if gathers else None
+
+    def begin(self, job: Job[R]) -> "Running[R]":
+        """Take a job on."""
+        running = Running(job, self)
+        self.running.add(running)
+        self._most_held = max(self._most_held, job.held_bytes)
+        return running
 
     @property
     def asked(self) -> int:
@@ -140,11 +155,17 @@ class Lane(Generic[R]):
     @property
     def fill(self) -> float:
         """Jobs under way against those that keep the device busy; 1.0: enough."""
-        busy = MOST_JOBS if self.gathers else min(MOST_JOBS, self.device.depth + self._spare)
-        wanted = self._concurrency or busy
+        wanted = self._concurrency or self._busy
         if self.gathers and self._limits.device_queries is not None:
             wanted = max(1, min(wanted, self._limits.device_queries - self.asked))
         return len(self.running) / wanted
+
+    @property
+    def _busy(self) -> int:
+        """How many jobs keep the device busy, within what memory there is for them."""
+        if not self.gathers:
+            return min(MOST_JOBS, self.device.depth + self._spare)
+        return max(_FEWEST_GATHERED, min(MOST_JOBS, self._memory // self._most_held))
 
     @property
     def can_take(self) -> bool:

@@ -34,6 +34,11 @@ class Question(Generic[K]):
     counters: Counters = field(default_factory=Counters)
     seconds_count: bool = False
 
+    @property
+    def held_bytes(self) -> int:
+        """The sample, and it once more in a request."""
+        return 2 * self.sample.nbytes
+
     def live(self) -> Generator[Ask, Answer, Answered[K]]:
         """Ask once; return the answer."""
         self.counters = Counters()

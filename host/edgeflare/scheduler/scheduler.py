@@ -15,7 +15,7 @@ from edgeflare.scheduler.budget import FleetLimits
 from edgeflare.scheduler.gathering import Held, Reply
 from edgeflare.scheduler.job import Feed, R
 from edgeflare.scheduler.keeper import Keeper
-from edgeflare.scheduler.lane import Deployed, Lane, Running
+from edgeflare.scheduler.lane import GATHERED_BYTES, Deployed, Lane, Running
 from edgeflare.types import Answer, Ask, Decision, Outputs, Sample, Scores
 
 
@@ -51,7 +51,9 @@ class Scheduler(Generic[R]):
 
     `one_trip` is for devices where a round trip is very slow, or that take batches only: up to 512 jobs
     run on each (or `concurrency`), and it is asked only once every one of them waits for it, about all
-    they ask in one request (more where that would be over 2048 samples or 32 MiB). Each sample is still
+    they ask in one request (more where that would be over 2048 samples or 32 MiB). Of large samples fewer
+    run at once: all devices' jobs hold at most 256 MiB, a search about 20 times its seed's sample, but at
+    least 16 run on each. Each sample is still
     inferred alone, and results stay the same. A limit on queries begins no more jobs than queries are
     left, and is passed by what those still ask.
     """
@@ -85,6 +87,7 @@ class Scheduler(Generic[R]):
                 spare=2 * workers + 2,
                 asked=(asked or {}).get(device.name, 0),
                 gathers=one_trip,
+                memory=GATHERED_BYTES // len(devices),
             )
             for device, feed in zip(devices, feeds, strict=True)
         ]
@@ -156,8 +159,7 @@ class Scheduler(Generic[R]):
             lane = min(ready, key=lambda one: one.fill)
             job = lane.feed.take()
             if job is not None:
-                running = Running(job, lane)
-                lane.running.add(running)
+                running = lane.begin(job)
                 pool.submit(self._advance, pool, running, running.life.__next__)
 
     def _send_gathered(self, pool: ThreadPoolExecutor) -> None:

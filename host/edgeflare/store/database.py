@@ -83,9 +83,18 @@ def check_schema(connection: Connection, folder: Path) -> None:
     version, program = connection.execute(select(tables.meta)).one()
     if version == tables.SCHEMA_VERSION:
         return
+    older = version < tables.SCHEMA_VERSION
+    if program == __version__:
+        age, advice = (
+            ("earlier", "run the campaign anew") if older else ("later", "upgrade edgeflare")
+        )
+        raise StoreError(
+            f"{folder} was made by {'an' if older else 'a'} {age} development version of edgeflare {program} "
+            f"(schema {version}); this one reads schema {tables.SCHEMA_VERSION}: {advice}."
+        )
     age, advice = (
         ("older", f"read it with edgeflare {program}, or run the campaign anew")
-        if version < tables.SCHEMA_VERSION
+        if older
         else ("newer", f"upgrade edgeflare to {program} or later")
     )
     raise StoreError(

@@ -11,6 +11,9 @@ from edgeflare.bench.rows import SearchRow
 from edgeflare.types import FrontPoint, Status
 
 
+FAILED = ((0, 1), (1, 0), (2, 0))
+
+
 def costly(seed: int, trips: int, host: int, status: Status = Status.FOUND) -> SearchRow:
     """A search of ten times as many queries as round trips; it takes as many seconds as these."""
     counts = {"round_trips": trips, "host_queries": host, "device_queries": 10 * trips + 3}
@@ -100,6 +103,13 @@ class TestFalseAlarms:
         assert one.endings == {"timeout": 1, "exhausted": 1}
         assert one.upper_bound is not None
         assert 0.75 < one.upper_bound < 1.0
+
+    def test_a_seed_on_which_every_search_failed_is_not_clean(self) -> None:
+        failed = [search(number, 0, Status.FAILED, repeat=repeat) for number, repeat in FAILED]
+        one = false_alarms("pair", "a", 0.0, [search(0, 9, Status.EXHAUSTED), *failed])
+        assert (one.seeds, one.seeds_with) == (1, 0)
+        assert one.endings == {"exhausted": 1, "failed": 3}
+        assert false_alarms("pair", "a", 0.0, failed).upper_bound is None
 
     def test_without_a_search_there_is_no_rate(self) -> None:
         one = false_alarms("pair", "a", 0.0, [])

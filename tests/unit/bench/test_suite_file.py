@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from edgeflare.bench.files import check_files
 from edgeflare.bench.suite import Suite, load_suite, suite_about, suite_names
 from edgeflare.errors import UsageError
 
@@ -232,3 +233,20 @@ def test_every_packaged_suite_can_be_read(tmp_path: Path) -> None:
         suite = load_suite(name, tmp_path if about.needs_data else None)
         assert suite.name == name
         assert suite.title == about.title != ""
+
+
+def test_a_file_in_none_of_several_folders_names_them_all(write: Write, tmp_path: Path) -> None:
+    source = write('name = "trial"\n' + PAIR.replace("{demo}", "{data}/deep") + STRATEGY)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    suite = load_suite(source, folders).narrowed(seeds=1)
+    with pytest.raises(UsageError, match=r"original\.onnx in none of \S*one, \S*two"):
+        check_files(suite)
+
+
+def test_host_queries_are_limited_by_suite_and_strategy(write: Write) -> None:
+    own = STRATEGY.replace("text", "own") + "max_host_queries = 7\n"
+    suite = load_suite(write('name = "t"\nmax_host_queries = 9\n' + PAIR + STRATEGY + own))
+    assert suite.search("text").max_host_queries == 9
+    assert suite.search("own").max_host_queries == 7

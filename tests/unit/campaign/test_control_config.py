@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_models import dense_onnx
 
 from edgeflare.campaign.config import CampaignConfig, config_from
 from edgeflare.campaign.control import control_config
-from edgeflare.campaign.statistics import upper_bound
+from edgeflare.campaign.statistics import rounded_up, upper_bound
 
 
 def control(**more: Any) -> CampaignConfig:
@@ -50,7 +51,6 @@ def test_a_copy_takes_the_originals_pixels_in_a_layout_of_its_own() -> None:
         "input": {"layout": "CHW", "color": "BGR", "scale": "1/255"},
         "options": {"threads": 2},
         "output": "logits",
-        "output_name": "p",
     }
     deployed = control(original=original, control_model="/m/copy.tflite").deployed
     assert deployed.path == Path("/m/copy.tflite")
@@ -59,6 +59,15 @@ def test_a_copy_takes_the_originals_pixels_in_a_layout_of_its_own() -> None:
     assert (deployed.input.layout, deployed.input.color) == (None, "BGR")
     assert deployed.input.scale == "1/255"
     assert (deployed.output, deployed.output_name) == ("logits", None)
+
+
+@pytest.mark.parametrize(("name", "kept"), [("y", "y"), ("p", None)])
+def test_a_copy_has_the_originals_output_where_it_has_one_of_that_name(
+    tmp_path: Path, name: str, kept: str | None
+) -> None:
+    copy = dense_onnx(tmp_path / "copy.onnx", [1, 8, 8, 1])
+    original = {"path": "/m/a.onnx", "output_name": name}
+    assert control(original=original, control_model=copy).deployed.output_name == kept
 
 
 def test_only_the_search_is_the_campaigns() -> None:
@@ -80,6 +89,13 @@ def test_only_the_search_is_the_campaigns() -> None:
     assert not config.one_trip
     assert not config.control, "a control has none of its own"
     assert config.out == Path("/c/control")
+
+
+def test_a_margin_is_rounded_to_one_that_is_no_smaller() -> None:
+    assert [rounded_up(one) for one in (0.0, 0.00321, 0.0033, 0.0996, 0.0304, 0.9999)] == [
+        *(0.0, 0.0033, 0.0033, 0.1, 0.031, 1.0),
+    ]
+    assert rounded_up(0.1 + 0.2) == 0.31
 
 
 def test_the_upper_bound_is_the_textbooks() -> None:

@@ -71,7 +71,7 @@ class Away(FakeDevice):
 
 def ratio(clock: Clock, *devices: FakeDevice, samples: Sequence[Sample] = SAMPLES) -> float:
     original = FakeOriginal(clock, 0.002)
-    return cost_ratio(original, devices, samples, patience_s=0.0, clock=clock)
+    return cost_ratio(original, devices, samples, patience_s=0.0, handover_s=0.0, clock=clock)
 
 
 def test_the_slowest_device_counts_at_its_usual_speed() -> None:
@@ -103,9 +103,19 @@ def test_seeds_on_which_the_device_cannot_answer_tell_nothing() -> None:
     assert ratio(clock, device) == pytest.approx(5.0)
 
 
+def test_a_device_that_is_away_tells_nothing_where_another_one_answers() -> None:
+    clock = Clock()
+    there = FakeDevice(clock, 0.01)
+    assert ratio(clock, Away(clock, 0.5), there) == pytest.approx(5.0)
+    lost = FakeDevice(clock, 0.5, errors={3: DeviceAwayError("gone in between")})
+    assert ratio(clock, lost, there) == pytest.approx(5.0)
+
+
 def test_a_device_that_stays_away_or_fails_ends_it() -> None:
     clock = Clock()
     with pytest.raises(DeviceAwayError, match="pi4 did not answer within 0 s"):
         ratio(clock, Away(clock, 0.01))
+    with pytest.raises(DeviceAwayError, match="pi4, pi4 did not answer"):
+        ratio(clock, Away(clock, 0.01), Away(clock, 0.01))
     with pytest.raises(ModelError):
         ratio(clock, FakeDevice(clock, 0.01, errors={3: ModelError("broken")}))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from edgeflare import CampaignConfig, UsageError
 from edgeflare.cli.app import app
@@ -121,3 +122,13 @@ def test_what_was_not_typed_is_left_to_the_file() -> None:
 def test_what_is_wrong_is_named(arguments: list[str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         config(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "told"),
+    [("--max-l2", "0", "0 is not above 0"), ("--max-linf", "0", "1<=x<=255")],
+)
+def test_a_distance_that_nothing_keeps_is_refused(flag: str, value: str, told: str) -> None:
+    ran = CliRunner().invoke(app, ["run", flag, value], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert ran.exit_code == 2
+    assert told in ran.output

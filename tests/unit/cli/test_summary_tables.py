@@ -64,16 +64,19 @@ def test_a_control_and_what_it_raised():
         upper_bound=0.1494,
         margin_floor=0.001,
         largest_margin=0.00321,
+        state="begun",
+        refusal=None,
     )
     assert control_words(control) == (
         "[bold]2 of 40[/] searches raised a false alarm (5.0 %, 95 % upper bound 14.9 %), with "
-        "margins up to 0.0032; 1 failed; 7 unfinished"
+        "margins up to 0.0033; 1 failed; 7 unfinished"
     )
     assert control_setting(control) == (
         "the original against float [1].tflite, tflite 2.1, delegate off, kernels default, "
         "margin floor 0.001"
     )
-    not_begun = dataclasses.replace(
-        control, searches=0, false_alarms=0, failed=0, rate=None, upper_bound=None, runtime={}
-    )
-    assert control_words(not_begun) == "not begun"
+    begun = dataclasses.replace(control, searches=0, false_alarms=0, failed=0, rate=None)
+    assert control_words(begun) == "0 of 7 searches so far; 7 unfinished"
+    assert control_words(dataclasses.replace(begun, state="not-begun")) == "not begun"
+    refused = dataclasses.replace(begun, state="refused", refusal="no [copy]")
+    assert control_words(refused) == r"can't be run: no \[copy]"

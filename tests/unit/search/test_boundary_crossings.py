@@ -9,8 +9,9 @@ from boundary_models import Pair, Run, Shape, affine, agreed, images, played, qu
 from edgeflare.search.boundary.basis import directions, smooth
 from edgeflare.search.boundary.crossings import Crossing, crossing
 from edgeflare.search.boundary.nudging import beside
+from edgeflare.search.boundary.paths import Straight
 from edgeflare.search.boundary.placing import Aim, Bracket, place, reach
-from edgeflare.search.boundary.points import View
+from edgeflare.search.boundary.points import Floats, View
 from edgeflare_mutators import Mutation, default_pool, replay
 
 SHAPES: tuple[Shape, ...] = ((5, 4, 1), (17, 23, 3), (70, 64, 3))
@@ -138,6 +139,7 @@ def test_placing_reaches_an_aim_on_either_side(name: str, lead: float) -> None:
     pair = host((17, 23, 3))
     view = view_of(pair, (17, 23, 3))
     path = crossed(pair, way(name, view)).outside.path
+    assert isinstance(path, Straight)
     bracket = played(reach(view, replace(path, farthest=4.0), lead), pair, Run())
     assert bracket is not None
     aim = Aim(lead, 0.2 * abs(lead), 1e-3)
@@ -189,12 +191,21 @@ def test_an_input_beside_another_differs_by_a_few_levels_of_a_few_values(
     assert np.count_nonzero(change) <= 16 * max(1, change.size // 1024)
 
 
+def rows(pixels: Floats, count: int) -> Floats:
+    """The directions of an image, one a row."""
+    found = directions(pixels, count)
+    shares = np.random.default_rng(0).standard_normal(len(found))
+    every = np.array([found[place].ravel() for place in range(len(found))])
+    assert np.allclose(found.combined(shares).ravel(), shares @ every)
+    return every
+
+
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 3), (28, 28, 1), (40, 63, 3)], ids=str)
 @pytest.mark.parametrize("count", [4, 64, 128])
 def test_directions_of_small_images_are_of_unit_length_and_orthogonal(
     shape: Shape, count: int
 ) -> None:
-    found = directions(images(shape, 1)[0].astype(np.float64), count).reshape(-1, np.prod(shape))
+    found = rows(images(shape, 1)[0].astype(np.float64), count)
     assert len(found) == min(count, np.prod(shape))
     assert np.allclose(found @ found.T, np.eye(len(found)), atol=1e-10)
 
@@ -205,7 +216,7 @@ def test_directions_of_large_images_are_of_unit_length_flat_ones_too(
     shape: Shape, flat: bool
 ) -> None:
     pixels = np.full(shape, 90.0) if flat else images(shape, 1)[0].astype(np.float64)
-    found = directions(pixels, 16).reshape(-1, np.prod(shape))
+    found = rows(pixels, 16)
     assert 4 <= len(found) <= 16
     assert np.allclose(np.linalg.norm(found, axis=1), 1.0)
 

@@ -49,16 +49,14 @@ def test_a_wrong_option_is_named_with_those_that_there_are(
     [
         {},
         {"crossing": "auto", "effort": "64", "device_budget": "3", "max_l2": "2.5"},
-        {"crossing": "natural", "candidates": 64, "max_linf": 255, "min_ssim": 0},
+        {"crossing": "natural", "candidates": "6", "max_linf": 255, "min_ssim": 0},
     ],
 )
 def test_what_is_left_open_has_a_choice_and_numbers_may_be_text(options: dict[str, Any]) -> None:
     original = affine((8, 8, 1), 3)
     pair = Pair(original, moved(original, 0.3))
     seed = pair.seed(agreed(pair, (8, 8, 1))[0])
-    found = played(
-        build_strategy("boundary", options)(seed, np.random.default_rng(0)), pair, Run()
-    )
+    found = played(build_strategy("boundary", options)(seed, np.random.default_rng(0)), pair, Run())
     assert found is not None
     assert found.sample is not None
     assert pair.outputs(found.sample).decision is Decision.DEVIATION

@@ -95,7 +95,7 @@ def test_the_constant_drift_of_a_linear_model_is_told_by_the_seed_so_that_one_qu
 
 @pytest.mark.parametrize(
     ("crossing", "shape"),
-    [("least-l2", (3, 3, 1)), ("line", (3, 3, 1)), ("least-l2", SMALL), ("mutants", SMALL)],
+    [("least-l2", (3, 3, 1)), ("line", (3, 3, 1)), ("least-l2", SMALL), ("mutants", (3, 3, 1))],
 )
 def test_the_device_is_never_asked_twice_about_one_input(crossing: str, shape: Shape) -> None:
     original = affine(shape, 3)
@@ -135,7 +135,7 @@ def test_it_gives_up_soon_where_the_original_has_no_boundary(crossing: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("crossing", "floor"), [("least-l2", 1e-3), ("line", 0.0), ("mutants", 1e-3), ("natural", 0.1)]
+    ("crossing", "floor"), [("least-l2", 0.0), ("least-l2", 1e-3), ("line", 0.0), ("mutants", 1e-3)]
 )
 def test_no_false_alarm_where_the_deployed_model_is_the_original(
     crossing: str, floor: float
@@ -146,8 +146,8 @@ def test_no_false_alarm_where_the_deployed_model_is_the_original(
     assert 0 < len(run.queries) <= 900
 
 
-@pytest.mark.parametrize("budget", [1, 15])
-def test_natural_findings_replay_from_the_seed_by_natural_corruptions(budget: int) -> None:
+@pytest.mark.parametrize("budget", [None, 15])
+def test_natural_findings_replay_from_the_seed_by_natural_corruptions(budget: int | None) -> None:
     original = affine((17, 23, 3), 5)
     pair = Pair(original, moved(original, 0.3))
     names = set()

@@ -90,6 +90,23 @@ def test_another_schema_is_named_with_both_versions(store, version, age):
     assert f"edgeflare {__version__} reads (schema 3)" in sentence
 
 
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (
+            2,
+            r"an earlier development .* \(schema 2\); this one reads schema 3: run the campaign anew",
+        ),
+        (4, r"a later development .* \(schema 4\); this one reads schema 3: upgrade edgeflare"),
+    ],
+)
+def test_another_schema_of_the_same_version_is_not_blamed_on_the_version(store, version, words):
+    change(store, f"update meta set schema_version = {version}")
+    with pytest.raises(StoreError, match=words) as caught:
+        Store.open(store.folder)
+    assert "read it with" not in str(caught.value)
+
+
 def test_a_database_of_other_bytes(tmp_path):
     (tmp_path / "campaign.sqlite").write_bytes(b"x" * 5000)
     with pytest.raises(StoreError, match="is damaged"):

@@ -1,8 +1,8 @@
 """Asking the device about a point, and what its answer tells."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
-from math import tanh
+from dataclasses import dataclass, field, replace
+from math import atanh, tanh
 from typing import NamedTuple
 
 import numpy as np
@@ -12,14 +12,17 @@ from edgeflare.search.boundary.points import Path, Point, View, logs_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Scores
 
 _SHARPEST = 1.3
+_SUREST = 0.99
+_MOST_EARLIER = 3
+_LARGEST_DRIFT = 6.0
 """An input is aimed at so many times the floor on the original's side."""
 
 
 class Told(NamedTuple):
     """What the device told of a point.
 
-    `drift`: the deployed model's log-odds of the seed's label over the point's rival, less the original's; None
-    where it tells labels only. `severity`: the smaller margin that an input near this one would have where the
+    `drift`: the deployed model's log-odds of the seed's label over the point's rival, less the original's; at most 6 either way, since
+    a quantised probability of 0 is no more than small; None where it tells labels only. `severity`: the smaller margin that an input near this one would have where the
     drift is split evenly between both models. `margin`: the smaller margin of the point itself, 0 where both agree.
     """
 
@@ -36,16 +39,22 @@ class Told(NamedTuple):
 
 @dataclass
 class Device:
-    """Asks both models about points; keeps the best triggering input."""
+    """Asks both models about points, at most `budget` of them (None: any number); keeps the best triggering input."""
 
     view: View
-    left: int
+    budget: int | None
     best: Told | None = None
+    asked: int = 0
     told: list[Told] = field(default_factory=list)
+
+    @property
+    def left(self) -> float:
+        """How many points the device may still be asked about; infinity without a budget."""
+        return np.inf if self.budget is None else self.budget - self.asked
 
     def ask(self, points: Sequence[Point]) -> Generator[Ask, Answer, list[Told]]:
         """Ask about points, in one request; the answers come back in order."""
-        self.left -= len(points)
+        self.asked += len(points)
         answer = yield Ask(tuple(point.sample for point in points), best=self.view.best)
         found = []
         for point, outputs in zip(points, answer.outputs, strict=True):
@@ -54,10 +63,17 @@ class Device:
             told = self._read(point, outputs.deployed, outputs.decision)
             found.append(told)
             if told.margin > 0 and (self.best is None or told.margin > self.best.margin):
-                self.best = told
-                self.view.best = Outcome(point.sample, point.path.steps(point.t))
+                self._keep(told)
         self.told += found
         return found
+
+    def _keep(self, told: Told) -> None:
+        """Make this the best triggering input; the last ones before it are tried where it doesn't repeat."""
+        before = self.view.best
+        earlier = () if before is None else (replace(before, earlier=()), *before.earlier)
+        self.best = told
+        steps = told.path.steps(told.point.t)
+        self.view.best = Outcome(told.point.sample, steps, earlier[:_MOST_EARLIER])
 
     def is_new(self, point: Point) -> bool:
         """Whether the device was never asked about this input."""
@@ -76,15 +92,18 @@ class Device:
 
     def _drift(self, original: Scores, deployed: Scores, rival: int) -> float:
         label = self.view.label
-        return float(deployed[label] - deployed[rival] - original[label] + original[rival])
+        drift = float(deployed[label] - deployed[rival] - original[label] + original[rival])
+        return min(max(drift, -_LARGEST_DRIFT), _LARGEST_DRIFT)
 
 
-def least_aim(floor: float, keeps_label: bool, coarse: float = 0.0) -> Aim:
+def least_aim(floor: float, keeps_label: bool, *, likely: float = 1.0, coarse: float = 0.0) -> Aim:
     """Return the aim just beyond the floor, on the side where the original keeps the seed's label or the other one.
 
-    `coarse`: how far from the boundary, in log-odds, is near enough: fewer questions to the original.
+    `likely`: the probability of the two classes, of which the margin is a share. `coarse`: how far from the
+    boundary, in log-odds, is near enough: fewer questions to the original.
     """
-    lead = max(2.0 * _SHARPEST * floor, 1e-4, coarse / 2)
+    share = min(_SHARPEST * floor / max(likely, floor), _SUREST)
+    lead = max(2.0 * atanh(share), 1e-4, coarse / 2)
     return Aim(lead if keeps_label else -lead, max(0.3 * lead, coarse / 2 - floor), floor)
 
 

@@ -1,5 +1,8 @@
 """Directions in which an image is changed: few of them, along which a model's answer changes much."""
 
+from functools import lru_cache
+from typing import Any, Protocol
+
 import numpy as np
 
 from edgeflare.search.boundary.points import Floats
@@ -8,22 +11,85 @@ LARGE = 64
 """From this longer side on an image's own detail gives the directions."""
 _SMOOTH_SHARE = 0.3
 _COARSEST = 32
+_TWO_SCALES = 32
+_LEAST_DETAIL = 1.0
 
 
-def directions(pixels: Floats, count: int) -> Floats:
-    """Return about `count` directions of unit length for an image, float64 [n, height, width, channels].
+class Directions(Protocol):
+    """Directions of unit length, each made when it is looked at: float64 [height, width, channels]."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int) -> Floats: ...
+
+    def combined(self, shares: Floats) -> Floats:
+        """Return the sum of all directions, each times its share; `shares`: float64 [n]."""
+        ...
+
+
+def directions(pixels: Floats, count: int) -> Directions:
+    """Return about `count` directions for an image, float64 [height, width, channels].
 
     Small images: the lowest frequencies of the discrete cosine transform, brightness before colour. Large
     ones, whose models look at detail: what a blur takes away, window by window, so that a step along one
-    blurs or sharpens there. Memory: n times 8 bytes a value; 4 MB for 16 and 224 x 224 x 3 in float64 each 1.2 MB.
+    blurs or sharpens there. Memory: two images a search for large ones; small ones of a shape share theirs.
     """
     if max(pixels.shape[:2]) < LARGE:
-        return lowest_frequencies(pixels.shape, count)
-    return own_detail(pixels, count)
+        return LowestFrequencies(pixels.shape, count)
+    detail = OwnDetail(pixels, count)
+    return detail if len(detail) else LowestFrequencies(pixels.shape, count)
 
 
-def lowest_frequencies(shape: tuple[int, ...], count: int) -> Floats:
-    """Return the `count` cosines of lowest frequency, float64 [count, height, width, channels]."""
+class LowestFrequencies:
+    """The `count` cosines of lowest frequency of a shape (height, width, channels)."""
+
+    def __init__(self, shape: tuple[int, ...], count: int) -> None:
+        self._all = _cosines(shape, count)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, place: int) -> Floats:
+        return np.asarray(self._all[place])
+
+    def combined(self, shares: Floats) -> Floats:
+        """Return the sum of all directions, each times its share."""
+        return np.asarray(np.tensordot(shares, self._all, axes=1))
+
+
+class OwnDetail:
+    """What blurs of growing width take away from an image, in overlapping windows; windows without detail are left out."""
+
+    def __init__(self, pixels: Floats, count: int) -> None:
+        scales = 1 if count < _TWO_SCALES else 2
+        side = max(2, round(np.sqrt(count / scales)))
+        self._details = _details(pixels, (2.0,) if scales == 1 else (1.0, 3.0))
+        self._rows, self._columns = (_tents(length, side) for length in pixels.shape[:2])
+        self._places: list[tuple[int, int, int, float]] = []
+        for scale, detail in enumerate(self._details):
+            power = np.square(detail).sum(axis=2)
+            lengths = np.sqrt(np.square(self._rows) @ power @ np.square(self._columns).T)
+            for row, column in np.argwhere(lengths > _LEAST_DETAIL):
+                self._places.append((scale, int(row), int(column), float(lengths[row, column])))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, place: int) -> Floats:
+        scale, row, column, length = self._places[place]
+        window = self._rows[row][:, None] * self._columns[column][None]
+        return np.asarray(self._details[scale] * (window / length)[..., None])
+
+    def combined(self, shares: Floats) -> Floats:
+        """Return the sum of all directions, each times its share."""
+        total = np.zeros_like(self._details[0], dtype=np.float64)
+        for place, share in enumerate(shares):
+            total += share * self[place]
+        return total
+
+
+@lru_cache(maxsize=8)
+def _cosines(shape: tuple[int, ...], count: int) -> Floats:
     height, width, channels = shape
     rows = np.arange(min(height, _COARSEST))
     columns = np.arange(min(width, _COARSEST))
@@ -35,26 +101,22 @@ def lowest_frequencies(shape: tuple[int, ...], count: int) -> Floats:
     vertical = np.cos(np.pi * (np.arange(height)[None] + 0.5) * i[:, None] / height)
     horizontal = np.cos(np.pi * (np.arange(width)[None] + 0.5) * j[:, None] / width)
     found = vertical[:, :, None, None] * horizontal[:, None, :, None] * colours[c][:, None, None]
-    return _unit(found)
+    lengths = np.linalg.norm(found.reshape(len(found), -1), axis=1)
+    return np.asarray(found / lengths[:, None, None, None])
 
 
-def own_detail(pixels: Floats, count: int) -> Floats:
-    """Return what blurs of growing width take away from the image, in overlapping windows, float64 [n, ...]."""
+def _details(pixels: Floats, widths: tuple[float, ...]) -> list[Floats]:
+    """Return what blurs of these widths, in 224ths of the shorter side, take away one after the other."""
     import cv2
 
-    scales = 1 if count < 32 else 2
-    side = max(2, round(np.sqrt(count / scales)))
-    widths = (2.0,) if scales == 1 else (1.0, 3.0)
-    shorter = min(pixels.shape[:2])
     before = pixels.astype(np.float32)
     found = []
     for width in widths:
-        blurred = cv2.GaussianBlur(before, (0, 0), width * shorter / 224.0)
-        detail = np.reshape(blurred, pixels.shape).astype(np.float64) - before
-        found += [detail * window for window in _windows(pixels.shape[0], pixels.shape[1], side)]
-        before = np.reshape(blurred, pixels.shape)
-    kept = np.array([one for one in found if np.linalg.norm(one) > 1.0])
-    return _unit(kept) if len(kept) else lowest_frequencies(pixels.shape, count)
+        blurred: Any = cv2.GaussianBlur(before, (0, 0), width * min(pixels.shape[:2]) / 224.0)
+        after = np.reshape(blurred, pixels.shape)
+        found.append(np.asarray(after - before, dtype=np.float64))
+        before = after
+    return found
 
 
 def smooth(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -77,19 +139,7 @@ def _colours(channels: int) -> Floats:
     return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
 
-def _windows(height: int, width: int, side: int) -> list[Floats]:
-    rows = [_tent(height, side, place) for place in range(side)]
-    columns = [_tent(width, side, place) for place in range(side)]
-    return [
-        np.asarray((one[:, None] * other[None])[..., None]) for one in rows for other in columns
-    ]
-
-
-def _tent(length: int, side: int, place: int) -> Floats:
+def _tents(length: int, side: int) -> Floats:
+    """Return `side` overlapping weights of the places along a side, float64 [side, length]; their sum is about 1."""
     at = (np.arange(length) + 0.5) / length * side - 0.5
-    return np.maximum(0.0, 1.0 - np.abs(at - place))
-
-
-def _unit(found: Floats) -> Floats:
-    lengths = np.linalg.norm(found.reshape(len(found), -1), axis=1)
-    return np.asarray(found / lengths[:, None, None, None])
+    return np.asarray(np.maximum(0.0, 1.0 - np.abs(at[None] - np.arange(side)[:, None])))

@@ -26,7 +26,7 @@ class Expected:
             self._logs = logs_of(original)
             self._at_seed = _drift(self._logs[None], logs_of(deployed)[None])[0]
         self._known = seed.known if self._at_seed is not None else None
-        self._fit: tuple[Floats, Floats] | None = None
+        self._fit: _Ridge | None = None
 
     def drift(self, logs: Floats, label: int, rival: int) -> float | None:
         """Return the expected drift of `label` over `rival` where the original's log-probabilities are `logs`.
@@ -52,23 +52,31 @@ class Expected:
 
     def _predicted(self, known: KnownAnswers, logs: Floats) -> Floats:
         if self._fit is None:
-            self._fit = _ridge(known)
-        features, weights = self._fit
-        return np.asarray(_features(logs) @ features.T @ weights)
+            self._fit = _Ridge(known)
+        return self._fit.predicted(logs)
 
 
-def _ridge(known: KnownAnswers) -> tuple[Floats, Floats]:
-    """Return the seeds' features and their weights (the dual form: as many unknowns as seeds)."""
-    logs = logs_of(known.original)
-    features = _features(logs)
-    drift = _drift(logs, logs_of(known.deployed))
-    gram = features @ features.T + _RIDGE * np.eye(len(features))
-    return features, np.asarray(np.linalg.solve(gram, drift))
+class _Ridge:
+    """Ridge regression in its dual form (as many unknowns as seeds); what all seeds share is not shrunk."""
+
+    def __init__(self, known: KnownAnswers) -> None:
+        logs = logs_of(known.original)
+        features, drift = _features(logs), _drift(logs, logs_of(known.deployed))
+        self._centre: Floats = np.asarray(features.mean(axis=0))
+        self._usual: Floats = np.asarray(drift.mean(axis=0))
+        self._features = features - self._centre
+        gram = self._features @ self._features.T + _RIDGE * np.eye(len(features))
+        self._weights = np.linalg.solve(gram, drift - self._usual)
+
+    def predicted(self, logs: Floats) -> Floats:
+        """Return the drift of log-probabilities, float64 [n, classes]."""
+        shares = (_features(logs) - self._centre) @ self._features.T
+        return np.asarray(self._usual + shares @ self._weights)
 
 
 def _features(logs: Floats) -> Floats:
     centred = np.clip(logs - logs.mean(axis=1, keepdims=True), -_FARTHEST, _FARTHEST)
-    return np.hstack([centred, np.ones((len(logs), 1))])
+    return np.asarray(centred)
 
 
 def _drift(original: Floats, deployed: Floats) -> Floats:

@@ -4,12 +4,11 @@ from collections.abc import Generator
 
 import numpy as np
 
-from edgeflare.search.boundary.asking import Device, Told, least_aim
+from edgeflare.search.boundary.asking import Told, least_aim
 from edgeflare.search.boundary.expecting import Expected
-from edgeflare.search.boundary.limits import Limits
-from edgeflare.search.boundary.nudging import beside
-from edgeflare.search.boundary.placing import Aim, Bracket, place
-from edgeflare.search.boundary.points import Point, View
+from edgeflare.search.boundary.ground import Ground
+from edgeflare.search.boundary.placing import Aim, Bracket
+from edgeflare.search.boundary.points import Point
 from edgeflare.types import Answer, Ask
 
 _QUERIES_A_CROSSING = 3
@@ -17,79 +16,69 @@ _SMALLEST_DRIFT = 4.0
 _WEAK_SHARE = 0.3
 _MOST_WEAK = 0.05
 _COARSE_SHARE = 0.3
+_LEAST_SEVERITY = 1.2
 
 
 class First:
     """Goes from crossing to crossing; at each one asks about the side that the drift points to, then by what was told."""
 
-    def __init__(
-        self,
-        view: View,
-        device: Device,
-        limits: Limits,
-        rng: np.random.Generator,
-        floor: float,
-        *,
-        coarse: bool,
-    ) -> None:
-        self._view = view
-        self._device = device
-        self._limits = limits
-        self._rng = rng
-        self.floor = floor
-        self._expecting = Expected(view.seed)
-        weak = min(_WEAK_SHARE * self._expecting.usual(), _MOST_WEAK)
-        self._coarse = _COARSE_SHARE * self._expecting.usual() if coarse else 0.0
-        self._weak = max(_SMALLEST_DRIFT * floor, weak)
+    def __init__(self, ground: Ground, *, coarse: bool) -> None:
+        self._ground = ground
+        self._expecting = Expected(ground.view.seed)
+        usual = self._expecting.usual()
+        self._coarse = _COARSE_SHARE * usual if coarse else 0.0
+        self._weak = max(_SMALLEST_DRIFT * ground.floor, min(_WEAK_SHARE * usual, _MOST_WEAK))
 
     def at(self, bracket: Bracket) -> Generator[Ask, Answer, bool]:
         """Ask the device about a crossing; return whether it triggers there."""
+        ground = self._ground
         drift = self._expected(bracket.outside)
-        keeps_label = bool(self._rng.integers(2)) if drift is None else drift < 0
-        aim = self.least(keeps_label)
-        point = yield from self.placed(bracket, aim)
-        if point is None:  # such as where the seed itself is all but on the boundary
-            start = bracket.inside if keeps_label else bracket.outside
-            point = yield from self._beside(start, bracket, aim)
+        keeps_label = bool(ground.rng.integers(2)) if drift is None else drift < 0
+        point = yield from ground.placed_or_beside(bracket, self.least(bracket, keeps_label))
         for query in range(_QUERIES_A_CROSSING):
-            if point is None or not self._device.is_new(point):
+            if point is None or ground.device.left <= 0:
                 return False
-            told = yield from self._device.ask((point,))
+            told = yield from ground.device.ask((point,))
             if not told or told[0].margin > 0:
                 return bool(told)
             if told[0].drift is None:
                 if query:
                     return False
                 keeps_label = not keeps_label
-            elif abs(told[0].drift) < self._weak:
-                return False  # hardly any drift here: another place is better
+            elif self._is_hopeless(told[0]):
+                return False
             else:
                 keeps_label = told[0].drift < 0
-            aim = self.least(keeps_label)
-            point = yield from self._beside(point, bracket, aim)
+            point = yield from ground.beside(point, bracket, self.least(bracket, keeps_label))
         return False
 
-    def least(self, keeps_label: bool) -> Aim:
+    def _is_hopeless(self, told: Told) -> bool:
+        """Whether there is so little drift, or so little margin to be had of it, that another place is better."""
+        assert told.drift is not None  # noqa: S101 - it was looked at
+        return abs(told.drift) < self._weak or told.severity < _LEAST_SEVERITY * self._ground.floor
+
+    def both_sides(self, bracket: Bracket) -> Generator[Ask, Answer, list[Point]]:
+        """Return the points just beyond the floor on either side, those that there are."""
+        found = []
+        for keeps_label in (True, False):
+            aim = self.least(bracket, keeps_label)
+            point = yield from self._ground.placed_or_beside(bracket, aim)
+            if point is not None:
+                found.append(point)
+        return found
+
+    def least(self, bracket: Bracket, keeps_label: bool) -> Aim:
         """Return the aim just beyond the floor on one side."""
-        return least_aim(self.floor, keeps_label, self._coarse)
-
-    def placed(self, bracket: Bracket, aim: Aim) -> Generator[Ask, Answer, Point | None]:
-        """Return a point at the aim that the limits allow."""
-        point = yield from place(self._view, bracket, aim, self._rng)
-        return point if point is not None and self._limits.hold(point.sample) else None
-
-    def _beside(
-        self, point: Point, bracket: Bracket, aim: Aim
-    ) -> Generator[Ask, Answer, Point | None]:
-        """Return a point at the aim, next to another one, that the limits allow."""
-        if point.path.pure:
-            return (yield from self.placed(bracket, aim))
-        found = yield from beside(self._view, point, aim, self._rng)
-        return found if found is not None and self._limits.hold(found.sample) else None
+        likely = float(
+            np.exp(bracket.outside.logs[[bracket.outside.rival, self._ground.view.label]]).sum()
+        )
+        return least_aim(self._ground.floor, keeps_label, likely=likely, coarse=self._coarse)
 
     def _expected(self, point: Point) -> float | None:
         """Return the drift at the last point with this rival, else as the seeds' answers tell it."""
-        known: list[Told] = [told for told in self._device.told if told.point.rival == point.rival]
+        known: list[Told] = [
+            told for told in self._ground.device.told if told.point.rival == point.rival
+        ]
         if known:
             return known[-1].drift
-        return self._expecting.drift(point.logs, self._view.label, point.rival)
+        return self._expecting.drift(point.logs, self._ground.view.label, point.rival)

@@ -69,7 +69,8 @@ class LeastL2:
         """Return how the log-probabilities change along each direction, float64 [n, classes], per level of L2."""
         base = levels(pixels).astype(np.float64)
         samples, lengths = [], []
-        for direction in self._basis:
+        for place in range(len(self._basis)):
+            direction = self._basis[place]
             step = direction * (_STEP_LEVELS / np.abs(direction).max())
             best = max((_gone(base, base + sign * step, direction) for sign in (1, -1)), key=_size)
             samples.append(best[0])
@@ -97,7 +98,7 @@ class LeastL2:
         if not np.isfinite(distance[rival]):
             return None
         shares = -(lead[rival] + _BEYOND) / steepness[rival] ** 2 * fall[:, rival]
-        return np.asarray(np.tensordot(shares, self._basis, axes=1))
+        return self._basis.combined(shares)
 
     def _lengthen(
         self, pixels: Floats, step: Floats
@@ -123,9 +124,8 @@ class LeastL2:
         near = self._view.pixels + share * (outside.sample - self._view.pixels)
         (point,) = yield from self._view.points(Straight(self._view.pixels, near), (1.0,))
         slopes = yield from self._slopes(near, point.logs)
-        fall = np.tensordot(
-            slopes[:, self._view.label] - slopes[:, point.rival], self._basis, axes=1
-        )
+        shares = slopes[:, self._view.label] - slopes[:, point.rival]
+        fall = self._basis.combined(shares)
         steepness = float(np.linalg.norm(fall))
         if steepness <= _TINY:
             return bracket

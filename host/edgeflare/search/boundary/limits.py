@@ -3,9 +3,11 @@
 import numpy as np
 
 from edgeflare.distances import l2, linf, ssim
+from edgeflare.errors import UsageError
 from edgeflare.search.boundary.options import BoundaryOptions
 from edgeflare.types import Sample
 
+_MOST = 4.0
 _USUAL_CHANGE = 0.1
 """Of every value, on a scale from 0 to 1: about what turns an image into another one to look at."""
 
@@ -17,10 +19,11 @@ class Limits:
         self._options = options
         self._seed = seed
         usual = _USUAL_CHANGE * float(np.sqrt(seed.size))
-        self.radius = usual if options.max_l2 is None else options.max_l2
+        self.radius = usual if options.max_l2 is None else min(options.max_l2, _MOST * usual)
 
     def hold(self, sample: Sample) -> bool:
-        """Whether an input lies within the bounds. Raises UsageError where SSIM is wanted and can't be had."""
+        """Whether an input lies within the bounds. Raises UsageError where SSIM is wanted and scikit-image is missing or the images
+        are too small."""
         options = self._options
         if options.max_l2 is not None and l2(self._seed, sample) > options.max_l2:
             return False
@@ -29,4 +32,10 @@ class Limits:
         if options.min_ssim is None:
             return True
         alike = ssim(self._seed, sample)
-        return alike is None or alike >= options.min_ssim
+        if alike is None:
+            height, width = self._seed.shape[:2]
+            raise UsageError(
+                f"min_ssim: SSIM is not defined for images of {height} x {width} pixels (3 are needed "
+                "either way); state max_l2 or max_linf instead"
+            )
+        return alike >= options.min_ssim

@@ -9,8 +9,9 @@ class BoundaryOptions(BaseModel):
     """The options; None leaves the choice to `resolved`.
 
     `crossing`: how the original's boundary is reached ("auto": by what a device query costs). `effort`: how many
-    directions (least-l2) or inputs (mutants, natural) the original is asked about at once. `device_budget`: device
-    queries for each seed; those left after the first triggering input go to a more severe one. `candidates`:
+    directions (least-l2) or inputs (mutants, natural) the original is asked about at once. `device_budget`: at most so many
+    device queries for each seed, those left after the first triggering input going to a more severe one; None: the
+    search ends with the first one. `candidates`:
     inputs sent to the device at once; above 1 the search is for devices where a trip costs more than a query.
     A triggering input lies within `max_l2` (L2 of pixels from 0 to 1), `max_linf` (levels) and has at least
     `min_ssim`, which needs scikit-image.
@@ -20,7 +21,7 @@ class BoundaryOptions(BaseModel):
 
     crossing: Literal["auto", "least-l2", "line", "mutants", "natural"] = "auto"
     effort: int | None = Field(default=None, ge=4, le=1024)
-    device_budget: int = Field(default=1, ge=1, le=100_000)
+    device_budget: int | None = Field(default=None, ge=1, le=100_000)
     candidates: int | None = Field(default=None, ge=1, le=64)
     max_l2: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     max_linf: int | None = Field(default=None, ge=1, le=255)

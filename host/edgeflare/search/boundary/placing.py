@@ -77,7 +77,11 @@ def place(
         seen += [
             one._replace(path=bracket.inside.path, t=low.t) for one in ends if 0.0 < one.t < 1.0
         ]
-    fitting = [point for point in seen if aim.fits(point) and point.t > 0.0]
+    fitting = [
+        point
+        for point in seen
+        if aim.fits(point) and not np.array_equal(point.sample, view.seed.sample)
+    ]
     return min(fitting, key=aim.misses) if fitting else None
 
 

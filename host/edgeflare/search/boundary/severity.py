@@ -19,14 +19,11 @@ the others nothing for the queries it took.
 
 from collections.abc import Generator
 
-import numpy as np
-
-from edgeflare.search.boundary.asking import Device, Told, split_aim
+from edgeflare.search.boundary.asking import Told, split_aim
 from edgeflare.search.boundary.crossings import Crossing
-from edgeflare.search.boundary.first import First
-from edgeflare.search.boundary.limits import Limits
+from edgeflare.search.boundary.ground import Ground
 from edgeflare.search.boundary.placing import reach
-from edgeflare.search.boundary.points import Path, View
+from edgeflare.search.boundary.points import Path
 from edgeflare.types import Answer, Ask
 
 _EXPLORED = 0.25
@@ -46,22 +43,12 @@ _LABELS_FARTHER = 1.6
 class Severity:
     """Spends what is left of the device's budget; `Device.best` is what comes of it."""
 
-    def __init__(
-        self,
-        view: View,
-        device: Device,
-        limits: Limits,
-        rng: np.random.Generator,
-        first: First,
-        floor: float,
-    ) -> None:
-        self._view = view
-        self._device = device
-        self._limits = limits
-        self._rng = rng
-        self._first = first
-        self._floor = floor
-        self._step = _FIRST_STEP * limits.radius
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._device = ground.device
+        self._rng = ground.rng
+        self._radius = ground.limits.radius
+        self._step = _FIRST_STEP * self._radius
         self._settled: set[int] = set()
 
     def search(self, crossing: Crossing) -> Generator[Ask, Answer, None]:
@@ -80,13 +67,13 @@ class Severity:
                 if dead % _SHORT_OF_DEAD == 0:
                     yield from self._explore(crossing, self._device.left - 1)
                     climbers = self._best_of_all()
-                    self._step = _FIRST_STEP * self._limits.radius
+                    self._step = _FIRST_STEP * self._radius
                 continue
             dead = 0
             if child.severity > climbers[place].severity:
                 climbers[place] = child
                 climbers.sort(key=_severity, reverse=True)
-                self._step = min(self._step * _GROWTH, self._limits.radius)
+                self._step = min(self._step * _GROWTH, self._radius)
             else:
                 self._step *= _SHRINKAGE
 
@@ -95,8 +82,8 @@ class Severity:
         ranked = sorted(self._device.told, key=_severity, reverse=True)
         return ranked[: max(1, len(ranked) // _BEST_OF)]
 
-    def _explore(self, crossing: Crossing, until: int) -> Generator[Ask, Answer, None]:
-        for _ in range(_TRIES * max(1, self._device.left - until)):
+    def _explore(self, crossing: Crossing, until: float) -> Generator[Ask, Answer, None]:
+        for _ in range(_TRIES * max(1, int(self._device.left - until))):
             if self._device.left <= max(until, 0):
                 return
             path = yield from self._another(crossing)
@@ -109,7 +96,7 @@ class Severity:
         """Return another way over the boundary: of the crossing itself, or about one that is known."""
         if self._device.told and self._rng.random() < 0.5:
             known = self._device.told[int(self._rng.integers(len(self._device.told)))]
-            away = self._limits.radius * float(self._rng.uniform(0.2, 0.8))
+            away = self._radius * float(self._rng.uniform(0.2, 0.8))
             return known.path.varied(self._rng, away)
         bracket = yield from crossing.cross()
         return None if bracket is None else bracket.outside.path
@@ -143,11 +130,11 @@ class Severity:
 
     def _ask(self, path: Path, lead: float) -> Generator[Ask, Answer, Told | None]:
         """Place a point of a path and ask the device about it; None where none fits."""
-        aim = split_aim(self._floor, -2.0 * lead)
-        bracket = yield from reach(self._view, path, aim.lead)
+        aim = split_aim(self._ground.floor, -2.0 * lead)
+        bracket = yield from reach(self._ground.view, path, aim.lead)
         if bracket is None:
             return None
-        point = yield from self._first.placed(bracket, aim)
+        point = yield from self._ground.placed(bracket, aim)
         if point is None:
             return None
         told = yield from self._device.ask((point,))

@@ -3,9 +3,9 @@
 The original runs on the host, where a question costs next to nothing. It is asked where its decision changes, and the
 device only about inputs beside that boundary: deployment has moved the boundary (the *drift*), mostly by
 more than one such input is away from it, so that the device decides otherwise on one side of it. Which side, the
-seed's own drift tells more often than not; after the first answer the drift there is known, and the
-second input is placed where it is split evenly. Where both models all but agree the search goes on at another
-crossing. With `device_budget` above 1 the rest of it makes the finding severe (see `severity`); with `candidates`
+drift on all seeds tells more often than not (see `expecting`); after the first answer the drift there is known, and the
+second input is on the side that it points to, a few values by a few levels away (see `nudging`). Where both models all but agree the search goes on at another
+crossing. With a `device_budget` the rest of it makes the finding severe (see `severity`); with `candidates`
 above 1 both sides of several crossings are asked about at once.
 
 Source: none; DFLARE (section 3) is what it is measured against. Least-L2 crossings follow DeepFool (see `least_l2`).
@@ -24,6 +24,7 @@ import numpy as np
 from edgeflare.search.boundary.asking import Device
 from edgeflare.search.boundary.crossings import Crossing, Line, crossing
 from edgeflare.search.boundary.first import First
+from edgeflare.search.boundary.ground import Ground
 from edgeflare.search.boundary.limits import Limits
 from edgeflare.search.boundary.options import BoundaryOptions
 from edgeflare.search.boundary.placing import Bracket
@@ -53,31 +54,25 @@ def _search(
 ) -> Search:
     view = View(seed)
     device = Device(view, options.device_budget)
-    limits = Limits(options, seed.sample)
     name = "least-l2" if options.crossing == "auto" else options.crossing
     effort = options.effort or _USUAL_EFFORT
-    first = First(view, device, limits, rng, seed.margin_floor, coarse=effort <= _SPARING)
+    ground = Ground(view, device, Limits(options, seed.sample), rng, seed.margin_floor)
+    first = First(ground, coarse=effort <= _SPARING)
     ways = _Ways(
         crossing(name, view, rng, effort, pool),
         Line(view, rng),
         only=name in ("natural", "line"),
     )
-    for _ in range(_MOST_CROSSINGS):
-        if device.best is not None or ways.spent:
-            break
+    while device.best is None and device.left > 0 and not ways.spent:
         if (options.candidates or 1) > 1:
             yield from _ask_at_once(options.candidates or 1, ways, first, device)
             continue
         bracket = yield from ways.cross()
         if bracket is not None:
             yield from first.at(bracket)
-    if device.best is None:
-        return Outcome(None)
-    if device.left > 0:
-        severity = Severity(view, device, limits, rng, first, seed.margin_floor)
-        yield from severity.search(ways)
-    point = device.best.point
-    return Outcome(point.sample, point.path.steps(point.t))
+    if device.best is not None and options.device_budget is not None:
+        yield from Severity(ground).search(ways)
+    return view.best or Outcome(None)
 
 
 class _Ways:
@@ -89,11 +84,12 @@ class _Ways:
         self._only = only
         self._failed = 0
         self._in_vain = 0
+        self._tried = 0
 
     @property
     def spent(self) -> bool:
-        """Whether so many tries in a row found no crossing that there is hardly one."""
-        return self._in_vain >= _MOST_IN_VAIN
+        """Whether so many tries were made, or so many in a row found none, that there is no more hope."""
+        return self._in_vain >= _MOST_IN_VAIN or self._tried >= _MOST_CROSSINGS
 
     def cross(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return another crossing; None where this try did not find one."""
@@ -101,6 +97,7 @@ class _Ways:
         bracket = yield from (self._spare if spare else self._chosen).cross()
         self._failed = 0 if spare or bracket is not None else self._failed + 1
         self._in_vain = 0 if bracket is not None else self._in_vain + 1
+        self._tried += 1
         return bracket
 
 
@@ -113,11 +110,10 @@ def _ask_at_once(
         bracket = yield from ways.cross()
         if bracket is None:
             continue
-        for keeps_label in (True, False):
-            point = yield from first.placed(bracket, first.least(keeps_label))
-            if point is not None and len(points) < count:
+        for point in (yield from first.both_sides(bracket)):
+            if all(not np.array_equal(point.sample, one.sample) for one in points):
                 points.append(point)
         if len(points) >= count:
             break
     if points:
-        yield from device.ask(points)
+        yield from device.ask(points[: int(min(count, device.left))])

@@ -1,0 +1,105 @@
+"""Confirming what a search found: the stored input is asked about again, and less severe ones where it doesn't repeat."""
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from edgeflare.errors import InferenceFailedError
+from edgeflare.scheduler.budget import Counters
+from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Status
+
+
+class Vault(Protocol):
+    """Where samples are kept for good, by the digest of their content."""
+
+    def put_sample(self, sample: Sample) -> str:
+        """Write a sample and return its digest; it is on disk then."""
+        ...
+
+    def get_sample(self, digest: str) -> Sample:
+        """Read a sample back from disk."""
+        ...
+
+
+class Finding(NamedTuple):
+    """What is to be confirmed; `earlier` ones are tried, in order, where it does not repeat."""
+
+    status: Status
+    sample: Sample
+    mutations: Sequence[dict[str, Any]] = ()
+    detail: str = ""
+    earlier: Sequence[Outcome] = ()
+
+
+class Confirmed(NamedTuple):
+    """What came of it: the fields of `ChainResult`."""
+
+    status: Status
+    sample: Sample
+    sample_digest: str
+    outputs: Outputs | None = None
+    mutations: Sequence[dict[str, Any]] = ()
+    confirmed: int = 0
+    detail: str = ""
+
+
+def confirm(
+    finding: Finding, vault: Vault, times: int, counters: Counters
+) -> Generator[Ask, Answer, Confirmed]:
+    """Store a finding and ask about the stored bytes `times` times; count each in `counters`.
+
+    One that doesn't repeat gives way to the next of `earlier` that does; where none does, it is itself
+    the unstable result. `detail` names what did not repeat.
+    """
+    unstable: dict[str, Confirmed] = {}
+    for sample, mutations in _inputs(finding):
+        digest = vault.put_sample(sample)
+        if digest in unstable:
+            continue
+        start = Confirmed(finding.status, sample, digest, mutations=mutations)
+        one = yield from _repeated(start, vault, times, counters)
+        if one.status is not Status.UNSTABLE:
+            return one._replace(
+                detail=_joined(_in_vain("more", list(unstable)), finding.detail, one.detail)
+            )
+        unstable[digest] = one
+    first, *others = unstable
+    return unstable[first]._replace(detail=_joined(_in_vain("less", others), finding.detail))
+
+
+def _inputs(finding: Finding) -> Iterator[tuple[Sample, Sequence[dict[str, Any]]]]:
+    yield finding.sample, finding.mutations
+    for outcome in finding.earlier:
+        if outcome.sample is not None:
+            yield outcome.sample, outcome.mutations
+
+
+def _repeated(
+    start: Confirmed, vault: Vault, times: int, counters: Counters
+) -> Generator[Ask, Answer, Confirmed]:
+    """Ask again about one input; UNSTABLE with the first other decision, FAILED where there is no answer."""
+    wanted = Decision.NONFINITE if start.status is Status.NONFINITE else Decision.DEVIATION
+    found = start
+    for number in range(times):
+        counters.confirmation += 1
+        stored = vault.get_sample(start.sample_digest)
+        try:
+            answer = yield Ask((stored,))
+        except InferenceFailedError as error:
+            return Confirmed(Status.FAILED, stored, start.sample_digest, detail=str(error))
+        outputs = answer.outputs[0]
+        if outputs.decision is not wanted:
+            return found._replace(status=Status.UNSTABLE, outputs=outputs)
+        found = found._replace(outputs=outputs, confirmed=number + 1)
+    return found
+
+
+def _in_vain(severity: str, digests: Sequence[str]) -> str:
+    if not digests:
+        return ""
+    if len(digests) == 1:
+        return f"a {severity} severe input did not repeat (digest {digests[0]})"
+    return f"{len(digests)} {severity} severe inputs did not repeat (digests {', '.join(digests)})"
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
