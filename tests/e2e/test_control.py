@@ -298,9 +298,12 @@ def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_it
 ) -> None:
     reversed_classes(tmp_path / "copy.onnx")
     told = Told()
-    folder = run_campaign(
-        config(tmp_path / "c", control_model=tmp_path / "copy.onnx"), progress=told
+    seeds = {"path": str(DEMO / "seeds.npz"), "limit": 20}
+    search = {"max_queries": 5, "timeout_s": 0}
+    refused = config(
+        tmp_path / "c", control_model=tmp_path / "copy.onnx", seeds=seeds, search=search
     )
+    folder = run_campaign(refused, progress=told)
     [notice] = [one for one in told.notices if one.startswith("the control can't be run: ")]
     assert "disagree" in notice
     assert summarize(folder).notices.count(notice) == 1

@@ -100,6 +100,7 @@ def test_an_original_without_scores_is_refused(tmp_path: Path) -> None:
 def test_label_stated_for_both_is_refused(tmp_path: Path) -> None:
     ran = run(tmp_path, label_onnx(ORIGINAL, tmp_path / "label.onnx"), "--output", "label")
     assert ran.code == 2
+    assert "`--output label` states of both models" in ran.sentence
     assert "--deployed-output label" in ran.sentence
 
 

@@ -201,11 +201,9 @@ def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
         f"alone makes the original decide differently there at the margin floor of {floor:g}, so that "
         "triggers of this campaign may be due to rounding, too"
     )
-    if alarms.largest_margin is not None:
-        text += (
-            f"; search anew with --margin-floor above {rounded_up(alarms.largest_margin):g}: no margin "
-            "of a false alarm is above it"
-        )
+    above = None if alarms.largest_margin is None else rounded_up(alarms.largest_margin)
+    if above is not None and above < 1:
+        text += f"; search anew with --margin-floor above {above:g}: no margin of a false alarm is above it"
     _notice(text, store, reporter)
 
 

@@ -74,6 +74,10 @@ def test_cells_that_were_told_the_same_search_alike(
 
     with pytest.raises(KeyboardInterrupt):
         run_bench(load_suite(suite), tmp_path / "bench", progress=stop_in_the_second_repeat)
+    with Store.open(tmp_path / "bench" / "cells" / "LeNet-5" / "usual" / "1") as begun:
+        config = begun.campaign
+        search = {**config["search"], "options": {}}
+        begun.set_campaign({**config, "search": search})  # stopped before it was resolved
     folder = resume_bench(tmp_path / "bench")
     usual = {"crossing": "least-l2", "effort": 32, "candidates": 1}
     assert dict(options_by_cell(folder)) == {

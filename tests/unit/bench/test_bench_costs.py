@@ -10,7 +10,6 @@ from edgeflare.bench.fronts import median_front
 from edgeflare.bench.rows import SearchRow
 from edgeflare.types import FrontPoint, Status
 
-
 FAILED = ((0, 1), (1, 0), (2, 0))
 
 
