@@ -5,9 +5,10 @@ from edgeflare.search.boundary.options import BoundaryOptions
 
 LEVELS = (16, 32, 64, 96, 128)
 """Efforts to choose from for crossings that take one direction after the other."""
-_WORTH = 12
+_WORTH = 30
+"""So many host queries are worth what a device query and a host query together cost."""
 _FEW = 45
-_FEW_FOR_LARGE = 100
+_FEW_FOR_LARGE = 300
 _BESIDE_DIRECTIONS = 30
 _SCREENED = 32
 _SCREENED_CHEAPLY = 8
