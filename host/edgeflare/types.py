@@ -127,12 +127,14 @@ class Outcome:
     """What a strategy returns: the triggering input, or None if it gave up.
 
     `mutations` are the serialised steps that lead from the seed to `sample`, to be replayed. `earlier`:
-    triggering inputs found before, the better ones first; tried where this one does not repeat.
+    triggering inputs found before, the better ones first; tried where this one does not repeat. `reason` says why
+    a strategy gave up.
     """
 
     sample: Sample | None
     mutations: Sequence[dict[str, Any]] = field(default_factory=tuple)
     earlier: Sequence["Outcome"] = ()
+    reason: str = ""
 
 
 Search: TypeAlias = Generator[Ask, Answer, Outcome]

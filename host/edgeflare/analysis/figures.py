@@ -85,7 +85,8 @@ class OutcomeFigures:
 
     def _add_found(self, outcome: OutcomeRecord) -> None:
         self.triggers.add(outcome)
-        self.found_queries.append(outcome.search_queries)
+        first = outcome.front[0].queries if outcome.front else outcome.search_queries
+        self.found_queries.append(first)
         self.found_seconds.append(outcome.seconds)
         for numbers, value in (
             (self.original_margins, outcome.original_margin),

@@ -30,7 +30,8 @@ class Summary:
     each `Status`. `searched` are the finished ones but for those that were a finding themselves;
     `success_rate` is found / searched, None while nothing was searched. `queries_*` are search
     queries and `seconds_*` search time without queueing: over the seeds with a triggering input, and
-    over all that were searched; None for no seed at all. `total_queries` has the four counters, `round_trips` the requests of searches to the devices, over
+    over all that were searched; None for no seed at all. `queries_found` counts up to the first trigger,
+    though a search went on for a more severe one. `total_queries` has the four counters, `round_trips` the requests of searches to the devices, over
     all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1 minus top-2), of
     L2 (pixels from 0 to 1) and Linf (levels) are over the triggering inputs. `ties` counts seeds on
     which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives (of

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from edgeflare.bench.rows import SearchRow
     from edgeflare.bench.run import BenchProgress, resume_bench, run_bench
     from edgeflare.bench.suite import Suite, SuiteAbout, load_suite, suite_about, suite_names
-    from edgeflare.bench.words import number_text, p_value_text, percent_text
+    from edgeflare.bench.words import margin_text, number_text, p_value_text, percent_text
     from edgeflare.bench.writing import write_report
 
 _HOMES = {
@@ -34,7 +34,7 @@ _HOMES = {
     "rows": ("SearchRow",),
     "run": ("BenchProgress", "resume_bench", "run_bench"),
     "suite": ("Suite", "SuiteAbout", "load_suite", "suite_about", "suite_names"),
-    "words": ("number_text", "p_value_text", "percent_text"),
+    "words": ("margin_text", "number_text", "p_value_text", "percent_text"),
     "writing": ("write_report",),
 }
 _HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
@@ -55,6 +55,7 @@ __all__ = [
     "SuiteAbout",
     "bench_report",
     "load_suite",
+    "margin_text",
     "number_text",
     "open_bench",
     "p_value_text",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from edgeflare.bench import explanations
-from edgeflare.bench.report import BenchReport
+from edgeflare.bench.report import BenchReport, ResolvedSearch
 from edgeflare.bench.words import NOTHING, plain, table
 
 
@@ -43,6 +43,7 @@ def _settings(report: BenchReport) -> str:
             *([f"- `{report.command}`"] if report.command else []),
             f"- {'; '.join(told)}; where a strategy has its own, it says so here",
             *rows,
+            *map(_resolved, report.resolved),
             f"- queries in all: {asked or 'none'}",
         ]
     )
@@ -63,6 +64,12 @@ def _strategy(strategy: Mapping[str, Any]) -> str:
         if value not in (None, ""):
             told.append(f"{plain(name)} {value}")
     return ", ".join(told)
+
+
+def _resolved(one: ResolvedSearch) -> str:
+    at_once = f", {one.candidates} candidates at once" if one.candidates > 1 else ""
+    where = f"{plain(one.strategy)} on {plain(one.pair)}"
+    return f"- {where}: crossing {one.crossing}, effort {one.effort}{at_once}"
 
 
 def _models(report: BenchReport) -> list[str]:

@@ -10,6 +10,7 @@ from edgeflare.bench.cost_text import costs, false_alarms
 from edgeflare.bench.environment_text import environment
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.words import (
+    margin_text,
     number_text,
     percent_text,
     plain,
@@ -120,9 +121,9 @@ def _quality(cells: Sequence[CellFigures]) -> list[str]:
             number_text(cell.l2),
             number_text(cell.linf, 0),
             number_text(cell.ssim, 3),
-            number_text(cell.original_margin, 3),
-            number_text(cell.deployed_margin, 3),
-            number_text(cell.smaller_margin, 3),
+            margin_text(cell.original_margin),
+            margin_text(cell.deployed_margin),
+            margin_text(cell.smaller_margin),
             percent_text(cell.label_kept),
         ]
         for cell in cells

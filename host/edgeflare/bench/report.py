@@ -29,6 +29,17 @@ class BenchDevice:
 
 
 @dataclass(frozen=True)
+class ResolvedSearch:
+    """What a boundary search used on a pair of what it chooses by the cost of queries where it isn't stated."""
+
+    pair: str
+    strategy: str
+    crossing: str
+    effort: int
+    candidates: int
+
+
+@dataclass(frozen=True)
 class BenchReport:
     """What a bench found so far; figures, comparisons and correlations are over its finished cells.
 
@@ -40,6 +51,7 @@ class BenchReport:
     `missing` are cells by name (pair/strategy/repeat), `failed` those that can't be run, and why.
     `queries` counts by kind over all outcomes. `devices`, `environments` (versions on the host) and
     `models` (of each pair; several where cells had different ones) are what the searches ran on.
+    `resolved` has a row for each pair and strategy of the boundary search (several where cells differ).
     `notices` say, among others, where cells of one pair don't belong together. `searches` are all that have ended; they are
     not in the JSON.
     """
@@ -63,6 +75,7 @@ class BenchReport:
     devices: tuple[BenchDevice, ...]
     environments: tuple[dict[str, Any], ...]
     models: dict[str, tuple[dict[str, Any], ...]]
+    resolved: tuple[ResolvedSearch, ...]
     notices: tuple[str, ...]
     settings: dict[str, Any]
     searches: tuple[SearchRow, ...]
@@ -130,6 +143,7 @@ def bench_report(bench: Bench | Path) -> BenchReport:
         devices=_devices(read.values()),
         environments=_environments(read.values()),
         models=distinct_models(read),
+        resolved=_resolved(read),
         notices=tuple(notices),
         settings=suite.model_dump(mode="json"),
         searches=searches,
@@ -205,6 +219,15 @@ def _correlations(suite: Suite, figures: Sequence[CellFigures]) -> tuple[Correla
         for study, xs in studies.items()
         for strategy in dict.fromkeys(one.strategy for one in figures if one.pair in xs)
     )
+
+
+def _resolved(read: Mapping[Cell, CellRecords]) -> tuple[ResolvedSearch, ...]:
+    told = [
+        ResolvedSearch(cell.pair, cell.strategy, **records.resolved)
+        for cell, records in read.items()
+        if records.resolved
+    ]
+    return tuple(dict.fromkeys(told))
 
 
 def _devices(all_records: Iterable[CellRecords]) -> tuple[BenchDevice, ...]:

@@ -1,6 +1,7 @@
 """The searches of a bench, read from its campaigns."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from edgeflare.bench.cells import Cell
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.similarity import Similarities
+from edgeflare.campaign.resolution import RESOLVED, STRATEGY
+from edgeflare.search.boundary import BoundaryOptions, is_open
 from edgeflare.search.words import finding_words
 from edgeflare.store import Device, OutcomeRecord, SeedRecord, Store
 from edgeflare.types import Decision, FrontPoint, Status
@@ -73,7 +76,8 @@ class CellRecords:
     """What a cell's campaign holds: its searches, and what is known of it as a whole.
 
     `ties` are the seeds on which a model's top-1 was a tie; `queries` count by kind over all outcomes;
-    `forced` are the campaign's notices that it went on although something had changed.
+    `forced` are the campaign's notices that it went on although something had changed. `resolved` are the
+    boundary search's options that depend on what queries cost, once they are chosen; else it is empty.
     """
 
     rows: list[SearchRow] = field(default_factory=list)
@@ -83,6 +87,7 @@ class CellRecords:
     environments: dict[str, dict[str, Any]] = field(default_factory=dict)
     models: dict[str, Any] = field(default_factory=dict)
     forced: tuple[str, ...] = ()
+    resolved: dict[str, Any] = field(default_factory=dict)
 
 
 def search_rows(bench: Bench, cell: Cell) -> list[SearchRow]:
@@ -119,7 +124,18 @@ def read_cell(bench: Bench, cell: Cell, similarities: Similarities) -> CellRecor
             environments=store.environments(),
             models=store.models,
             forced=tuple(text for text in store.notices() if text.startswith(_FORCED)),
+            resolved=_resolved(store.campaign.get("search", {})),
         )
+
+
+def _resolved(search: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a campaign's boundary search was resolved to; nothing of another one, nor before."""
+    if search.get("strategy") != STRATEGY:
+        return {}
+    options = BoundaryOptions.model_validate(search["options"])
+    if is_open(options) or options.candidates is None:
+        return {}
+    return {name: getattr(options, name) for name in RESOLVED}
 
 
 def _row(

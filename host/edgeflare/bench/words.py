@@ -1,10 +1,13 @@
 """Figures in words, and tables, for Markdown."""
 
+import math
 from collections.abc import Sequence
 
 from edgeflare.bench.cell_figures import PublishedFigures
 
 NOTHING = "–"
+_SMALL = 0.01
+_TINY = 1e-5
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str] = ()) -> str:
@@ -25,6 +28,15 @@ def plain(text: str) -> str:
 def number_text(value: float | None, digits: int = 2) -> str:
     """Return a number with so many digits behind the point, a dash for None."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
+
+
+def margin_text(margin: float | None) -> str:
+    """Return a margin (from 0 to 1) with three digits behind the point, more for a small one."""
+    if margin is None or margin >= _SMALL or margin <= 0:
+        return number_text(margin, 3)
+    if margin < _TINY:
+        return f"{margin:.1e}"
+    return number_text(margin, 1 - math.floor(math.log10(margin)))
 
 
 def percent_text(rate: float | None, digits: int = 1) -> str:

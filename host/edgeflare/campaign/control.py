@@ -197,14 +197,23 @@ def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
         return
     floor = config.search.margin_floor
     text = (
-        f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches: rounding "
-        f"alone makes the original decide differently there at the margin floor of {floor:g}, so that "
-        "triggers of this campaign may be due to rounding, too"
+        f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches: {_cause(config)} "
+        f"makes the original decide differently there at the margin floor of {floor:g}, so that triggers "
+        "of this campaign may mean no more"
     )
     above = None if alarms.largest_margin is None else rounded_up(alarms.largest_margin)
     if above is not None and above < 1:
-        text += f"; search anew with --margin-floor above {above:g}: no margin of a false alarm is above it"
+        text += (
+            f"; search anew with a --margin-floor well above {above:g}, the largest margin of a false alarm "
+            "(a search stops soon above the floor, so one just above it may bring others)"
+        )
     _notice(text, store, reporter)
+
+
+def _cause(config: CampaignConfig) -> str:
+    if config.control_model is None:
+        return "rounding alone"
+    return f"rounding, or that {config.control_model.name} is no equal copy of it,"
 
 
 def _notice(text: str, store: Store, reporter: Reporter) -> None:

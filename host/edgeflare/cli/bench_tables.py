@@ -13,6 +13,7 @@ from edgeflare import (
     Correlation,
     SearchRow,
     SuiteAbout,
+    margin_text,
     number_text,
     p_value_text,
     percent_text,
@@ -136,6 +137,11 @@ def number(value: float | None, digits: int = 1) -> str:
     return _NOTHING if value is None else number_text(value, digits)
 
 
+def margin(value: float | None) -> str:
+    """Return a margin with the digits that it needs."""
+    return _NOTHING if value is None else margin_text(value)
+
+
 def percent(share: float | None) -> str:
     """Return a share from 0 to 1 in percent."""
     return _NOTHING if share is None else percent_text(share)
@@ -208,7 +214,7 @@ _FINDINGS = (
     _Column("L2", 0, lambda one: number(one.l2, 2)),
     _Column("Linf", 4, lambda one: number(one.linf, 0)),
     _Column("SSIM", 10, lambda one: number(one.ssim, 2)),
-    _Column("margin", 7, lambda one: number(one.smaller_margin, 3)),
+    _Column("margin", 7, lambda one: margin(one.smaller_margin)),
     _Column("label kept", 5, lambda one: percent(one.label_kept)),
 )
 _COMPARISONS = (

@@ -108,4 +108,4 @@ def config_of(flags: Mapping[str, Any]) -> "CampaignConfig":
             f"{', '.join(f'--{name}' for name in missing)} missing: state all three, or give a "
             "campaign.toml (`edgeflare init` writes one)"
         )
-    return config_from(values, "edgeflare run")
+    return config_from(values, "run")

@@ -16,6 +16,12 @@ def _above_0(value: float | None) -> float | None:
     return value
 
 
+def _share_below_1(value: float | None) -> float | None:
+    if value is not None and not 0 <= value < 1:
+        raise typer.BadParameter(f"{value:g} is not at least 0 and below 1.")
+    return value
+
+
 Crossing = Annotated[
     str | None,
     typer.Option(
@@ -69,10 +75,11 @@ MinSsim = Annotated[
 MarginFloor = Annotated[
     float | None,
     typer.Option(
-        min=0,
+        callback=_share_below_1,
         metavar="F",
         help="A deviation counts only where both models' top-1 probability is so far above their "
-        "second; default 1e-3. An input on which the original's isn't is not sent to the device. 0: none.",
+        "second; default 1e-3. An input on which the original's isn't is not sent to the device. 0 <= F < 1; "
+        "0: none.",
         rich_help_panel=SEARCH,
     ),
 ]

@@ -46,12 +46,12 @@ def _search(search: Mapping[str, Any]) -> str:
         limits.append(f"{search['max_host_queries']} host queries")
     if search["timeout_s"]:
         limits.append(f"{search['timeout_s']:g} s")
-    floor = search.get("margin_floor")
-    sure = f", margins of at least {floor:g}" if floor else ""
+    floor = search.get("margin_floor", 0)
+    sure = f"margins of at least {floor:g}" if floor else "no margin floor"
     what = " ".join([search["strategy"], *options])
     *before, last = limits
     most = f"{', '.join(before)} and {last}" if before else last
-    return f"{what}, at most {most} a seed{sure}"
+    return f"{what}, at most {most} a seed, {sure}"
 
 
 def _key_figures(summary: Summary) -> Table:

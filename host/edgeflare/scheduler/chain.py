@@ -120,7 +120,7 @@ class Chain:
             except _Ended as end:
                 outcome = end.outcome
                 if outcome.sample is None:
-                    return self._result(Status.GAVE_UP)
+                    return self._result(Status.GAVE_UP, detail=outcome.reason)
                 return _found(outcome)
             if late and ask.best is not None:
                 return self._cut_short(Status.TIMEOUT, ask)

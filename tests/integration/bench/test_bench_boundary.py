@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 from command import DEMO
 
-from edgeflare.bench import BenchProgress, load_suite, open_bench, resume_bench, run_bench
+from edgeflare.bench import (
+    BenchProgress,
+    bench_report,
+    load_suite,
+    open_bench,
+    resume_bench,
+    run_bench,
+    write_report,
+)
 from edgeflare.campaign import Stage, resolution
 from edgeflare.store import Store
 
@@ -87,3 +95,19 @@ def test_cells_that_were_told_the_same_search_alike(
         "natural/0": {"crossing": "natural", "effort": 32, "candidates": 1},
         "other/0": {},
     }
+    report = bench_report(folder)
+    chosen = {"crossing": "least-l2", "effort": 32, "candidates": 1}
+    named = ("usual", "severe", "natural")
+    assert report.to_json()["resolved"] == [
+        {"pair": "LeNet 5", "strategy": name, **chosen}
+        | ({"crossing": "natural"} if name == "natural" else {})
+        for name in named
+    ]
+    write_report(report, folder)
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    run = text.split("## How it was run", 1)[1].splitlines()
+    assert [line for line in run if " on LeNet 5: " in line] == [
+        "- usual on LeNet 5: crossing least-l2, effort 32",
+        "- severe on LeNet 5: crossing least-l2, effort 32",
+        "- natural on LeNet 5: crossing natural, effort 32",
+    ]

@@ -6,11 +6,13 @@ import subprocess
 import sys
 from dataclasses import FrozenInstanceError
 
+import numpy as np
 import pytest
 
 from edgeflare.analysis import LabelPair, Spread, summarize
 from edgeflare.errors import StoreError
-from edgeflare.store import Store
+from edgeflare.store import OutcomeRecord, Store
+from edgeflare.types import FrontPoint, Status
 
 
 def test_counts_and_rate(finished):
@@ -44,6 +46,20 @@ def test_queries_and_seconds_of_found_and_of_searched(finished):
         "confirmation": 8,
         "host_only": 12,
     }
+
+
+def test_a_trigger_is_counted_where_the_search_went_on_for_a_more_severe_one(finished):
+    first, second = FrontPoint(3, 0.1, 0.5, 4), FrontPoint(55, 0.4, 0.7, 6)
+    both = {"trigger": finished.put_sample(np.ones((28, 28, 1), np.uint8)), "search_queries": 60}
+    both |= {"seed_queries": 1, "original_label": 1, "deployed_label": 0}
+    finished.add_outcome(
+        OutcomeRecord("digits/9.png", Status.FOUND, 9, front=(first, second), **both)
+    )
+    summary = summarize(finished)
+    assert (summary.queries_found.count, summary.queries_found.median) == (5, 20.0)
+    assert summary.to_json()["queries_found"]["mean"] == (10 + 20 + 30 + 100 + 3) / 5
+    assert summary.queries_searched.mean == (900 + 60) / 9
+    assert summary.total_queries["search"] == 960
 
 
 def test_label_pairs_and_medians_of_the_found(finished):

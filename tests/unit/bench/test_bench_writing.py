@@ -11,7 +11,14 @@ from bench_searches import bench_of, fill_cell, suite_of
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.report import BenchReport, bench_report
-from edgeflare.bench.words import number_text, p_value_text, percent_text, plain, with_interval
+from edgeflare.bench.words import (
+    margin_text,
+    number_text,
+    p_value_text,
+    percent_text,
+    plain,
+    with_interval,
+)
 from edgeflare.bench.writing import write_report
 from edgeflare.errors import StoreError
 from edgeflare.store import Store
@@ -293,6 +300,12 @@ class TestDocument:
         (number_text(None), "–"),
         (number_text(5812.47), "5,812.47"),
         (number_text(0.0314159, 3), "0.031"),
+        (margin_text(0.314159), "0.314"),
+        (margin_text(0.0014), "0.0014"),
+        (margin_text(0.000361), "0.00036"),
+        (margin_text(3.6e-7), "3.6e-07"),
+        (margin_text(0.0), "0.000"),
+        (margin_text(None), "–"),
         (percent_text(1.0), "100 %"),
         (percent_text(0.9999), "99.9 %"),
         (percent_text(0.0), "0 %"),

@@ -99,6 +99,7 @@ def report(**changes: object) -> BenchReport:
         "devices": (),
         "environments": (),
         "models": {},
+        "resolved": (),
         "notices": ("no histograms: they need matplotlib",),
         "settings": {},
         "searches": tuple(searches),
@@ -120,6 +121,13 @@ def rows(text: str, strategy: str) -> list[list[str]]:
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_small_margin_has_the_digits_that_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report(cells=(replace(report().cells[0], smaller_margin=0.00142),)), False)
+    _, _, findings, *_ = rows(capsys.readouterr().out, PLAIN)
+    assert findings[7] == "0.0014"
 
 
 @pytest.mark.usefixtures("wide")

@@ -124,6 +124,16 @@ def test_what_is_wrong_is_named(arguments: list[str], words: str) -> None:
         config(*arguments)
 
 
+@pytest.mark.parametrize("value", ["1", "-0.1", "nan"])
+def test_a_margin_floor_that_is_none_is_refused_once(value: str) -> None:
+    ran = CliRunner().invoke(
+        app, ["run", *MODELS, "--margin-floor", value], env={"COLUMNS": "200", "NO_COLOR": "1"}
+    )
+    assert ran.exit_code == 2
+    assert f"{float(value):g} is not at least 0 and below 1" in ran.output
+    assert ran.output.count("floor") == 1
+
+
 @pytest.mark.parametrize(
     ("flag", "value", "told"),
     [("--max-l2", "0", "0 is not above 0"), ("--max-linf", "0", "greater than or equal to 1")],

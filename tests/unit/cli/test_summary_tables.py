@@ -45,6 +45,19 @@ def test_replicas_and_whose_triggers_work_on_whom(tmp_path, capsys, width):
     assert ["pi #1", "2/3 67%", "-"] in listed
 
 
+@pytest.mark.parametrize(
+    ("floor", "told"), [(0, "no margin floor"), (0.001, "margins of at least 0.001")]
+)
+def test_the_margin_floor_is_told(tmp_path, capsys, monkeypatch, floor, told):
+    monkeypatch.setenv("COLUMNS", "120")
+    limits = {"max_queries": 50, "timeout_s": 0, "margin_floor": floor}
+    with pooled_campaign(tmp_path / "c") as store:
+        search = {"strategy": "boundary", "options": {}, **limits}
+        print_summary(dataclasses.replace(summarize(store), search=search), False)
+    listed = rows(capsys.readouterr().out)
+    assert ["search", f"boundary, at most 50 queries a seed, {told}"] in listed
+
+
 def test_no_table_line_is_longer_than_the_terminal(tmp_path, capsys, width):
     with replicated_campaign(tmp_path / "c") as store:
         print_summary(summarize(store), False)

@@ -10,7 +10,7 @@ from edgeflare.search.boundary.paths import Straight, draw_graded
 from edgeflare.search.boundary.placing import Bracket, reach, start_of
 from edgeflare.search.boundary.points import Path, Point, View
 from edgeflare.types import Answer, Ask, Sample
-from edgeflare_mutators import Corruption, Operator, SampleSpec, corruptions
+from edgeflare_mutators import Corruption, Operator, SampleSpec
 
 _LOOKED_AT = 32
 _MOST_STEPS = 8
@@ -113,12 +113,12 @@ class Natural:
         view: View,
         rng: np.random.Generator,
         screened: int,
-        pool: Mapping[str, Corruption] | None = None,
+        pool: Mapping[str, Operator],
     ) -> None:
         self._view = view
         self._rng = rng
         self._screened = screened
-        self._pool = tuple((corruptions() if pool is None else pool).values())
+        self._pool = tuple(one for one in pool.values() if isinstance(one, Corruption))
         self._spec = SampleSpec.of(view.seed.sample)
 
     def cross(self) -> Generator[Ask, Answer, Bracket | None]:
@@ -158,6 +158,6 @@ def crossing(
         "least-l2": lambda: LeastL2(view, rng, effort),
         "line": lambda: Line(view, rng),
         "mutants": lambda: Mutants(view, rng, screened, pool),
-        "natural": lambda: Natural(view, rng, screened),
+        "natural": lambda: Natural(view, rng, screened, pool),
     }
     return made[name]()

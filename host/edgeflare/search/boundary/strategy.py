@@ -21,6 +21,7 @@ from functools import partial
 
 import numpy as np
 
+from edgeflare.errors import UsageError
 from edgeflare.search.boundary.asking import Device
 from edgeflare.search.boundary.crossings import Crossing, Line, crossing
 from edgeflare.search.boundary.first import First
@@ -31,7 +32,7 @@ from edgeflare.search.boundary.placing import Bracket
 from edgeflare.search.boundary.points import Point, View
 from edgeflare.search.boundary.severity import Severity
 from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy
-from edgeflare_mutators import Operator, default_pool
+from edgeflare_mutators import Corruption, Operator, corruptions, default_pool
 
 _USUAL_EFFORT = 64
 _SPARING = 8
@@ -41,12 +42,31 @@ _MOST_IN_VAIN = 40
 
 
 def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; `operators` are those of the crossing by mutants, None: the paper's table 3.
+    """Return the strategy; `operators` are those of the crossing by mutants or natural corruptions; None: table 3, or all nine.
 
-    A crossing "auto" that nobody resolved is least-l2.
+    Those of the natural crossing must be corruptions. A crossing "auto" that nobody resolved is least-l2.
+    Raises UsageError for operators that the crossing has no use for.
     """
-    pool = dict(default_pool() if operators is None else operators)
-    return partial(_search, options, pool)
+    if operators is not None and options.crossing not in ("mutants", "natural"):
+        raise UsageError(
+            f"strategy boundary: crossing {options.crossing} uses no mutation operators; state "
+            "--crossing mutants or natural with them"
+        )
+    if options.crossing == "natural":
+        return partial(_search, options, _natural(operators))
+    return partial(_search, options, dict(default_pool() if operators is None else operators))
+
+
+def _natural(operators: Mapping[str, Operator] | None) -> Mapping[str, Operator]:
+    if operators is None:
+        return corruptions()
+    for name, operator in operators.items():
+        if not isinstance(operator, Corruption):
+            raise UsageError(
+                f"strategy boundary: {name} is no natural corruption; crossing natural takes "
+                f"{', '.join(corruptions())}"
+            )
+    return operators
 
 
 def _search(
@@ -72,7 +92,25 @@ def _search(
             yield from first.at(bracket)
     if device.best is not None and options.device_budget is not None:
         yield from Severity(ground).search(ways)
-    return view.best or Outcome(None)
+    return view.best or Outcome(None, reason=_why(options, device))
+
+
+def _why(options: BoundaryOptions, device: Device) -> str:
+    """Return why nothing was found, as far as it can be told."""
+    if device.left <= 0:
+        return f"the device budget of {options.device_budget} queries was spent without a triggering input"
+    given = {
+        name: getattr(options, name)
+        for name in ("max_l2", "max_linf", "min_ssim")
+        if getattr(options, name) is not None
+    }
+    within = " and ".join(f"{name} {value:g}" for name, value in given.items())
+    asked = (
+        f"{device.asked} inputs were sent to the device" if device.asked else "nothing was asked"
+    )
+    if within:
+        return f"hardly any input at the original's decision boundary is within {within} ({asked})"
+    return f"no triggering input beside the original's decision boundary ({asked})"
 
 
 class _Ways:
