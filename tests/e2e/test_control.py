@@ -148,7 +148,7 @@ def test_an_export_leaves_the_control_out(tmp_path: Path, undisturbed: Path) -> 
     assert ran.json["findings"] == summary.found + summary.by_status["seed-deviates"]
 
 
-def test_false_alarms_are_told_with_the_floor_that_would_have_stopped_them(tmp_path: Path) -> None:
+def test_false_alarms_are_told_with_their_largest_margin_and_what_may_be_the_cause(tmp_path: Path) -> None:
     told = Told()
     copy = DEMO / "deployed.tflite"  # no float copy at all: it must be found out
     search = {"max_queries": 300, "timeout_s": 0}
@@ -164,7 +164,8 @@ def test_false_alarms_are_told_with_the_floor_that_would_have_stopped_them(tmp_p
     assert not control.own_file
     [notice] = [one for one in told.notices if "false alarms" in one]
     assert f"raised {control.false_alarms} false alarms in {SEEDS} searches" in notice
-    [floor] = re.findall(r"--margin-floor above ([0-9.e-]+):", notice)
+    [floor] = re.findall(r"--margin-floor well above ([0-9.e-]+),", notice)
+    assert "deployed.tflite is no equal copy" in notice
     assert control.largest_margin <= float(floor) < 1.2 * control.largest_margin
     assert summarize(folder).notices.count(notice) == 1
 

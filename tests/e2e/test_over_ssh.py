@@ -71,6 +71,12 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
     assert run(home, "board", "board-32", 32) == local
     assert any(value[0] is Status.FOUND for value in local.values())
 
+    severe = ("--strategy", "boundary", "--crossing", "least-l2", "--option", "effort=32")
+    severe = (*severe, "--device-budget", "6")
+    near = run(home, "local", "severe-local", 1, *severe)
+    assert run(home, "board", "severe-board", 32, *severe) == near
+    assert all(value[0] is Status.FOUND for value in near.values())
+
     address = f"ssh://{ssh_server.user}@{ssh_server.host}:{ssh_server.port}"
     (home / ".ssh" / "id_ed25519").symlink_to(ssh_server.key)
     assert run(home, address, "by-address", 16, "--python", sys.executable) == local
