@@ -12,7 +12,7 @@ from edgeflare.search.boundary.nudging import beside
 from edgeflare.search.boundary.paths import Straight
 from edgeflare.search.boundary.placing import Aim, Bracket, place, reach
 from edgeflare.search.boundary.points import Floats, View
-from edgeflare_mutators import Mutation, default_pool, replay
+from edgeflare_mutators import Mutation, corruptions, default_pool, replay
 
 SHAPES: tuple[Shape, ...] = ((5, 4, 1), (17, 23, 3), (70, 64, 3))
 NAMES = ("least-l2", "line", "mutants", "natural")
@@ -29,7 +29,8 @@ def view_of(pair: Pair, shape: Shape, place: int = 0) -> View:
 
 
 def way(name: str, view: View, number: int = 0, effort: int = 16) -> Crossing:
-    return crossing(name, view, np.random.default_rng(number), effort, default_pool())
+    pool = corruptions() if name == "natural" else default_pool()
+    return crossing(name, view, np.random.default_rng(number), effort, pool)
 
 
 def crossed(pair: Pair, ways: Crossing, tries: int = 20) -> Bracket:

@@ -82,3 +82,22 @@ def test_the_crossing_by_mutants_draws_from_the_operators_that_are_named() -> No
 def test_an_operator_that_there_is_not_is_named() -> None:
     with pytest.raises(UsageError, match="there is no mutation operator 'blurr'"):
         build_strategy("boundary", {"crossing": "mutants"}, ("blurr",))
+
+
+@pytest.mark.parametrize(
+    ("crossing", "operator", "words"),
+    [
+        ("natural", "average-blur", "average-blur is no natural corruption"),
+        ("line", "jpeg", "crossing line uses no mutation operators"),
+        ("auto", "jpeg", "crossing auto uses no mutation operators"),
+    ],
+)
+def test_operators_that_would_not_be_used_are_refused(
+    crossing: str, operator: str, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        build_strategy("boundary", {"crossing": crossing}, (operator,))
+
+
+def test_operators_restrict_the_natural_crossing() -> None:
+    assert build_strategy("boundary", {"crossing": "natural"}, ("jpeg", "haze"))
