@@ -21,7 +21,7 @@ from edgeflare import (
     run_campaign,
 )
 from edgeflare.store import Store
-from edgeflare.types import KnownAnswers, Outcome, Search, Seed
+from edgeflare.types import KnownAnswers, Outcome, Search, Seed, Status
 
 SEEDS = 8
 CHOSEN = ("crossing", "effort", "candidates")
@@ -125,6 +125,15 @@ def test_the_choice_follows_the_cost(
     assert notice.endswith(f"`--crossing {crossing} --option effort={effort}{at_once}` repeats it")
     shown = edgeflare("show", folder, home=tmp_path)
     assert f"crossing={crossing}" in shown.out
+
+
+def test_no_more_candidates_are_sent_than_a_search_may_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs(monkeypatch, 3.0)
+    folder = run_campaign(config(tmp_path / "c", {"max_queries": 3}, one_trip=True))
+    assert options_of(folder)["candidates"] == 3
+    assert any(value[0] is Status.FOUND for value in found_in(folder).values())
 
 
 def test_a_resumed_campaign_keeps_what_it_began_with(

@@ -97,13 +97,16 @@ class SearchConfig(_Section):
         return self
 
     @model_validator(mode="after")
-    def _device_budget_fits(self) -> "SearchConfig":
-        budget = self.options.get("device_budget") if self.strategy == "boundary" else None
-        if isinstance(budget, int) and 0 < self.max_queries < budget:
-            raise ValueError(
-                f"device_budget is {budget}, but max_queries ends a search after {self.max_queries}: "
-                f"raise max_queries to {budget} (0: no limit), or lower device_budget"
-            )
+    def _is_affordable(self) -> "SearchConfig":
+        """Refuse what a search of `max_queries` could never ask."""
+        options = self.options if self.strategy == "boundary" else {}
+        for name in ("device_budget", "candidates"):
+            wanted = options.get(name)
+            if isinstance(wanted, int) and 0 < self.max_queries < wanted:
+                raise ValueError(
+                    f"{name} is {wanted}, but max_queries ends a search after {self.max_queries}: "
+                    f"raise max_queries to {wanted} (0: no limit), or lower {name}"
+                )
         return self
 
 

@@ -71,6 +71,9 @@ def resolve_search(
             handover_s=max(_LEAST_PATIENCE_S, config.fleet.handover_s),
         )
     chosen = resolved(options, ratio, max(samples[0].shape[:2]), config.one_trip)
+    if options.candidates is None and search.max_queries:
+        most = min(chosen.candidates or 1, search.max_queries)
+        chosen = chosen.model_copy(update={"candidates": most})
     notices = [_told(chosen, ratio)] if is_open(options) else []
     values = {**search.options, **{name: getattr(chosen, name) for name in RESOLVED}}
     config = config.model_copy(update={"search": search.model_copy(update={"options": values})})

@@ -47,23 +47,23 @@ def confirm(
 ) -> Generator[Ask, Answer, Confirmed]:
     """Store a finding and ask about the stored bytes `times` times; count each in `counters`.
 
-    One that doesn't repeat gives way to the next of `earlier` that does; where none does, it is itself
-    the unstable result. `detail` names what did not repeat.
+    One that doesn't repeat, or on which the device fails, gives way to the next of `earlier` that does; where
+    none does, it is itself the result. `detail` names what did not repeat.
     """
-    unstable: dict[str, Confirmed] = {}
+    in_vain: dict[str, Confirmed] = {}
     for sample, mutations in _inputs(finding):
         digest = vault.put_sample(sample)
-        if digest in unstable:
+        if digest in in_vain:
             continue
         start = Confirmed(finding.status, sample, digest, mutations=mutations)
         one = yield from _repeated(start, vault, times, counters)
-        if one.status is not Status.UNSTABLE:
-            return one._replace(
-                detail=_joined(_in_vain("more", list(unstable)), finding.detail, one.detail)
-            )
-        unstable[digest] = one
-    first, *others = unstable
-    return unstable[first]._replace(detail=_joined(_in_vain("less", others), finding.detail))
+        if one.status is finding.status:
+            said = _joined(_not_repeated("more", list(in_vain)), finding.detail, *_errors(in_vain))
+            return one._replace(detail=said)
+        in_vain[digest] = one
+    first, *others = in_vain
+    said = _joined(_not_repeated("less", others), finding.detail, *_errors(in_vain))
+    return in_vain[first]._replace(detail=said)
 
 
 def _inputs(finding: Finding) -> Iterator[tuple[Sample, Sequence[dict[str, Any]]]]:
@@ -93,12 +93,16 @@ def _repeated(
     return found
 
 
-def _in_vain(severity: str, digests: Sequence[str]) -> str:
+def _not_repeated(severity: str, digests: Sequence[str]) -> str:
     if not digests:
         return ""
     if len(digests) == 1:
         return f"a {severity} severe input did not repeat (digest {digests[0]})"
     return f"{len(digests)} {severity} severe inputs did not repeat (digests {', '.join(digests)})"
+
+
+def _errors(in_vain: dict[str, Confirmed]) -> list[str]:
+    return [one.detail for one in in_vain.values()]
 
 
 def _joined(*parts: str) -> str:

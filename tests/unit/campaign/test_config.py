@@ -86,13 +86,11 @@ def test_a_missing_file_says_how_to_get_one(tmp_path: Path) -> None:
         load_config(tmp_path / "none.toml")
 
 
-def test_a_device_budget_over_what_a_search_may_ask_is_refused(tmp_path: Path) -> None:
-    text = (
-        MINIMAL + "[search]\nstrategy = 'boundary'\nmax_queries = {}\noptions.device_budget = 30\n"
-    )
+@pytest.mark.parametrize("option", ["device_budget", "candidates"])
+def test_what_a_search_may_never_ask_is_refused(tmp_path: Path, option: str) -> None:
+    text = MINIMAL + "[search]\nstrategy = 'boundary'\nmax_queries = {}\noptions." + option
+    text += " = 30\n"
     for most in (0, 30):
         load_config(write(tmp_path, text.format(most)))
-    with pytest.raises(
-        UsageError, match="device_budget is 30, but max_queries ends a search after 29"
-    ):
+    with pytest.raises(UsageError, match=f"{option} is 30, but max_queries ends a search after 29"):
         load_config(write(tmp_path, text.format(29)))

@@ -12,18 +12,19 @@ from edgeflare.search.boundary.points import Path, Point, View, logs_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Scores
 
 _SHARPEST = 1.3
+"""An input is aimed at so many times the floor on the original's side."""
 _SUREST = 0.99
 _MOST_EARLIER = 3
 _LARGEST_DRIFT = 6.0
-"""An input is aimed at so many times the floor on the original's side."""
 
 
 class Told(NamedTuple):
     """What the device told of a point.
 
-    `drift`: the deployed model's log-odds of the seed's label over the point's rival, less the original's; at most 6 either way, since
-    a quantised probability of 0 is no more than small; None where it tells labels only. `severity`: the smaller margin that an input near this one would have where the
-    drift is split evenly between both models. `margin`: the smaller margin of the point itself, 0 where both agree.
+    `drift`: the deployed model's log-odds of the seed's label over the point's rival, less the original's; at
+    most 6 either way, since a quantised probability of 0 is no more than small; None where it tells labels
+    only. `severity`: the smaller margin that an input near this one would have where the drift is split evenly
+    between both models. `margin`: the smaller margin of the point itself, 0 where both agree.
     """
 
     point: Point

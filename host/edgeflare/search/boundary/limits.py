@@ -22,8 +22,10 @@ class Limits:
         self.radius = usual if options.max_l2 is None else min(options.max_l2, _MOST * usual)
 
     def hold(self, sample: Sample) -> bool:
-        """Whether an input lies within the bounds. Raises UsageError where SSIM is wanted and scikit-image is missing or the images
-        are too small."""
+        """Whether an input lies within the bounds.
+
+        Raises UsageError where SSIM is wanted and scikit-image is missing or the images are too small.
+        """
         options = self._options
         if options.max_l2 is not None and l2(self._seed, sample) > options.max_l2:
             return False

@@ -1,12 +1,12 @@
 """The boundary search: as few device queries as can be, and findings as severe as a budget allows.
 
 The original runs on the host, where a question costs next to nothing. It is asked where its decision changes, and the
-device only about inputs beside that boundary: deployment has moved the boundary (the *drift*), mostly by
-more than one such input is away from it, so that the device decides otherwise on one side of it. Which side, the
-drift on all seeds tells more often than not (see `expecting`); after the first answer the drift there is known, and the
-second input is on the side that it points to, a few values by a few levels away (see `nudging`). Where both models all but agree the search goes on at another
-crossing. With a `device_budget` the rest of it makes the finding severe (see `severity`); with `candidates`
-above 1 both sides of several crossings are asked about at once.
+device only about inputs beside that boundary: deployment has moved the boundary (the *drift*), mostly by more than
+such an input is away from it, so that the device decides otherwise on one side of it. Which side, the drift on all
+seeds tells more often than not (see `expecting`); after the first answer the drift there is known, and the second
+input is on the side that it points to, a few values by a few levels away (see `nudging`). Where both models all but
+agree the search goes on at another crossing. With a `device_budget` the rest of it makes the finding severe (see
+`severity`); with `candidates` above 1 both sides of several crossings are asked about at once.
 
 Source: none; DFLARE (section 3) is what it is measured against. Least-L2 crossings follow DeepFool (see `least_l2`).
 
@@ -21,6 +21,7 @@ from functools import partial
 
 import numpy as np
 
+from edgeflare.distances import ssim
 from edgeflare.errors import UsageError
 from edgeflare.search.boundary.asking import Device
 from edgeflare.search.boundary.crossings import Crossing, Line, crossing
@@ -39,14 +40,17 @@ _SPARING = 8
 """Up to this effort the original is asked as little as can be."""
 _MOST_CROSSINGS = 300
 _MOST_IN_VAIN = 40
+_ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 
 def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; `operators` are those of the crossing by mutants or natural corruptions; None: table 3, or all nine.
+    """Return the strategy; `operators` are the mutants' (None: table 3) or the natural corruptions (None: all nine).
 
-    Those of the natural crossing must be corruptions. A crossing "auto" that nobody resolved is least-l2.
-    Raises UsageError for operators that the crossing has no use for.
+    A crossing "auto" that nobody resolved is least-l2. Raises UsageError for operators that the crossing has
+    no use for, and where `min_ssim` is stated and scikit-image is missing.
     """
+    if options.min_ssim is not None:
+        ssim(_ANY_IMAGE, _ANY_IMAGE)
     if operators is not None and options.crossing not in ("mutants", "natural"):
         raise UsageError(
             f"strategy boundary: crossing {options.crossing} uses no mutation operators; state "
