@@ -218,3 +218,12 @@ def test_every_search_knows_both_models_answers_on_the_seeds(
     assert after is not None
     assert np.array_equal(after.original, before.original)
     assert np.array_equal(after.deployed, before.deployed)
+
+
+def test_show_says_why_searches_gave_up(tmp_path: Path) -> None:
+    options = {"crossing": "least-l2", "effort": 16, "max_l2": 0.001}
+    folder = run_campaign(config(tmp_path / "c", {"options": options}))
+    shown = edgeflare("show", folder, home=tmp_path)
+    assert shown.code == 0, shown.err
+    assert f"given up on {SEEDS}: hardly any input" in shown.out
+    assert "is within max_l2 0.001: nothing was asked of the device" in shown.out

@@ -50,6 +50,7 @@ class OutcomeFigures:
         self.statuses: Counter[Status] = Counter()
         self.devices = DeviceCounts()
         self.failures: list[Failure] = []
+        self.given_up: Counter[str] = Counter()
         self.replicas: set[str] = set()
         self.queries: Counter[str] = Counter()
         self.round_trips = 0
@@ -75,6 +76,8 @@ class OutcomeFigures:
             self.searched_seconds.append(outcome.seconds)
         if outcome.status is Status.FOUND:
             self._add_found(outcome)
+        if outcome.status is Status.GAVE_UP and outcome.detail:
+            self.given_up[outcome.detail] += 1
         if outcome.status is Status.FAILED and len(self.failures) < _FAILURES_KEPT:
             self.failures.append(Failure(outcome.seed_id, outcome.device_name, outcome.detail))
 

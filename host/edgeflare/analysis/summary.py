@@ -28,18 +28,20 @@ class Summary:
     `finished` seeds have an outcome, `unfinished` ones not yet; where each device searches for itself
     (`replicas` names them) a seed counts once for each. `by_status` counts the outcomes by
     each `Status`. `searched` are the finished ones but for those that were a finding themselves;
-    `success_rate` is found / searched, None while nothing was searched. `queries_*` are search
-    queries and `seconds_*` search time without queueing: over the seeds with a triggering input, and
-    over all that were searched; None for no seed at all. `queries_found` counts up to the first trigger,
-    though a search went on for a more severe one. `total_queries` has the four counters, `round_trips` the requests of searches to the devices, over
-    all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1 minus top-2), of
-    L2 (pixels from 0 to 1) and Linf (levels) are over the triggering inputs. `ties` counts seeds on
-    which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives (of
-    several replicas, the first that answered). `by_device` has a row for each device, `transfers` one for
-    each pair of devices whose triggering inputs were exchanged; `failures` are the first 20 seeds on which
-    a device could not answer. `triggers` are the first 10 triggering inputs by their seeds' names, in words;
-    `corruptions` tells on how many of all triggering inputs each natural corruption was used, most frequent
-    first, by name. `control` is None where no control is wanted. `search` is the configuration's table of that name. `devices` (one for each fingerprint) and `models` are as the store has them.
+    `success_rate` is found / searched, None while nothing was searched. `queries_*` are search queries and
+    `seconds_*` search time without queueing: over the seeds with a triggering input, and over all that were
+    searched; None for no seed at all. `queries_found` counts up to the first trigger, though a search went
+    on for a more severe one. `total_queries` has the four counters, `round_trips` the requests of searches
+    to the devices, over all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1
+    minus top-2), of L2 (pixels from 0 to 1) and Linf (levels) are over the triggering inputs. `ties` counts
+    seeds on which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model
+    gives (of several replicas, the first that answered). `by_device` has a row for each device, `transfers`
+    one for each pair of devices whose triggering inputs were exchanged; `given_up` counts why searches gave
+    up; `failures` are the first 20 seeds on which a device could not answer. `triggers` are the first 10
+    triggering inputs by their seeds' names, in words; `corruptions` tells on how many of all triggering
+    inputs each natural corruption was used, most frequent first, by name. `control` is None where no
+    control is wanted. `search` is the configuration's table of that name. `devices` (one for each
+    fingerprint) and `models` are as the store has them.
     """
 
     campaign: str
@@ -72,6 +74,7 @@ class Summary:
     by_device: tuple[DeviceFigures, ...]
     transfers: tuple[Transfer, ...]
     failures: tuple[Failure, ...]
+    given_up: dict[str, int]
     triggers: tuple[TriggerFigures, ...]
     corruptions: dict[str, int]
     control: ControlFigures | None
@@ -138,6 +141,7 @@ def _summary(store: Store) -> Summary:
         by_device=figures.devices.figures(),
         transfers=transfers(store.replays()),
         failures=tuple(figures.failures),
+        given_up=dict(figures.given_up.most_common()),
         triggers=figures.triggers.first(),
         corruptions=figures.triggers.corruptions(),
         control=control_figures(store),

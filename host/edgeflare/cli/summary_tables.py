@@ -31,6 +31,8 @@ def print_summary(summary: Summary, as_json: bool) -> None:
     if summary.transfers:
         console.print("Of the triggers of each device, how many also trigger on another one:")
         console.print(_transfers(summary))
+    for reason, count in summary.given_up.items():
+        console.print(escape(f"given up on {count}: {reason}"), soft_wrap=True)
     for failure in summary.failures[:_FAILURES_SHOWN]:
         where = f"{failure.device_name} can't answer on " if failure.device_name else ""
         console.print(escape(f"failed: {where}{failure.seed_id}: {failure.detail}"), soft_wrap=True)

@@ -109,12 +109,10 @@ def _why(options: BoundaryOptions, device: Device) -> str:
         if getattr(options, name) is not None
     }
     within = " and ".join(f"{name} {value:g}" for name, value in given.items())
-    asked = (
-        f"{device.asked} inputs were sent to the device" if device.asked else "nothing was asked"
-    )
+    asked = "" if device.asked else ": nothing was asked of the device"
     if within:
-        return f"hardly any input at the original's decision boundary is within {within} ({asked})"
-    return f"no triggering input beside the original's decision boundary ({asked})"
+        return f"hardly any input at the original's decision boundary is within {within}{asked}"
+    return f"no triggering input was found beside the original's decision boundary{asked}"
 
 
 class _Ways:
