@@ -212,6 +212,14 @@ def played(
             return None
 
 
+def asked_of(pair: Pair, steps: Generator[Ask, Answer, Ending]) -> Ending:
+    """Answer questions to the original alone, to their end."""
+    run = Run()
+    ending = played(steps, pair, run)
+    assert not run.queries
+    return ending  # type: ignore[return-value]
+
+
 def search(pair: Pair, seed: Seed, number: int = 0, most: int = MANY, **options: Any) -> Run:
     """Search from a seed with the strategy `boundary`, by least-l2 of 16 directions unless said otherwise."""
     options = {"crossing": "least-l2", "effort": 16, **options}

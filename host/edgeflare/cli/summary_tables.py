@@ -43,9 +43,9 @@ def _search(search: Mapping[str, Any]) -> str:
     options = [f"{name}={value}" for name, value in search["options"].items()]
     limits = []
     if search["max_queries"]:
-        limits.append(f"{search['max_queries']} queries")
+        limits.append(f"{search['max_queries']:,} queries")
     if search.get("max_host_queries"):
-        limits.append(f"{search['max_host_queries']} host queries")
+        limits.append(f"{search['max_host_queries']:,} host queries")
     if search["timeout_s"]:
         limits.append(f"{search['timeout_s']:g} s")
     floor = search.get("margin_floor", 0)

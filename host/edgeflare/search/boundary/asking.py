@@ -16,6 +16,7 @@ _SHARPEST = 1.3
 _SUREST = 0.99
 _MOST_EARLIER = 3
 _LARGEST_DRIFT = 6.0
+_CONTENT = 0.99
 
 
 class Told(NamedTuple):
@@ -25,12 +26,14 @@ class Told(NamedTuple):
     most 6 either way, since a quantised probability of 0 is no more than small; None where it tells labels
     only. `severity`: the smaller margin that an input near this one would have where the drift is split evenly
     between both models. `margin`: the smaller margin of the point itself, 0 where both agree.
+    `deployed`: the deployed model's answer, float64 [classes].
     """
 
     point: Point
     drift: float | None
     severity: float
     margin: float
+    deployed: Scores
 
     @property
     def path(self) -> Path:
@@ -53,8 +56,18 @@ class Device:
         """How many points the device may still be asked about; infinity without a budget."""
         return np.inf if self.budget is None else self.budget - self.asked
 
-    def ask(self, points: Sequence[Point]) -> Generator[Ask, Answer, list[Told]]:
-        """Ask about points, in one request; the answers come back in order."""
+    @property
+    def content(self) -> bool:
+        """Whether both models are as sure of different answers as they need be."""
+        return self.best is not None and self.best.margin >= _CONTENT
+
+    def ask(
+        self, points: Sequence[Point], *, aside: bool = False
+    ) -> Generator[Ask, Answer, list[Told]]:
+        """Ask about points, in one request; the answers come back in order.
+
+        `aside`: they aren't kept among those `told`, which say what is to be expected beside the boundary.
+        """
         self.asked += len(points)
         answer = yield Ask(tuple(point.sample for point in points), best=self.view.best)
         found = []
@@ -65,7 +78,8 @@ class Device:
             found.append(told)
             if told.margin > 0 and (self.best is None or told.margin > self.best.margin):
                 self._keep(told)
-        self.told += found
+        if not aside:
+            self.told += found
         return found
 
     def _keep(self, told: Told) -> None:
@@ -84,12 +98,12 @@ class Device:
         deviates = decision is Decision.DEVIATION
         if self.view.seed.labels_only:
             margin = point.margin if deviates else 0.0
-            return Told(point, None, margin, margin)
+            return Told(point, None, margin, margin, deployed)
         drift = self._drift(point.logs, logs_of(deployed), point.rival)
         both = float(np.exp(point.logs[self.view.label]) + np.exp(point.logs[point.rival]))
         top = np.partition(deployed, -2)[-2:]
         margin = min(point.margin, float(top[1] - top[0])) if deviates else 0.0
-        return Told(point, drift, max(margin, both * tanh(abs(drift) / 4)), margin)
+        return Told(point, drift, max(margin, both * tanh(abs(drift) / 4)), margin, deployed)
 
     def _drift(self, original: Scores, deployed: Scores, rival: int) -> float:
         label = self.view.label

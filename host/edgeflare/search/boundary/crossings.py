@@ -9,6 +9,7 @@ from edgeflare.search.boundary.least_l2 import LeastL2
 from edgeflare.search.boundary.paths import Straight, draw_graded
 from edgeflare.search.boundary.placing import Bracket, reach, start_of
 from edgeflare.search.boundary.points import Path, Point, View
+from edgeflare.search.boundary.tying import Tie, tie
 from edgeflare.types import Answer, Ask, Sample
 from edgeflare_mutators import Corruption, Operator, SampleSpec
 
@@ -17,6 +18,7 @@ _MOST_STEPS = 8
 _PATIENCE = 3
 """After so many steps without a mutant of which the original is less sure, the least sure of them goes on."""
 _MOST_CORRUPTIONS = 3
+_TRIES = 4
 
 
 class Crossing(Protocol):
@@ -24,6 +26,10 @@ class Crossing(Protocol):
 
     def cross(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return a crossing, another one at each call; None where this try did not find one."""
+        ...
+
+    def tied(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return where a third class ties with the two of a crossing; None where this try did not find it."""
         ...
 
 
@@ -48,6 +54,10 @@ class Line:
         size = 0.1 * np.sqrt(self._view.pixels.size)
         ahead = Straight(self._view.pixels, self._view.pixels)
         return (yield from reach(self._view, ahead.varied(self._rng, float(size))))
+
+    def tied(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return the tie between a crossing and one of the next lines'."""
+        return (yield from _tied(self, found, self._view, self._rng))
 
     def _some_others(self) -> list[Sample]:
         """Return some of the other seeds of this shape, drawn at random, the nearest first."""
@@ -97,6 +107,10 @@ class Mutants:
         self._at = best
         return None
 
+    def tied(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return the tie between a crossing and one of the next mutants'."""
+        return (yield from _tied(self, found, self._view, self._rng))
+
     def _mutant(self, sample: Sample) -> Sample:
         operator = self._pool[self._rng.integers(len(self._pool))]
         return operator.apply(sample, operator.draw(self._rng, self._spec))
@@ -140,6 +154,23 @@ class Natural:
                 nearest = min(across, key=lambda point: self._view.distance(point.sample))
                 return Bracket(start_of(self._view, nearest.path), nearest)
         return None
+
+    def tied(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return none: between two corruptions there is no third one."""
+        del found
+        yield from ()
+        return None
+
+
+def _tied(
+    crossing: Crossing, found: Bracket, view: View, rng: np.random.Generator
+) -> Generator[Ask, Answer, Tie | None]:
+    """Return the tie between a crossing and the first of a few more that leads to another rival."""
+    for _ in range(_TRIES):
+        other = yield from crossing.cross()
+        if other is not None and other.outside.rival != found.outside.rival:
+            return (yield from tie(view, found, other, rng))
+    return None
 
 
 def _lead(point: Point) -> float:

@@ -1,5 +1,7 @@
 """What drift to expect where the device was not asked: from both models' answers on the seeds, which are there anyway."""
 
+from functools import cached_property
+
 import numpy as np
 
 from edgeflare.search.boundary.points import Floats, logs_of
@@ -9,6 +11,7 @@ _FARTHEST = 15.0
 _LARGEST_DRIFT = 3.0
 _RIDGE = 100.0
 _OWN_SHARE = 0.3
+_RELIABLE = 0.62
 
 
 class Expected:
@@ -41,6 +44,19 @@ class Expected:
             drift = there + _OWN_SHARE * (self._at_seed - here)
         return float(drift[label] - drift[rival])
 
+    @property
+    def reliable(self) -> bool:
+        """Whether what is expected is worth more than chance.
+
+        By how often the other seeds' drift foretells the sign of a seed's between its two likeliest classes; True where
+        there are too few seeds to tell.
+        """
+        if self._at_seed is None:
+            return False
+        if self._known is None or len(self._known.original) <= len(self._logs):
+            return True
+        return self._ridge(self._known).right >= _RELIABLE
+
     def usual(self) -> float:
         """Return the median size of the drift between the two classes likeliest on a seed; 0 where it isn't known."""
         if self._known is None:
@@ -51,9 +67,12 @@ class Expected:
         return float(np.median(np.abs(drift[:, 1] - drift[:, 0])))
 
     def _predicted(self, known: KnownAnswers, logs: Floats) -> Floats:
+        return self._ridge(known).predicted(logs)
+
+    def _ridge(self, known: KnownAnswers) -> "_Ridge":
         if self._fit is None:
             self._fit = _Ridge(known)
-        return self._fit.predicted(logs)
+        return self._fit
 
 
 class _Ridge:
@@ -67,6 +86,23 @@ class _Ridge:
         self._features = features - self._centre
         gram = self._features @ self._features.T + _RIDGE * np.eye(len(features))
         self._weights = np.linalg.solve(gram, drift - self._usual)
+        self._shrunk = np.linalg.inv(gram)
+        self._logs = logs
+        self._drift = drift
+
+    @cached_property
+    def right(self) -> float:
+        """The share of seeds of whose drift, between their two likeliest classes, the others foretell the sign.
+
+        Where it is 0 (both clipped), half a seed is counted. Leaving one out in closed form: of ridge regression the error is the weight over the inverse's diagonal.
+        """
+        left_out = self._drift - self._weights / np.diag(self._shrunk)[:, None]
+        order = np.argsort(self._logs, axis=1)[:, -2:]
+        real, foretold = (
+            np.diff(np.take_along_axis(one, order, axis=1), axis=1)[:, 0]
+            for one in (self._drift, left_out)
+        )
+        return float(np.mean(np.where(real == 0, 0.5, np.sign(real) == np.sign(foretold))))
 
     def predicted(self, logs: Floats) -> Floats:
         """Return the drift of log-probabilities, float64 [n, classes]."""

@@ -20,14 +20,17 @@ _LEAST_SEVERITY = 1.2
 
 
 class First:
-    """Goes from crossing to crossing; at each one asks about the side that the drift points to, then by what was told."""
+    """Goes from crossing to crossing; at each one asks about the side that the drift points to, then by what was told.
+
+    `expecting`: the drift that the seeds' answers foretell; `weak`: with less than this another crossing is better.
+    """
 
     def __init__(self, ground: Ground, *, coarse: bool) -> None:
         self._ground = ground
-        self._expecting = Expected(ground.view.seed)
-        usual = self._expecting.usual()
+        self.expecting = Expected(ground.view.seed)
+        usual = self.expecting.usual()
         self._coarse = _COARSE_SHARE * usual if coarse else 0.0
-        self._weak = max(_SMALLEST_DRIFT * ground.floor, min(_WEAK_SHARE * usual, _MOST_WEAK))
+        self.weak = max(_SMALLEST_DRIFT * ground.floor, min(_WEAK_SHARE * usual, _MOST_WEAK))
 
     def at(self, bracket: Bracket) -> Generator[Ask, Answer, bool]:
         """Ask the device about a crossing; return whether it triggers there."""
@@ -55,7 +58,7 @@ class First:
     def _is_hopeless(self, told: Told) -> bool:
         """Whether there is so little drift, or so little margin to be had of it, that another place is better."""
         assert told.drift is not None  # noqa: S101 - it was looked at
-        return abs(told.drift) < self._weak or told.severity < _LEAST_SEVERITY * self._ground.floor
+        return abs(told.drift) < self.weak or told.severity < _LEAST_SEVERITY * self._ground.floor
 
     def both_sides(self, bracket: Bracket) -> Generator[Ask, Answer, list[Point]]:
         """Return the points just beyond the floor on either side, those that there are."""
@@ -81,4 +84,4 @@ class First:
         ]
         if known:
             return known[-1].drift
-        return self._expecting.drift(point.logs, self._ground.view.label, point.rival)
+        return self.expecting.drift(point.logs, self._ground.view.label, point.rival)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgeflare.search.boundary.asking import Device
+from edgeflare.search.boundary.leaning import Lean, leaning
 from edgeflare.search.boundary.limits import Limits
 from edgeflare.search.boundary.nudging import beside
 from edgeflare.search.boundary.placing import Aim, Bracket, place
@@ -41,6 +42,10 @@ class Ground:
         if found is None or aim.misses(found) > max(_NEAR, _NEAR_SHARE * abs(aim.lead)):
             return None
         return self._allowed(found)
+
+    def leaning(self, point: Point, lean: Lean) -> Generator[Ask, Answer, Point | None]:
+        """Return a new point beside another one, where classes tie, that leans to one of them."""
+        return self._allowed((yield from leaning(self.view, point, lean, self.rng)))
 
     def placed_or_beside(self, bracket: Bracket, aim: Aim) -> Generator[Ask, Answer, Point | None]:
         """Return a new point at the aim; next to the bracket's end where its path has none.

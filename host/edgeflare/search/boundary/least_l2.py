@@ -17,12 +17,17 @@ from edgeflare.search.boundary.basis import directions
 from edgeflare.search.boundary.paths import Straight
 from edgeflare.search.boundary.placing import Bracket, reach, start_of
 from edgeflare.search.boundary.points import Floats, Path, Point, View, levels
+from edgeflare.search.boundary.tying import Tie, drawn_in, tie
 from edgeflare.types import Answer, Ask
 
 _STEP_LEVELS = 8.0
 _LENGTHS = (1.15, 1.6, 2.3, 3.4, 5.0)
 _ROUNDS = 4
 _PROJECTED = (1.05, 1.25, 1.6)
+_OTHERS = 7
+_WAYS = 3
+_ELSEWHERE = (1.3, 2.2, 4.0)
+_RCOND = 1e-3
 _TINY = 1e-12
 _BEYOND = 0.05  # in log-odds: a step that ends on the boundary itself may be lost in the rounding
 
@@ -36,6 +41,7 @@ class LeastL2:
         self._basis = directions(view.pixels, effort)
         self._nearest: Bracket | None = None
         self._tried = False
+        self._beside: tuple[Point, Floats] | None = None
 
     def cross(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return a crossing, None where this try did not find one."""
@@ -49,6 +55,43 @@ class LeastL2:
         length = self._view.distance(self._nearest.outside.sample)
         away = length * float(self._rng.uniform(0.3, 1.5))
         return (yield from reach(self._view, path.varied(self._rng, away)))
+
+    def tied(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return a tie near a crossing, as near to the seed as the slopes beside the boundary tell; None where none is."""
+        if self._beside is None:
+            return None
+        other = yield from self._another_rival(found, *self._beside)
+        if other is None:
+            return None
+        tied = yield from tie(self._view, found, other, self._rng)
+        if tied is None:
+            return None
+        slopes = self._beside[1]
+        gradients = [self._basis.combined(slopes[:, one]).ravel() for one in tied.classes]
+        return (yield from drawn_in(self._view, tied, np.stack(gradients)))
+
+    def _another_rival(
+        self, found: Bracket, point: Point, slopes: Floats
+    ) -> Generator[Ask, Answer, Bracket | None]:
+        """Return a crossing to another rival: beyond the nearest inputs at which, by the slopes, two rivals tie."""
+        label, rival = self._view.label, found.outside.rival
+        fall = slopes[:, [label]] - slopes
+        lead = point.logs[label] - point.logs
+        ways = []
+        for third in np.argsort(lead)[: _OTHERS + 2]:
+            if third not in (label, rival):
+                both = [rival, int(third)]
+                shares = np.linalg.lstsq(fall[:, both].T, -lead[both], rcond=_RCOND)[0]
+                ways.append((float(np.linalg.norm(shares)), shares))
+        ways.sort(key=lambda way: way[0])
+        for _, shares in ways[:_WAYS]:
+            step = self._basis.combined(shares)
+            for length in _ELSEWHERE:
+                end = np.clip(point.sample + length * step, -255.0, 510.0)
+                bracket = yield from reach(self._view, Straight(self._view.pixels, end))
+                if bracket is not None and bracket.outside.rival != rival:
+                    return bracket
+        return None
 
     def _descend(self) -> Generator[Ask, Answer, Bracket | None]:
         """Step to the nearest linearised boundary until one is crossed; then once more from the other side."""
@@ -124,6 +167,7 @@ class LeastL2:
         near = self._view.pixels + share * (outside.sample - self._view.pixels)
         (point,) = yield from self._view.points(Straight(self._view.pixels, near), (1.0,))
         slopes = yield from self._slopes(near, point.logs)
+        self._beside = point, slopes
         shares = slopes[:, self._view.label] - slopes[:, point.rival]
         fall = self._basis.combined(shares)
         steepness = float(np.linalg.norm(fall))

@@ -5,21 +5,36 @@ import numpy as np
 from edgeflare.distances import l2, linf, ssim
 from edgeflare.errors import UsageError
 from edgeflare.search.boundary.options import BoundaryOptions
+from edgeflare.search.boundary.points import Floats
 from edgeflare.types import Sample
 
 _MOST = 4.0
+_FAR = 3.3
+_ROOM = 1.5
 _USUAL_CHANGE = 0.1
 """Of every value, on a scale from 0 to 1: about what turns an image into another one to look at."""
 
 
 class Limits:
-    """Holds inputs to the user's bounds; `radius` is the L2 that the search goes to at most."""
+    """Holds inputs to the user's bounds.
+
+    `radius`: the L2 that the search beside the boundary goes to at most; `farthest`: the one that the search
+    goes to at all, `leaves_room` whether that is far enough for the models to be unlike themselves there.
+    """
 
     def __init__(self, options: BoundaryOptions, seed: Sample) -> None:
         self._options = options
         self._seed = seed
         usual = _USUAL_CHANGE * float(np.sqrt(seed.size))
-        self.radius = usual if options.max_l2 is None else min(options.max_l2, _MOST * usual)
+        bound = np.inf if options.max_l2 is None else options.max_l2
+        self.radius = usual if options.max_l2 is None else min(bound, _MOST * usual)
+        self.farthest = min(bound, _FAR * usual)
+        self.leaves_room = self.farthest >= _ROOM * usual
+
+    def within_linf(self, change: Floats) -> Floats:
+        """Return a change of pixels, in levels, with each value's brought into the bound on Linf."""
+        most = self._options.max_linf
+        return change if most is None else np.clip(change, -most, most)
 
     def hold(self, sample: Sample) -> bool:
         """Whether an input lies within the bounds.

@@ -13,7 +13,8 @@ from edgeflare.types import Answer, Ask, Sample
 _PROBED = 16
 _MOST_LEVELS = 3
 _ORDERS = 4
-_VALUES_A_GROUP = 1024
+GROUPS = 1024
+"""So many groups of values make up a large image."""
 
 Places: TypeAlias = NDArray[np.intp]
 
@@ -28,20 +29,16 @@ def beside(
     at random (in large images of some groups of values, one in a thousand each), and a few of these, by up to
     3 levels each, are put together so that they lead to the aim.
     """
-    flat = point.sample.ravel()
-    size = max(1, flat.size // _VALUES_A_GROUP)
-    drawn = rng.permutation(flat.size)[: _PROBED * size]
-    groups = np.array_split(drawn, max(1, len(drawn) // size))
-    signs = np.array([1 if flat[group].mean() < 128 else -1 for group in groups])
-    probes = [
-        _changed(point.sample, [(group, sign)]) for group, sign in zip(groups, signs, strict=True)
+    groups, signs = probes(point.sample, _PROBED, rng)
+    samples = [
+        changed(point.sample, [(group, sign)]) for group, sign in zip(groups, signs, strict=True)
     ]
-    scores = yield from view.scores(probes)
+    scores = yield from view.scores(samples)
     probed = [
         view.point(point.path, point.t, sample, one)
-        for sample, one in zip(probes, scores, strict=True)
+        for sample, one in zip(samples, scores, strict=True)
     ]
-    slopes = np.array([one.lead - point.lead for one in probed]) * signs
+    slopes = np.array([one.lead - point.lead for one in probed]) * np.array(signs)
     tried = _together(point.sample, groups, slopes, aim.lead - point.lead, rng)
     scores = yield from view.scores(tried)
     found = probed + [
@@ -50,6 +47,29 @@ def beside(
     ]
     fitting = [one for one in found if aim.fits(one)]
     return min(fitting, key=aim.misses) if fitting else None
+
+
+def probes(
+    sample: Sample, count: int, rng: np.random.Generator, *, groups: int = GROUPS
+) -> tuple[list[Places], list[int]]:
+    """Return `count` groups of values drawn at random, and which way to change each: 1 or -1.
+
+    A group is one value in images of fewer than `groups` values, else as many as make up a share of 1 / `groups`.
+    """
+    flat = sample.ravel()
+    size = max(1, flat.size // groups)
+    drawn = rng.permutation(flat.size)[: count * size]
+    found = np.array_split(drawn, max(1, len(drawn) // size))
+    return found, [1 if flat[group].mean() < 128 else -1 for group in found]
+
+
+def changed(sample: Sample, changes: list[tuple[Places, int]]) -> Sample:
+    """Return a sample with the values at each of these places changed by so many levels."""
+    other: Sample = sample.copy()
+    flat = other.ravel()
+    for places, by in changes:
+        flat[places] = np.clip(flat[places].astype(np.int16) + by, 0, 255)
+    return other
 
 
 def _together(
@@ -67,13 +87,5 @@ def _together(
             if by:
                 changes.append((groups[one], by))
                 left -= by * slopes[one]
-        found.append(_changed(sample, changes))
+        found.append(changed(sample, changes))
     return found
-
-
-def _changed(sample: Sample, changes: list[tuple[Places, int]]) -> Sample:
-    changed: Sample = sample.copy()
-    flat = changed.ravel()
-    for places, by in changes:
-        flat[places] = np.clip(flat[places].astype(np.int16) + by, 0, 255)
-    return changed

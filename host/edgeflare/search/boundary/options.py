@@ -13,6 +13,8 @@ class BoundaryOptions(BaseModel):
     device queries for each seed, those left after the first triggering input going to a more severe one; None: the
     search ends with the first one. `candidates`:
     inputs sent to the device at once; above 1 the search is for devices where a trip costs more than a query.
+    `tied_classes`: how many classes are brought to a tie for the original where the device is asked: with 3 fewer
+    device queries and more host queries are needed than with 2, a little farther from the seed.
     A triggering input lies within `max_l2` (L2 of pixels from 0 to 1), `max_linf` (levels) and has at least
     `min_ssim`, which needs scikit-image.
     """
@@ -23,6 +25,7 @@ class BoundaryOptions(BaseModel):
     effort: int | None = Field(default=None, ge=4, le=1024)
     device_budget: int | None = Field(default=None, ge=1, le=100_000)
     candidates: int | None = Field(default=None, ge=1, le=64)
+    tied_classes: Literal[2, 3] | None = None
     max_l2: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     max_linf: int | None = Field(default=None, ge=1, le=255)
     min_ssim: float | None = Field(default=None, ge=0, le=1)

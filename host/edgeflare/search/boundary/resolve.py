@@ -13,11 +13,12 @@ _BESIDE_DIRECTIONS = 30
 _SCREENED = 32
 _SCREENED_CHEAPLY = 8
 _AT_ONCE = 4
+_THREE = 300
 
 
 def is_open(options: BoundaryOptions) -> bool:
     """Whether `resolved` has something to choose by the cost of a device query."""
-    return options.crossing == "auto" or options.effort is None
+    return options.crossing == "auto" or options.effort is None or options.tied_classes is None
 
 
 def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) -> BoundaryOptions:
@@ -40,8 +41,14 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
     if effort is None:
         effort = _level(affordable)
     candidates = options.candidates or (_AT_ONCE if one_trip else 1)
+    tied = options.tied_classes or (3 if affordable >= _THREE and crossing != "natural" else 2)
     return options.model_copy(
-        update={"crossing": crossing, "effort": effort, "candidates": candidates}
+        update={
+            "crossing": crossing,
+            "effort": effort,
+            "candidates": candidates,
+            "tied_classes": tied,
+        }
     )
 
 

@@ -2,7 +2,8 @@
 
 Write e for the drift at an input: the deployed model's log-odds of class a over b less the original's. Where the
 original stands at -e / 2 the deployed model stands at e / 2: both are as sure of different answers as they can be,
-with a margin of tanh(|e| / 4) times the probability of the two classes. So inputs of large |e| are looked for,
+with a margin of tanh(|e| / 4) times the probability of the two classes. So inputs of large |e| are looked for: first
+far from the seed (see `scouting`), then beside the boundary,
 and each is placed, by asking the original alone, where its drift is split evenly. A quarter of the budget goes to
 different crossings; from the best of them an evolution strategy climbs: the end of the path is moved by smooth
 noise, the new path's point is placed by the drift of its parent, the device is asked, and the better one stays;
@@ -12,9 +13,7 @@ Tried and no better, on LeNet-5 (107 device queries), ResNet-8 (16) and ResNet-2
 process over low-frequency coefficients of all class pairs' drift, with an upper confidence bound choosing the
 next point (median margin .028 against .043 on LeNet-5, .12 against .14 on ResNet-8, at ten times the
 host's time); going on in the direction of the last success; differences of earlier paths as steps; one
-climber or many; larger first steps (all within 7 %). Asking about mutants far from the seed as they are: on
-keyword spotting, whose int8 model goes wrong altogether off its data, .15 against .11 with 9 queries; on
-the others nothing for the queries it took.
+climber or many; larger first steps (all within 7 %).
 """
 
 from collections.abc import Generator
@@ -24,6 +23,7 @@ from edgeflare.search.boundary.crossings import Crossing
 from edgeflare.search.boundary.ground import Ground
 from edgeflare.search.boundary.placing import reach
 from edgeflare.search.boundary.points import Path
+from edgeflare.search.boundary.scouting import Scouts
 from edgeflare.types import Answer, Ask
 
 _EXPLORED = 0.25
@@ -52,11 +52,13 @@ class Severity:
         self._settled: set[int] = set()
 
     def search(self, crossing: Crossing) -> Generator[Ask, Answer, None]:
-        """Explore crossings, then climb from the best of them."""
+        """Look far off, explore crossings, then climb from the best of them."""
+        if self._device.best is not None and not self._device.best.path.pure:
+            yield from Scouts(self._ground).search()
         yield from self._explore(crossing, round(self._device.left * (1 - _EXPLORED)))
         climbers = self._best_of_all()
         dead = 0
-        while self._device.left > 0 and dead < _MOST_DEAD:
+        while self._device.left > 0 and not self._device.content and dead < _MOST_DEAD:
             place = 0
             if len(climbers) > 1 and self._rng.random() >= _TO_BEST:
                 place = int(self._rng.integers(len(climbers)))
@@ -84,7 +86,7 @@ class Severity:
 
     def _explore(self, crossing: Crossing, until: float) -> Generator[Ask, Answer, None]:
         for _ in range(_TRIES * max(1, int(self._device.left - until))):
-            if self._device.left <= max(until, 0):
+            if self._device.left <= max(until, 0) or self._device.content:
                 return
             path = yield from self._another(crossing)
             if path is None:

@@ -1,0 +1,193 @@
+"""Inputs at which three classes tie for the original: found, leant to one of them, and worth fewer queries."""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from boundary_models import (
+    Affine,
+    Pair,
+    Shape,
+    affine,
+    agreed,
+    asked_of,
+    images,
+    quantised,
+    search,
+)
+
+from edgeflare.search.boundary.crossings import crossing
+from edgeflare.search.boundary.leaning import Lean, leaning
+from edgeflare.search.boundary.points import View
+from edgeflare.search.boundary.tying import Tie
+from edgeflare.types import Sample, Scores
+
+SHAPE: Shape = (12, 12, 1)
+CROSSINGS = ("least-l2", "line")
+CLASSES = 6
+
+
+def views(count: int, shape: Shape = SHAPE) -> list[tuple[Pair, View]]:
+    pair = Pair(affine(shape, CLASSES), affine(shape, CLASSES))
+    others = images(shape, 40, 3)
+    return [
+        (pair, View(pair.seed(sample, others))) for sample in agreed(pair, shape, count, surely=0.3)
+    ]
+
+
+def tied(pair: Pair, view: View, name: str, number: int) -> Tie:
+    """The first tie that the crossing leads to."""
+    way = crossing(name, view, np.random.default_rng(number), 16, {})
+    for _ in range(12):
+        bracket = asked_of(pair, way.cross())
+        found = None if bracket is None else asked_of(pair, way.tied(bracket))
+        if found is not None:
+            return found
+    raise AssertionError("no tie was found")
+
+
+@pytest.mark.parametrize("name", CROSSINGS)
+def test_three_classes_tie_the_seeds_label_among_them_and_no_other_is_likelier(name: str) -> None:
+    for number, (pair, view) in enumerate(views(12)):
+        found = tied(pair, view, name, number)
+        scores = pair.original(found.point.sample)
+        assert len(set(found.classes)) == 3
+        assert view.label in found.classes
+        assert set(np.argsort(scores)[-3:]) == set(found.classes)
+        logs = np.log(scores[list(found.classes)])
+        assert np.ptp(logs) < 1.0
+        assert found.spread == pytest.approx(float(np.ptp(logs)))
+
+
+def test_a_tie_is_not_much_farther_from_the_seed_than_the_boundary() -> None:
+    crossed, tying = [], []
+    for number, (pair, view) in enumerate(views(12)):
+        way = crossing("least-l2", view, np.random.default_rng(number), 64, {})
+        bracket = asked_of(pair, way.cross())
+        assert bracket is not None
+        crossed.append(view.distance(bracket.outside.sample))
+        found = asked_of(pair, way.tied(bracket))
+        if found is not None:
+            tying.append(view.distance(found.point.sample))
+    assert len(tying) >= 9
+    assert np.median(tying) < 2 * np.median(crossed)
+
+
+@pytest.mark.parametrize("near", [False, True])
+def test_it_leans_to_each_of_the_classes_by_hardly_more_than_the_floor(near: bool) -> None:
+    floor = 1e-3
+    for number, (pair, view) in enumerate(views(6)):
+        found = tied(pair, view, "least-l2", number)
+        for winner in found.classes:
+            lean = Lean(winner, found.others(winner), floor, near)
+            rng = np.random.default_rng(number)
+            point = asked_of(pair, leaning(view, found.point, lean, rng))
+            assert point is not None
+            scores = pair.original(point.sample)
+            order = np.argsort(scores)
+            assert order[-1] == winner
+            assert scores[order[-1]] - scores[order[-2]] >= floor
+            assert np.ptp(np.log(scores[list(found.classes)])) < 0.1
+
+
+def changed_levels(found: Tie, lean: Lean, pair: Pair, view: View) -> int:
+    point = asked_of(pair, leaning(view, found.point, lean, np.random.default_rng(0)))
+    assert point is not None
+    return int(np.abs(point.sample.astype(int) - found.point.sample.astype(int)).sum())
+
+
+def test_near_changes_fewer_levels() -> None:
+    pairs = []
+    for number, (pair, view) in enumerate(views(6, (32, 32, 1))):
+        found = tied(pair, view, "least-l2", number)
+        for winner in found.classes:
+            lean = Lean(winner, found.others(winner), 1e-3)
+            pairs.append(
+                [
+                    changed_levels(found, lean._replace(near=near), pair, view)
+                    for near in (False, True)
+                ]
+            )
+    usual, near = np.mean(pairs, axis=0)
+    assert near < 0.8 * usual
+
+
+def test_a_class_that_is_in_the_way_is_taken_farther_back_than_the_other() -> None:
+    for number, (pair, view) in enumerate(views(6)):
+        found = tied(pair, view, "least-l2", number)
+        winner, second, back = found.classes
+        lean = Lean(winner, (second, back), 1e-3, back=back)
+        point = asked_of(pair, leaning(view, found.point, lean, np.random.default_rng(0)))
+        assert point is not None
+        logs = np.log(pair.original(point.sample))
+        assert 0 < logs[winner] - logs[second] < 0.1
+        assert 0.1 < logs[winner] - logs[back] < 0.3
+
+
+@dataclass(frozen=True)
+class Scattered:
+    """A deployed model that is off by chance, by another amount for each class and each input."""
+
+    model: Affine
+
+    def __call__(self, sample: Sample) -> Scores:
+        rng = np.random.default_rng(list(hashlib.sha256(sample.tobytes()).digest()))
+        logits = self.model.logits(sample) + 0.3 * rng.standard_normal(len(self.model.bias))
+        powers = np.exp(logits - logits.max())
+        return np.asarray(powers / powers.sum())
+
+
+def scattered(*, labels_only: bool) -> Pair:
+    original = affine(SHAPE, CLASSES)
+    return Pair(original, Scattered(original), labels_only=labels_only)
+
+
+@pytest.mark.parametrize("labels_only", [False, True])
+def test_three_classes_need_fewer_queries_than_two(labels_only: bool) -> None:
+    pair = scattered(labels_only=labels_only)
+    seeds = agreed(pair, SHAPE, 60, surely=0.3)
+    mean = {}
+    for classes in (2, 3):
+        runs = [
+            search(pair, pair.seed(sample, images(SHAPE, 40, 3)), number, tied_classes=classes)
+            for number, sample in enumerate(seeds)
+        ]
+        assert not any(run.gave_up for run in runs)
+        mean[classes] = np.mean([run.first for run in runs])
+    assert mean[3] < 0.85 * mean[2]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_model_of_few_classes_is_searched_with_three_too(classes: int) -> None:
+    original = affine(SHAPE, classes)
+    pair = Pair(original, quantised(original, coarse=8))
+    for number, sample in enumerate(agreed(pair, SHAPE, 6)):
+        run = search(pair, pair.seed(sample, images(SHAPE, 8, 3)), number, tied_classes=3)
+        assert not run.gave_up
+
+
+@pytest.mark.parametrize("bounds", [{"max_l2": 0.5}, {"max_linf": 12}])
+def test_bounds_hold_at_ties_too(bounds: dict[str, float]) -> None:
+    pair = scattered(labels_only=False)
+    for number, sample in enumerate(agreed(pair, SHAPE, 10)):
+        run = search(pair, pair.seed(sample), number, tied_classes=3, **bounds)
+        for query in run.queries:
+            change = query.sample.astype(float) - sample
+            assert np.linalg.norm(change) / 255 <= bounds.get("max_l2", np.inf)
+            assert np.abs(change).max() <= bounds.get("max_linf", 255)
+
+
+def test_where_the_seeds_foretell_the_drift_the_first_query_leans_to_the_class_that_suffers() -> (
+    None
+):
+    original = affine(SHAPE, CLASSES)
+    drift = np.linspace(-0.5, 0.5, CLASSES)
+    deployed: Affine = replace(original, bias=original.bias + drift)
+    pair = Pair(original, deployed)
+    others = agreed(pair, SHAPE, 60)
+    first = [
+        search(pair, pair.seed(sample, others, known=60), number, tied_classes=3).first
+        for number, sample in enumerate(others[:20])
+    ]
+    assert np.mean(first) < 1.1
