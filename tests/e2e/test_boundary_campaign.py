@@ -85,7 +85,9 @@ def test_what_is_chosen_is_told_kept_and_repeated_by_hand(tmp_path: Path) -> Non
     assert options["effort"] in (8, 16, 32, 64, 96, 128)
     assert options["candidates"] == 1
     [notice] = told.notices
-    assert notice.startswith(f"crossing: {options['crossing']}, effort {options['effort']} (")
+    three = ", three classes tied" if options["tied_classes"] == 3 else ""
+    beginning = f"crossing: {options['crossing']}, effort {options['effort']}{three} ("
+    assert notice.startswith(beginning)
     with Store.open(folder) as store:
         assert store.notices() == [notice]
         seed_queries = sum(one.seed_queries for one in store.outcomes())

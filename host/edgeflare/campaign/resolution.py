@@ -19,7 +19,7 @@ from edgeflare.store import Store
 from edgeflare.types import Sample
 
 STRATEGY = "boundary"
-RESOLVED = ("crossing", "effort", "candidates")
+RESOLVED = ("crossing", "effort", "tied_classes", "candidates")
 """The options that are resolved."""
 _TIMES = 8
 _ENOUGH_S = 10.0
@@ -160,12 +160,16 @@ def _first_samples(store: Store) -> list[Sample]:
 
 def _told(chosen: BoundaryOptions, ratio: float) -> str:
     about = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.2g}"
+    three = ", three classes tied" if chosen.tied_classes == 3 else ""
     at_once, option = "", ""
+    stated = BoundaryOptions(crossing=chosen.crossing, effort=chosen.effort)
+    if resolved(stated, 0.0, 1, one_trip=False).tied_classes != chosen.tied_classes:
+        option = f" --option tied_classes={chosen.tied_classes}"
     if (chosen.candidates or 1) > 1:
         at_once = f", {chosen.candidates} candidates at once"
-        option = f" --option candidates={chosen.candidates}"
+        option += f" --option candidates={chosen.candidates}"
     return (
-        f"crossing: {chosen.crossing}, effort {chosen.effort}{at_once} (a device query costs about "
+        f"crossing: {chosen.crossing}, effort {chosen.effort}{three}{at_once} (a device query costs about "
         f"{about} host queries); `--crossing {chosen.crossing} --option effort={chosen.effort}{option}` "
         "repeats it"
     )

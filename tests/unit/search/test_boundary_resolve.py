@@ -6,7 +6,10 @@ import pytest
 
 from edgeflare.search.boundary import BoundaryOptions, is_open, resolved
 
-RATIO = {host: host / 30 - 1 for host in (30, 44, 45, 62, 94, 157, 158, 222, 286, 299, 300)}
+RATIO = {
+    host: host / 30 - 1
+    for host in (30, 44, 45, 62, 94, 157, 158, 222, 267, 268, 299, 300, 332, 396)
+}
 """By how many host queries are affordable: what a device query costs."""
 
 
@@ -26,9 +29,12 @@ def chosen(affordable: int, side: int = 28, **stated: Any) -> tuple[str, int | N
         (157, ("least-l2", 32), ("mutants", 8)),
         (158, ("least-l2", 64), ("mutants", 8)),
         (222, ("least-l2", 96), ("mutants", 8)),
-        (286, ("least-l2", 128), ("mutants", 8)),
-        (299, ("least-l2", 128), ("mutants", 8)),
-        (300, ("least-l2", 128), ("least-l2", 128)),
+        (267, ("least-l2", 96), ("mutants", 8)),
+        (268, ("least-l2", 64), ("mutants", 8)),
+        (299, ("least-l2", 64), ("mutants", 8)),
+        (300, ("least-l2", 64), ("least-l2", 64)),
+        (332, ("least-l2", 96), ("least-l2", 96)),
+        (396, ("least-l2", 128), ("least-l2", 128)),
     ],
 )
 def test_the_slower_the_device_the_more_the_host_does(
@@ -60,7 +66,39 @@ def test_what_is_stated_stays(
     stated: dict[str, Any], fast: tuple[str, int], slow: tuple[str, int]
 ) -> None:
     assert chosen(44, **stated) == fast
-    assert chosen(286, **stated) == slow
+    assert chosen(396, **stated) == slow
+
+
+@pytest.mark.parametrize(
+    ("affordable", "stated", "classes"),
+    [
+        (94, {}, 2),
+        (267, {}, 2),
+        (268, {}, 3),
+        (396, {}, 3),
+        (396, {"crossing": "line"}, 3),
+        (396, {"crossing": "mutants"}, 2),
+        (396, {"crossing": "natural"}, 2),
+        (396, {"crossing": "natural", "effort": 128}, 2),
+        (396, {"tied_classes": 2}, 2),
+        (30, {"tied_classes": 3}, 3),
+        (30, {"crossing": "least-l2", "effort": 63}, 2),
+        (30, {"crossing": "least-l2", "effort": 64}, 3),
+        (396, {"crossing": "least-l2", "effort": 63}, 2),
+    ],
+)
+def test_three_classes_tie_where_the_host_can_do_that_much(
+    affordable: int, stated: dict[str, Any], classes: int
+) -> None:
+    options = resolved(BoundaryOptions(**stated), RATIO[affordable] + 1e-9, 28, one_trip=False)
+    assert options.tied_classes == classes
+
+
+@pytest.mark.parametrize(("affordable", "effort"), [(267, 96), (268, 96), (396, 128)])
+def test_with_two_classes_stated_all_that_is_affordable_goes_into_directions(
+    affordable: int, effort: int
+) -> None:
+    assert chosen(affordable, tied_classes=2) == ("least-l2", effort)
 
 
 def test_inputs_are_sent_together_where_a_trip_is_what_costs() -> None:

@@ -10,15 +10,17 @@ _WORTH = 30
 _FEW = 45
 _FEW_FOR_LARGE = 300
 _BESIDE_DIRECTIONS = 30
+_FOR_A_TIE = 110
+_FROM_EFFORT = 64
+"""Three classes are brought to a tie from this effort on: so many directions show where."""
 _SCREENED = 32
 _SCREENED_CHEAPLY = 8
 _AT_ONCE = 4
-_THREE = 300
 
 
 def is_open(options: BoundaryOptions) -> bool:
     """Whether `resolved` has something to choose by the cost of a device query."""
-    return options.crossing == "auto" or options.effort is None or options.tied_classes is None
+    return options.crossing == "auto" or options.effort is None
 
 
 def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) -> BoundaryOptions:
@@ -30,18 +32,20 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
     created, and kept with it.
     """
     affordable = _WORTH * (max(ratio, 0.0) + 1)
-    crossing, effort = options.crossing, options.effort
+    crossing, effort, tied = options.crossing, options.effort, options.tied_classes
     if crossing == "auto":
         few = _FEW if side < LARGE else _FEW_FOR_LARGE
         crossing = "mutants" if affordable < few else "least-l2"
-        if effort is None:
-            effort = _SCREENED_CHEAPLY if crossing == "mutants" else _level(affordable)
+        if effort is None and crossing == "mutants":
+            effort = _SCREENED_CHEAPLY
     if effort is None and crossing in ("mutants", "natural"):
         effort = _SCREENED_CHEAPLY if affordable < _FEW else _SCREENED
     if effort is None:
-        effort = _level(affordable)
+        effort, three = _level(affordable, tied)
+    else:
+        three = effort >= _FROM_EFFORT and crossing != "natural"
+    tied = tied or (3 if three else 2)
     candidates = options.candidates or (_AT_ONCE if one_trip else 1)
-    tied = options.tied_classes or (3 if affordable >= _THREE and crossing != "natural" else 2)
     return options.model_copy(
         update={
             "crossing": crossing,
@@ -52,8 +56,15 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
     )
 
 
-def _level(affordable: float) -> int:
-    """Return the largest effort that so many host queries pay for."""
-    return max(
-        (one for one in LEVELS if 2 * one + _BESIDE_DIRECTIONS <= affordable), default=LEVELS[0]
-    )
+def _level(affordable: float, tied: int | None) -> tuple[int, bool]:
+    """Return the largest effort that so many host queries pay for, and whether for three classes that tie."""
+    for three in (True, False):
+        levels = [
+            one
+            for one in LEVELS
+            if 2 * one + _BESIDE_DIRECTIONS + three * _FOR_A_TIE <= affordable
+            and (not three or one >= _FROM_EFFORT)
+        ]
+        if levels and (tied is None or three == (tied == 3)):
+            return max(levels), three
+    return LEVELS[0], False
