@@ -132,7 +132,12 @@ def search(
             "original": {"path": data / pair.original, "input": pair.entry},
             "deployed": {"path": data / pair.deployed, "input": pair.entry, "options": options},
             "seeds": {"path": seeds, "limit": count},
-            "search": {"max_queries": queries, "timeout_s": 0, "options": {"variant": "text"}},
+            "search": {
+                "strategy": "dflare",
+                "max_queries": queries,
+                "timeout_s": 0,
+                "options": {"variant": "text"},
+            },
             "devices": list(device),
             "inventory": inventory,
             "out": Path(folder) / "campaign",

@@ -60,7 +60,7 @@ def campaign(data: Path, seeds: Path) -> None:
                     "original": {"path": data / PAIR.original, "input": PAIR.entry},
                     "deployed": {"path": data / PAIR.deployed, "input": PAIR.entry},
                     "seeds": {"path": seeds},
-                    "search": {"max_queries": QUERIES, "timeout_s": 0},
+                    "search": {"strategy": "dflare", "max_queries": QUERIES, "timeout_s": 0},
                     "allow_disagreement": True,
                     "out": Path(folder) / "campaign",
                 },

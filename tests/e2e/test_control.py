@@ -41,7 +41,7 @@ def values(**more: Any) -> dict[str, Any]:
         "original": {"path": str(DEMO / "original.onnx")},
         "deployed": {"path": str(DEMO / "deployed.tflite")},
         "seeds": {"path": str(DEMO / "seeds.npz"), "limit": SEEDS},
-        "search": {"max_queries": 60, "timeout_s": 0},
+        "search": {"strategy": "dflare", "max_queries": 60, "timeout_s": 0},
         "control": True,
         **more,
     }

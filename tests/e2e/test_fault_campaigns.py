@@ -32,7 +32,12 @@ def config(out: Path, **more: object) -> CampaignConfig:
         "original": {"path": DEMO / "original.onnx"},
         "deployed": {"path": DEMO / "deployed.tflite"},
         "seeds": {"path": DEMO / "seeds.npz", "limit": SEEDS},
-        "search": {"max_queries": 200, "timeout_s": 0, "options": {"variant": "text"}},
+        "search": {
+            "strategy": "dflare",
+            "max_queries": 200,
+            "timeout_s": 0,
+            "options": {"variant": "text"},
+        },
         "out": out,
         **more,
     }

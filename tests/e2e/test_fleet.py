@@ -16,7 +16,7 @@ def config(out: Path, **more: object) -> CampaignConfig:
         "original": {"path": DEMO / "original.onnx"},
         "deployed": {"path": DEMO / "deployed.tflite"},
         "seeds": {"path": DEMO / "seeds.npz", "limit": 16},
-        "search": {"max_queries": 300, "timeout_s": 0},
+        "search": {"strategy": "dflare", "max_queries": 300, "timeout_s": 0},
         "out": out,
         **more,
     }

@@ -35,7 +35,7 @@ def begin(home: Path, mode: str) -> None:
         "original": {"path": str(DEMO / "original.onnx")},
         "deployed": {"path": str(DEMO / "deployed.tflite")},
         "seeds": {"path": str(home / "seeds")},
-        "search": {"max_queries": 60, "timeout_s": 0},
+        "search": {"strategy": "dflare", "max_queries": 60, "timeout_s": 0},
         **MODES[mode],
     }
     (home / "campaign.json").write_text(json.dumps(values))

@@ -70,7 +70,7 @@ class SearchConfig(_Section):
     second. `seed` is the campaign's: it fixes all randomness.
     """
 
-    strategy: str = "dflare"
+    strategy: str = "boundary"
     options: dict[str, Any] = Field(default_factory=dict)
     operators: tuple[str, ...] = ()
     max_queries: int = Field(default=2000, ge=0)

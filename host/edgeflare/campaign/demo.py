@@ -22,5 +22,7 @@ def demo_config(
         seeds=SeedsConfig(path=FOLDER / "seeds.npz", limit=seeds),
         devices=tuple(devices),
         out=out,
-        search=SearchConfig(seed=campaign_seed, max_queries=5000),
+        search=SearchConfig(
+            options={"crossing": "least-l2", "effort": 64}, seed=campaign_seed, max_queries=5000
+        ),
     )

@@ -58,7 +58,8 @@ def resolve_search(
         return config
     options = BoundaryOptions.model_validate(search.options)
     samples = _first_samples(store)
-    if not samples or (not is_open(options) and options.candidates is not None):
+    left = (options.candidates, options.tied_classes)
+    if not samples or (not is_open(options) and None not in left):
         return config
     ratio = 0.0
     if is_open(options):

@@ -49,15 +49,15 @@ path = "seeds"              # a folder of images, one image, or an .npz with `im
 # limit = 100               # only the first so many
 
 [search]
-strategy = "dflare"
+strategy = "boundary"       # our own, fewest device queries; "dflare": mutation as in the DFLARE paper
 seed = 0                    # fixes all randomness: same seed, same models, same device: same triggers
 max_queries = 2000          # search queries for each seed; 0: no limit
 # max_host_queries = 1000000  # inputs given to the original alone, for each seed; 0: no limit
 timeout_s = 180             # seconds for each seed, waiting in queues not counted; 0: no limit
 margin_floor = 1e-3         # both models' top-1 probability is so far above their second, or it is no finding
 confirmations = 2           # how often a triggering input is sent again before it counts
-# options = { delta = 1e-3, threshold = 0.5 }
-# operators = ["gaussian-noise", "median-blur"]   # by default all of the paper's table 3
+# options = { device_budget = 20, max_l2 = 2.0 }  # of each 20 queries, those left go to a more severe finding
+# operators = ["gaussian-noise", "median-blur"]   # for dflare; by default all of the paper's table 3
 
 [fleet]                     # where there are several devices
 mode = "split"              # share the seeds; "replicate": every device searches from every seed

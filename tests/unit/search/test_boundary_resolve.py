@@ -94,6 +94,16 @@ def test_three_classes_tie_where_the_host_can_do_that_much(
     assert options.tied_classes == classes
 
 
+def test_several_candidates_at_once_lie_beside_two_classes() -> None:
+    options = resolved(BoundaryOptions(), RATIO[396] + 1e-9, 28, one_trip=True)
+    assert (options.candidates, options.tied_classes, options.effort) == (4, 2, 128)
+
+
+@pytest.mark.parametrize(("affordable", "effort"), [(94, 16), (222, 32), (268, 64), (396, 128)])
+def test_three_classes_stated_are_paid_for_first(affordable: int, effort: int) -> None:
+    assert chosen(affordable, tied_classes=3) == ("least-l2", effort)
+
+
 @pytest.mark.parametrize(("affordable", "effort"), [(267, 96), (268, 96), (396, 128)])
 def test_with_two_classes_stated_all_that_is_affordable_goes_into_directions(
     affordable: int, effort: int

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from boundary_models import Affine, Pair, Run, Shape, affine, images, moved, search
 
+from edgeflare.distances import ssim
+from edgeflare.search.boundary import BoundaryOptions
+from edgeflare.search.boundary.limits import Limits
 from edgeflare.types import Sample, Scores
 
 SHAPE: Shape = (12, 12, 1)
@@ -80,11 +83,24 @@ def test_a_search_that_is_as_severe_as_can_be_ends() -> None:
     assert sum(severest >= 0.99 for severest, _ in spent) >= 5
 
 
-@pytest.mark.parametrize("options", [{}, {"device_budget": 12, "max_l2": 1.4 * USUAL}])
-def test_nothing_far_is_asked_for_a_first_trigger_nor_beyond_a_bound(
-    options: dict[str, float],
-) -> None:
-    assert all(far(seed, run) == 0 for seed, run in runs(LOST, **options))
+def test_nothing_far_is_asked_for_a_first_trigger() -> None:
+    assert all(far(seed, run) == 0 for seed, run in runs(LOST))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "room"),
+    [
+        ({}, True),
+        ({"max_l2": 1.6 * USUAL}, True),
+        ({"max_l2": 1.4 * USUAL}, False),
+        ({"max_linf": 40}, True),
+        ({"max_linf": 30}, False),
+        ({"max_l2": 2.0 * USUAL, "max_linf": 30}, False),
+    ],
+)
+def test_far_off_is_not_within_narrow_bounds(bounds: dict[str, float], room: bool) -> None:
+    limits = Limits(BoundaryOptions.model_validate(bounds), smooth_images(1)[0])
+    assert limits.leaves_room == room
 
 
 @pytest.mark.parametrize("bounds", [{"max_l2": 2.0 * USUAL}, {"max_linf": 60}, {"min_ssim": 0.4}])
@@ -94,11 +110,16 @@ def test_bounds_hold_far_off_too(bounds: dict[str, float]) -> None:
             assert distance(seed, query.sample) <= bounds.get("max_l2", np.inf)
             change = query.sample.astype(float) - seed
             assert np.abs(change).max() <= bounds.get("max_linf", 255)
+            alike = ssim(seed, query.sample)
+            assert alike is not None
+            assert alike >= bounds.get("min_ssim", -1)
 
 
 def test_natural_findings_stay_natural() -> None:
     for seed, run in runs(LOST, crossing="natural", effort=8, device_budget=12):
-        assert run.found is None or far(seed, run) == 0
+        assert far(seed, run) == 0
+        assert run.outcome is not None
+        assert run.gave_up or run.outcome.mutations
 
 
 def test_a_device_that_tells_labels_only_is_looked_at_far_off_too() -> None:

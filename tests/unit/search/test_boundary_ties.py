@@ -167,6 +167,51 @@ def test_a_model_of_few_classes_is_searched_with_three_too(classes: int) -> None
         assert not run.gave_up
 
 
+def test_where_ties_are_out_of_bounds_the_nearest_crossing_is_still_asked_about() -> None:
+    original = affine(SHAPE, CLASSES)
+    pair = Pair(original, quantised(original, coarse=8))
+    gave_up = []
+    for number, sample in enumerate(agreed(pair, SHAPE, 12, surely=0.3)):
+        seed = pair.seed(sample)
+        two = search(pair, seed, number, tied_classes=2, effort=64)
+        bound = 1.05 * float(np.linalg.norm(two.found.astype(float) - sample)) / 255
+        bounded = [
+            search(pair, seed, number, tied_classes=classes, effort=64, max_l2=bound)
+            for classes in (2, 3)
+        ]
+        gave_up.append([run.gave_up for run in bounded])
+    two, three = np.sum(gave_up, axis=0)
+    assert three <= two + 1
+
+
+@pytest.mark.parametrize("floor", [0.05, 0.1])
+def test_with_a_high_floor_no_host_query_goes_into_ties(floor: float) -> None:
+    pair = replace(scattered(labels_only=False), floor=floor)
+    for number, sample in enumerate(agreed(pair, SHAPE, 4, surely=0.3)):
+        two, three = (
+            search(pair, pair.seed(sample), number, tied_classes=classes) for classes in (2, 3)
+        )
+        assert (three.host, len(three.queries)) == (two.host, len(two.queries))
+
+
+def test_without_a_floor_the_device_is_not_asked_where_the_original_itself_ties() -> None:
+    original = replace(affine(SHAPE, CLASSES), grain=1 / 8)
+    pair = Pair(original, Scattered(original), floor=0.0)
+    for number, sample in enumerate(agreed(pair, SHAPE, 10, surely=0.3)):
+        run = search(pair, pair.seed(sample), number, tied_classes=3)
+        for query in run.queries:
+            second, first = np.sort(original(query.sample))[-2:]
+            assert first > second
+
+
+def test_a_device_that_agrees_and_tells_labels_only_is_asked_about_each_class_of_a_tie() -> None:
+    original = affine(SHAPE, CLASSES)
+    pair = Pair(original, original, labels_only=True)
+    sample = agreed(pair, SHAPE, 1, surely=0.3)[0]
+    run = search(pair, pair.seed(sample), tied_classes=3, device_budget=3)
+    assert len({int(original(query.sample).argmax()) for query in run.queries}) == 3
+
+
 @pytest.mark.parametrize("bounds", [{"max_l2": 0.5}, {"max_linf": 12}])
 def test_bounds_hold_at_ties_too(bounds: dict[str, float]) -> None:
     pair = scattered(labels_only=False)

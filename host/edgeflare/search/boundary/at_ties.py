@@ -39,26 +39,33 @@ class AtTies:
         """Ask about a tie of a third class with the two of a crossing; return whether there was one to ask about.
 
         The original leans to the class that the device is expected to like least, then to the one that it told it
-        likes least. Where it likes two best alike, one of these is taken out of the other's way.
+        likes least, of several rather to one not yet tried. Where the device likes two best alike, one of these is
+        taken out of the other's way.
         """
         ground = self._ground
         if bracket.outside.path.pure:
             return False
         found = yield from ways.tied(bracket)
-        if found is None or found.spread > _MOST_SPREAD:
+        if (
+            found is None
+            or found.spread > _MOST_SPREAD
+            or not ground.limits.hold(found.point.sample)
+        ):
             return False
         point, winner, back = found.point, self._least_expected(found), None
+        tried: set[int] = set()
         for query in range(_QUERIES_A_TIE):
             lean = Lean(winner, found.others(winner), ground.floor, query > 0, back)
             leaning = yield from ground.leaning(point, lean)
-            if leaning is None or lean.spread(leaning) > _CLOSE or ground.device.left <= 0:
+            if leaning is None or not lean.is_close(leaning, _CLOSE) or ground.device.left <= 0:
                 return query > 0
             told = yield from ground.device.ask((leaning,))
             if not told or told[0].margin > 0 or self._is_hopeless(told[0], found):
                 return True
             point = leaning
+            tried.add(winner)
+            winner = self._least_liked(told[0], found, tried)
             back = self._in_the_way(told[0], found, winner)
-            winner = min(found.classes, key=lambda one: float(told[0].deployed[one]))
         return True
 
     def _least_expected(self, found: Tie) -> int:
@@ -71,6 +78,10 @@ class AtTies:
             for one in found.classes
         ]
         return found.classes[int(np.argmin(np.array(drift, dtype=np.float64)))]
+
+    def _least_liked(self, told: Told, found: Tie, tried: set[int]) -> int:
+        """Return the class that the device told it likes least; where it tells labels only, one not yet tried."""
+        return min(found.classes, key=lambda one: (float(told.deployed[one]), one in tried))
 
     def _in_the_way(self, told: Told, found: Tie, winner: int) -> int | None:
         """Return one of two classes that the device likes best alike, not the winner; None where it likes one best."""

@@ -11,7 +11,8 @@ _FARTHEST = 15.0
 _LARGEST_DRIFT = 3.0
 _RIDGE = 100.0
 _OWN_SHARE = 0.3
-_RELIABLE = 0.62
+_BY_CHANCE = 1.2
+"""So many times 1 / sqrt(seeds) the share of right signs is off one half by chance; its deviation is half of that."""
 
 
 class Expected:
@@ -55,7 +56,8 @@ class Expected:
             return False
         if self._known is None or len(self._known.original) <= len(self._logs):
             return True
-        return self._ridge(self._known).right >= _RELIABLE
+        worth = 0.5 + _BY_CHANCE / len(self._known.original) ** 0.5
+        return bool(self._ridge(self._known).right >= worth)
 
     def usual(self) -> float:
         """Return the median size of the drift between the two classes likeliest on a seed; 0 where it isn't known."""
@@ -86,7 +88,7 @@ class _Ridge:
         self._features = features - self._centre
         gram = self._features @ self._features.T + _RIDGE * np.eye(len(features))
         self._weights = np.linalg.solve(gram, drift - self._usual)
-        self._shrunk = np.linalg.inv(gram)
+        self._gram = gram
         self._logs = logs
         self._drift = drift
 
@@ -94,9 +96,10 @@ class _Ridge:
     def right(self) -> float:
         """The share of seeds of whose drift, between their two likeliest classes, the others foretell the sign.
 
-        Where it is 0 (both clipped), half a seed is counted. Leaving one out in closed form: of ridge regression the error is the weight over the inverse's diagonal.
+        Where it is 0 (both clipped), half a seed is counted. Leaving one out (but for the means) in closed form: of ridge regression the error is the weight over the inverse's diagonal.
         """
-        left_out = self._drift - self._weights / np.diag(self._shrunk)[:, None]
+        shrunk = np.diag(np.linalg.inv(self._gram))
+        left_out = self._drift - self._weights / shrunk[:, None]
         order = np.argsort(self._logs, axis=1)[:, -2:]
         real, foretold = (
             np.diff(np.take_along_axis(one, order, axis=1), axis=1)[:, 0]

@@ -22,6 +22,7 @@ _WORTH_A_CHANGE = 0.99
 _ABOVE_FLOOR = 1.3
 _TIGHT = 3.0
 _CLOSE = 0.03
+_SMALLEST = 1e-4
 _BACK = 0.2
 
 
@@ -40,10 +41,11 @@ class Lean(NamedTuple):
 
     def fits(self, point: Point) -> bool:
         """Whether the original says the winner, and surely enough."""
-        return int(point.logs.argmax()) == self.winner and point.margin >= self.floor
+        sure = point.margin > 0 and point.margin >= self.floor
+        return sure and int(point.logs.argmax()) == self.winner
 
     def spread(self, point: Point) -> float:
-        """Return by how much the last of the others is farther behind the winner than wanted, in log-odds."""
+        """Return by how much the one that is farthest off is nearer to the winner, or farther, than wanted; in log-odds."""
         return float(np.abs(self.behind(point)).max())
 
     def behind(self, point: Point) -> Floats:
@@ -54,7 +56,12 @@ class Lean(NamedTuple):
     def least(self, point: Point) -> float:
         """Return how far behind they are just above the floor, in log-odds."""
         share = float(np.exp(point.logs[[self.winner, *self.others]]).sum())
-        return _ABOVE_FLOOR * self.floor * (1 + len(self.others)) / max(share, self.floor)
+        floor = max(self.floor, _SMALLEST)
+        return _ABOVE_FLOOR * floor * (1 + len(self.others)) / max(share, floor)
+
+    def is_close(self, point: Point, close: float) -> bool:
+        """Whether all others are within `close` of where they are wanted, or as near as the floor lets them be."""
+        return self.spread(point) <= max(close, _TIGHT * self.least(point))
 
 
 def leaning(
@@ -89,7 +96,7 @@ def leaning(
 def _best(found: Sequence[Point], start: Point, lean: Lean) -> Point | None:
     if not lean.near:
         return min(found, key=lean.spread, default=None)
-    close = [point for point in found if lean.spread(point) < _CLOSE]
+    close = [point for point in found if lean.is_close(point, _CLOSE)]
     begun = start.sample.astype(np.int64)
     return min(
         close or found, key=lambda point: int(np.abs(point.sample - begun).sum()), default=None

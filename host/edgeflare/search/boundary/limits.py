@@ -18,8 +18,8 @@ _USUAL_CHANGE = 0.1
 class Limits:
     """Holds inputs to the user's bounds.
 
-    `radius`: the L2 that the search beside the boundary goes to at most; `farthest`: the one that the search
-    goes to at all, `leaves_room` whether that is far enough for the models to be unlike themselves there.
+    `radius`: the L2 that the search beside the boundary goes to at most; `farthest`: the one at which it
+    looks far off, `leaves_room` whether that is far enough for the models to be unlike themselves there.
     """
 
     def __init__(self, options: BoundaryOptions, seed: Sample) -> None:
@@ -28,7 +28,8 @@ class Limits:
         usual = _USUAL_CHANGE * float(np.sqrt(seed.size))
         bound = np.inf if options.max_l2 is None else options.max_l2
         self.radius = usual if options.max_l2 is None else min(bound, _MOST * usual)
-        self.farthest = min(bound, _FAR * usual)
+        every_value = np.inf if options.max_linf is None else options.max_linf / 255.0
+        self.farthest = min(bound, _FAR * usual, every_value * float(np.sqrt(seed.size)))
         self.leaves_room = self.farthest >= _ROOM * usual
 
     def within_linf(self, change: Floats) -> Floats:

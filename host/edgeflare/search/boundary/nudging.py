@@ -52,7 +52,7 @@ def beside(
 def probes(
     sample: Sample, count: int, rng: np.random.Generator, *, groups: int = GROUPS
 ) -> tuple[list[Places], list[int]]:
-    """Return `count` groups of values drawn at random, and which way to change each: 1 or -1.
+    """Return at most `count` groups of values drawn at random, and which way to change each: 1 or -1.
 
     A group is one value in images of fewer than `groups` values, else as many as make up a share of 1 / `groups`.
     """

@@ -14,7 +14,8 @@ class BoundaryOptions(BaseModel):
     search ends with the first one. `candidates`:
     inputs sent to the device at once; above 1 the search is for devices where a trip costs more than a query.
     `tied_classes`: how many classes are brought to a tie for the original where the device is asked: with 3 fewer
-    device queries and more host queries are needed than with 2, a little farther from the seed.
+    device queries and more host queries are needed than with 2, a little farther from the seed. Where several
+    `candidates` are sent at once, natural ones are looked for, or the margin floor is above .02, 2 do.
     A triggering input lies within `max_l2` (L2 of pixels from 0 to 1), `max_linf` (levels) and has at least
     `min_ssim`, which needs scikit-image.
     """

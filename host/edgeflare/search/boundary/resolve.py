@@ -32,7 +32,9 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
     created, and kept with it.
     """
     affordable = _WORTH * (max(ratio, 0.0) + 1)
-    crossing, effort, tied = options.crossing, options.effort, options.tied_classes
+    candidates = options.candidates or (_AT_ONCE if one_trip else 1)
+    crossing, effort = options.crossing, options.effort
+    tied = options.tied_classes or (2 if candidates > 1 else None)
     if crossing == "auto":
         few = _FEW if side < LARGE else _FEW_FOR_LARGE
         crossing = "mutants" if affordable < few else "least-l2"
@@ -45,7 +47,6 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
     else:
         three = effort >= _FROM_EFFORT and crossing != "natural"
     tied = tied or (3 if three else 2)
-    candidates = options.candidates or (_AT_ONCE if one_trip else 1)
     return options.model_copy(
         update={
             "crossing": crossing,
@@ -57,13 +58,16 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
 
 
 def _level(affordable: float, tied: int | None) -> tuple[int, bool]:
-    """Return the largest effort that so many host queries pay for, and whether for three classes that tie."""
+    """Return the largest effort that so many host queries pay for, and whether for three classes that tie.
+
+    Where nobody stated how many tie, three do from the effort on from which they are worth it.
+    """
     for three in (True, False):
         levels = [
             one
             for one in LEVELS
             if 2 * one + _BESIDE_DIRECTIONS + three * _FOR_A_TIE <= affordable
-            and (not three or one >= _FROM_EFFORT)
+            and (not three or tied == 3 or one >= _FROM_EFFORT)
         ]
         if levels and (tied is None or three == (tied == 3)):
             return max(levels), three

@@ -48,8 +48,10 @@ _SPARING = 8
 """Up to this effort the original is asked as little as can be."""
 _MOST_CROSSINGS = 300
 _MOST_IN_VAIN = 40
-_UNTIED = 1
-"""So many crossings without a tie are left for another one."""
+_TIES_IN_VAIN = 4
+"""After so many crossings without a tie to ask about none is looked for any more."""
+_LARGEST_FLOOR = 0.02
+"""Of the margin, with which three classes that tie are near enough to each other."""
 _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 
@@ -64,7 +66,7 @@ def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None)
     if operators is not None and options.crossing not in ("mutants", "natural"):
         raise UsageError(
             f"strategy boundary: crossing {options.crossing} uses no mutation operators; state "
-            "--crossing mutants or natural with them"
+            "--crossing mutants or natural with them, or --strategy dflare"
         )
     if options.crossing == "natural":
         return partial(_search, options, _natural(operators))
@@ -92,27 +94,33 @@ def _search(
     effort = options.effort or _USUAL_EFFORT
     ground = Ground(view, device, Limits(options, seed.sample), rng, seed.margin_floor)
     first = First(ground, coarse=effort <= _SPARING)
-    three = options.tied_classes == 3 and effort > _SPARING and len(view.logs) > 2
+    possible = len(view.logs) > 2 and ground.floor <= _LARGEST_FLOOR
+    three = possible and options.tied_classes == 3 and effort > _SPARING
     ways = _Ways(
         crossing(name, view, rng, effort, pool),
         Line(view, rng),
         only=name in ("natural", "line"),
     )
-    untied = 0
     at_ties = AtTies(ground, first.expecting, first.weak)
+    in_vain, kept = 0, None
     while device.best is None and device.left > 0 and not ways.spent:
         if (options.candidates or 1) > 1:
             yield from _ask_at_once(options.candidates or 1, ways, first, device)
             continue
         bracket = yield from ways.cross()
-        if bracket is None:
-            continue
-        if three and (yield from at_ties.at(bracket, ways)):
-            untied = 0
-        elif three and untied < _UNTIED:
-            untied += 1
-        else:
-            yield from first.at(bracket)
+        if bracket is not None and three and in_vain < _TIES_IN_VAIN:
+            if (yield from at_ties.at(bracket, ways)):
+                kept = None
+                continue
+            in_vain += 1
+            if kept is None:
+                kept = bracket
+                continue
+        place, kept = kept or bracket, None
+        if place is not None:
+            yield from first.at(place)
+    if kept is not None and device.best is None and device.left > 0:
+        yield from first.at(kept)
     if device.best is not None and options.device_budget is not None:
         yield from Severity(ground).search(ways)
     return view.best or Outcome(None, reason=_why(options, device))

@@ -112,7 +112,7 @@ def _least_norm(slopes: Floats, wanted: Floats) -> Floats:
 def on_boundary(
     view: View, end: Floats, rng: np.random.Generator
 ) -> Generator[Ask, Answer, Point | None]:
-    """Return a point all but on the original's boundary, on the line from the seed through `end`."""
+    """Return a point on the line from the seed through `end`: as near to the original's boundary as was found, beyond it."""
     bracket = yield from reach(view, Straight(view.pixels, end))
     if bracket is None:
         return None
