@@ -21,7 +21,7 @@ def campaign(home: Path) -> Path:
     ran = edgeflare("demo", "--out", "first", home=home)
     assert ran.code == 0, ran.err
     assert "success rate" in ran.out.lower()
-    assert "dflare, at most 5,000 queries, 1,000,000 host queries and 180 s a seed" in ran.out
+    assert "boundary crossing=least-l2 effort=64 tied_classes=3" in ran.out
     assert "search:" in ran.err
     assert str(Path("first")) in ran.err
     return home / "first"

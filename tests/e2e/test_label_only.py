@@ -19,7 +19,18 @@ SEEDS = 8
 
 def run(home: Path, deployed: Path, *flags: object, original: Path = ORIGINAL) -> Ran:
     pair = ("--original", original, "--deployed", deployed, "--seeds", DEMO / "seeds.npz")
-    limits = ("--limit", SEEDS, "--max-queries", 400, "--timeout", 0, "--out", "campaign")
+    limits = (
+        "--strategy",
+        "dflare",
+        "--limit",
+        SEEDS,
+        "--max-queries",
+        400,
+        "--timeout",
+        0,
+        "--out",
+        "campaign",
+    )
     return edgeflare("run", *pair, *limits, *flags, home=home)
 
 

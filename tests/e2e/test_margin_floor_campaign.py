@@ -12,7 +12,7 @@ from edgeflare.types import Status
 FLOOR = 0.2
 PAIR = (
     *("--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite"),
-    *("--seeds", DEMO / "seeds.npz", "--limit", 8, "--timeout", 0),
+    *("--seeds", DEMO / "seeds.npz", "--limit", 8, "--timeout", 0, "--strategy", "dflare"),
 )
 
 

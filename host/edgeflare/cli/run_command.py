@@ -171,9 +171,9 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The search strategy: dflare, dflare-d (it without state tracing), dflare-r (it "
-            "with operators chosen uniformly), diffchaser (a genetic search) or boundary (along the "
-            "original's decision boundary, with the fewest device queries).",
+            help="The search strategy: boundary (the default: along the original's decision boundary, with "
+            "the fewest device queries), dflare, dflare-d (it without state tracing), dflare-r (it with "
+            "operators chosen uniformly) or diffchaser (a genetic search).",
             rich_help_panel=SEARCH,
         ),
     ] = None,
@@ -182,7 +182,7 @@ def run(
         typer.Option(
             metavar="NAME",
             help="Of dflare, dflare-d and dflare-r: reference (its authors' code; the default) or text "
-            "(the paper's words). Short for --option variant=NAME.",
+            "(the paper's words). Short for --option variant=NAME; without --strategy it means dflare.",
             rich_help_panel=SEARCH,
         ),
     ] = None,

@@ -95,6 +95,7 @@ def _with_short_forms(options: dict[str, Any], flags: Mapping[str, Any]) -> dict
 def config_of(flags: Mapping[str, Any]) -> "CampaignConfig":
     """Return the configuration: of the campaign file with the flags laid on top, or of the flags alone.
 
+    Of flags alone `--variant` says as well that the strategy is dflare, unless another one is stated.
     Raises UsageError.
     """
     from edgeflare import config_from, load_config
@@ -108,4 +109,6 @@ def config_of(flags: Mapping[str, Any]) -> "CampaignConfig":
             f"{', '.join(f'--{name}' for name in missing)} missing: state all three, or give a "
             "campaign.toml (`edgeflare init` writes one)"
         )
+    if flags["variant"] is not None and flags["strategy"] is None:
+        values.setdefault("search", {})["strategy"] = "dflare"
     return config_from(values, "run")

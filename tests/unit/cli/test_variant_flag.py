@@ -25,6 +25,19 @@ def test_a_variant_is_an_option_of_the_strategy() -> None:
     assert chosen.search.options == {"variant": "reference", "overflow": "clip"}
 
 
+@pytest.mark.parametrize(
+    ("more", "strategy"),
+    [
+        ([], "boundary"),
+        (["--variant", "text"], "dflare"),
+        (["--variant", "text", "--strategy", "dflare-d"], "dflare-d"),
+        (["--option", "variant=text"], "boundary"),
+    ],
+)
+def test_a_variant_alone_means_dflare(more: list[str], strategy: str) -> None:
+    assert config(*MODELS, *more).search.strategy == strategy
+
+
 def test_without_the_flag_nothing_is_said_of_a_variant() -> None:
     assert config(*MODELS).search.options == {}
 
