@@ -32,8 +32,8 @@ def chosen(affordable: int, side: int = 28, **stated: Any) -> tuple[str, int | N
         (267, ("least-l2", 96), ("mutants", 8)),
         (268, ("least-l2", 64), ("mutants", 8)),
         (299, ("least-l2", 64), ("mutants", 8)),
-        (300, ("least-l2", 64), ("least-l2", 64)),
-        (332, ("least-l2", 96), ("least-l2", 96)),
+        (300, ("least-l2", 64), ("least-l2", 128)),
+        (332, ("least-l2", 96), ("least-l2", 128)),
         (396, ("least-l2", 128), ("least-l2", 128)),
     ],
 )
