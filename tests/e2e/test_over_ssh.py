@@ -66,20 +66,21 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
     assert checked.code == 0, checked.out + checked.err
     assert all(line["ok"] for line in checked.json)
 
-    local = run(home, "local", "local", 1)
-    assert run(home, "board", "board-1", 1) == local
-    assert run(home, "board", "board-32", 32) == local
+    dflare = ("--strategy", "dflare")
+    local = run(home, "local", "local", 1, *dflare)
+    assert run(home, "board", "board-1", 1, *dflare) == local
+    assert run(home, "board", "board-32", 32, *dflare) == local
     assert any(value[0] is Status.FOUND for value in local.values())
 
-    severe = ("--strategy", "boundary", "--crossing", "least-l2", "--option", "effort=32")
-    severe = (*severe, "--device-budget", "6")
-    near = run(home, "local", "severe-local", 1, *severe)
-    assert run(home, "board", "severe-board", 32, *severe) == near
-    assert all(value[0] is Status.FOUND for value in near.values())
+    for effort, more in ((64, ()), (32, ("--device-budget", "6"))):
+        stated = ("--crossing", "least-l2", "--option", f"effort={effort}", *more)
+        near = run(home, "local", f"near-local-{effort}", 1, *stated)
+        assert run(home, "board", f"near-board-{effort}", 32, *stated) == near
+        assert all(value[0] is Status.FOUND for value in near.values())
 
     address = f"ssh://{ssh_server.user}@{ssh_server.host}:{ssh_server.port}"
     (home / ".ssh" / "id_ed25519").symlink_to(ssh_server.key)
-    assert run(home, address, "by-address", 16, "--python", sys.executable) == local
+    assert run(home, address, "by-address", 16, "--python", sys.executable, *dflare) == local
 
     pruned = edgeflare("devices", "prune", "board", "--all", home=home)
     assert pruned.code == 0, pruned.err
