@@ -105,7 +105,7 @@ def test_what_is_chosen_is_told_kept_and_repeated_by_hand(tmp_path: Path) -> Non
     [
         (0.4, False, ("mutants", 8, 1), "about 0.4 host queries"),
         (3.04, False, ("least-l2", 32, 1), "about 3 host queries"),
-        (2500.4, True, ("least-l2", 128, 4), "about 2500 host queries"),
+        (2500.4, True, ("least-l2", 64, 4), "about 2500 host queries"),
     ],
 )
 def test_the_choice_follows_the_cost(
@@ -227,5 +227,5 @@ def test_show_says_why_searches_gave_up(tmp_path: Path) -> None:
     folder = run_campaign(config(tmp_path / "c", {"options": options}))
     shown = edgeflare("show", folder, home=tmp_path)
     assert shown.code == 0, shown.err
-    assert f"given up on {SEEDS}: hardly any input" in shown.out
-    assert "is within max_l2 0.001: nothing was asked of the device" in shown.out
+    assert f"given up on {SEEDS}: no triggering input was found" in shown.out
+    assert "within max_l2 0.001: nothing was asked of the device; wider bounds may" in shown.out

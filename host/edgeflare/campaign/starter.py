@@ -56,8 +56,8 @@ max_queries = 2000          # search queries for each seed; 0: no limit
 timeout_s = 180             # seconds for each seed, waiting in queues not counted; 0: no limit
 margin_floor = 1e-3         # both models' top-1 probability is so far above their second, or it is no finding
 confirmations = 2           # how often a triggering input is sent again before it counts
-# options = { device_budget = 20, max_l2 = 2.0 }  # of each 20 queries, those left go to a more severe finding
-# operators = ["gaussian-noise", "median-blur"]   # for dflare; by default all of the paper's table 3
+# options = { device_budget = 20, max_l2 = 2.0 }  # 20 queries a seed: the most severe finding within L2 2
+# operators = ["gaussian-noise", "median-blur"]   # dflare's, in place of those of its variant
 
 [fleet]                     # where there are several devices
 mode = "split"              # share the seeds; "replicate": every device searches from every seed

@@ -195,7 +195,7 @@ def run(
             "overflow=clip or wrap, pool=table-3 or reference, state_tracing=false, delta=1e-3, "
             "threshold=0.5, epsilon=1e-7. diffchaser: population=1000, "
             "fitness=k-uncertainty, basic or targeted, k=2, target=3, mutation_rate=0.5, batch=25. "
-            "boundary: crossing=auto, least-l2, line, mutants or natural, device_budget=1, effort=300, "
+            "boundary: crossing=auto, least-l2, line, mutants or natural, device_budget=20, effort=64, "
             "candidates=4, tied_classes=2 or 3, max_l2=2, max_linf=30, min_ssim=0.9.",
             rich_help_panel=SEARCH,
         ),

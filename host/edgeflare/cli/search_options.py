@@ -36,7 +36,7 @@ DeviceBudget = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="For boundary, at most N device queries for each seed; what is left after the first trigger "
+        help="For boundary, at most N search queries for each seed (confirmations come on top); what is left after the first trigger "
         "goes to a more severe one. Short for --option device_budget=N.",
         rich_help_panel=SEARCH,
     ),

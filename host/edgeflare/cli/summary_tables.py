@@ -87,12 +87,15 @@ def _key_figures(summary: Summary) -> Table:
         table.add_row(f"{unit} unfinished", str(summary.unfinished))
     if summary.queries_found and summary.seconds_found:
         queries, seconds = summary.queries_found, summary.seconds_found
+        options = summary.search.get("options", {}) if summary.search else {}
+        goes_on = options.get("device_budget") or (options.get("candidates") or 1) > 1
         table.add_row(
-            "search queries for a trigger",
+            "search queries to the first trigger" if goes_on else "search queries for a trigger",
             f"mean {queries.mean:.1f}, median {queries.median:.0f}, 90 % {queries.p90:.0f}",
         )
         table.add_row(
-            "seconds for a trigger", f"mean {seconds.mean:.3f}, median {seconds.median:.3f}"
+            "seconds for a whole search" if goes_on else "seconds for a trigger",
+            f"mean {seconds.mean:.3f}, median {seconds.median:.3f}",
         )
     if summary.original_margin is not None:
         deployed = summary.deployed_margin

@@ -61,7 +61,7 @@ def _problem(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         having = [name for name, one in _STRATEGIES.items() if option in one.options.model_fields]
         return f"there is no option {option!r}" + (
-            f" ({', '.join(having)} has it)" if len(having) == 1 else ""
+            f" ({', '.join(having)} {'has' if len(having) == 1 else 'have'} it)" if having else ""
         )
     said: str = first["msg"].removeprefix("Value error, ")
     return f"option {option!r}: {said}" if option else said

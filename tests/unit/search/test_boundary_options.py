@@ -32,6 +32,7 @@ def test_it_is_among_the_strategies() -> None:
         ({"max_linf": 256}, "option 'max_linf': Input should be less than or equal to 255"),
         ({"min_ssim": 1.01}, "option 'min_ssim': Input should be less than or equal to 1"),
         ({"devicebudget": 4}, "there is no option 'devicebudget'"),
+        ({"variant": "text"}, r"there is no option 'variant' \(dflare, dflare-d, dflare-r have it\)"),
         ({"population": 9}, r"there is no option 'population' \(diffchaser has it\)"),
     ],
 )  # fmt: skip

@@ -12,10 +12,12 @@ _FEW_FOR_LARGE = 300
 _BESIDE_DIRECTIONS = 30
 _FOR_A_TIE = 110
 _FROM_EFFORT = 64
-"""Three classes are brought to a tie from this effort on: so many directions show where. Not of large images, whose
-drift is large: on EfficientNet-Lite0 1.5 queries with three, 1.4 with two."""
+"""Three classes are brought to a tie from this effort on: so many directions show where. Not within bounds, since ties
+are farther from the seed, and not of large images: on EfficientNet-Lite0 1.5 queries with three, 1.4 with two."""
 _SCREENED = 32
 _SCREENED_CHEAPLY = 8
+_MORE_FROM = 32
+"""Images of a shorter longer side gain nothing by more directions: crossings of MNIST's are even farther off."""
 _AT_ONCE = 4
 
 
@@ -35,7 +37,10 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
     affordable = _WORTH * (max(ratio, 0.0) + 1)
     candidates = options.candidates or (_AT_ONCE if one_trip else 1)
     crossing, effort = options.crossing, options.effort
-    tied = options.tied_classes or (2 if candidates > 1 or side >= LARGE else None)
+    bounded = options.max_l2 or options.max_linf or options.min_ssim is not None
+    tied = options.tied_classes
+    if tied is None and (bounded or candidates > 1 or side >= LARGE):
+        tied = 2
     if crossing == "auto":
         few = _FEW if side < LARGE else _FEW_FOR_LARGE
         crossing = "mutants" if affordable < few else "least-l2"
@@ -44,7 +49,7 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
     if effort is None and crossing in ("mutants", "natural"):
         effort = _SCREENED_CHEAPLY if affordable < _FEW else _SCREENED
     if effort is None:
-        effort, three = _level(affordable, tied)
+        effort, three = _level(affordable, tied, side)
     else:
         three = effort >= _FROM_EFFORT and crossing != "natural"
     tied = tied or (3 if three else 2)
@@ -58,7 +63,7 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
     )
 
 
-def _level(affordable: float, tied: int | None) -> tuple[int, bool]:
+def _level(affordable: float, tied: int | None, side: int) -> tuple[int, bool]:
     """Return the largest effort that so many host queries pay for, and whether for three classes that tie.
 
     Where nobody stated how many tie, three do from the effort on from which they are worth it.
@@ -67,7 +72,8 @@ def _level(affordable: float, tied: int | None) -> tuple[int, bool]:
         levels = [
             one
             for one in LEVELS
-            if 2 * one + _BESIDE_DIRECTIONS + three * _FOR_A_TIE <= affordable
+            if (side >= _MORE_FROM or one <= _FROM_EFFORT)
+            and 2 * one + _BESIDE_DIRECTIONS + three * _FOR_A_TIE <= affordable
             and (not three or tied == 3 or one >= _FROM_EFFORT)
         ]
         if levels and (tied is None or three == (tied == 3)):

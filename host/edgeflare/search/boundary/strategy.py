@@ -138,8 +138,11 @@ def _why(options: BoundaryOptions, device: Device) -> str:
     within = " and ".join(f"{name} {value:g}" for name, value in given.items())
     asked = "" if device.asked else ": nothing was asked of the device"
     if within:
-        return f"hardly any input at the original's decision boundary is within {within}{asked}"
-    return f"no triggering input was found beside the original's decision boundary{asked}"
+        return f"no triggering input was found within {within}{asked}; wider bounds may have one"
+    return (
+        f"no triggering input was found beside the original's decision boundary{asked}; another "
+        "crossing, or strategy dflare, may find one"
+    )
 
 
 class _Ways:
