@@ -68,8 +68,9 @@ def _strategy(strategy: Mapping[str, Any]) -> str:
 
 def _resolved(one: ResolvedSearch) -> str:
     at_once = f", {one.candidates} candidates at once" if one.candidates > 1 else ""
+    three = ", three classes tied" if one.tied_classes == 3 else ""
     where = f"{plain(one.strategy)} on {plain(one.pair)}"
-    return f"- {where}: crossing {one.crossing}, effort {one.effort}{at_once}"
+    return f"- {where}: crossing {one.crossing}, effort {one.effort}{three}{at_once}"
 
 
 def _models(report: BenchReport) -> list[str]:

@@ -36,6 +36,7 @@ class ResolvedSearch:
     strategy: str
     crossing: str
     effort: int
+    tied_classes: int
     candidates: int
 
 

@@ -17,6 +17,7 @@ from edgeflare.store import Device, OutcomeRecord, SeedRecord, Store
 from edgeflare.types import Decision, FrontPoint, Status
 
 _FORCED = "resumed with --force"
+_USUALLY_TIED = 2
 _STEPS_TOLD = 5
 
 
@@ -135,7 +136,8 @@ def _resolved(search: Mapping[str, Any]) -> dict[str, Any]:
     options = BoundaryOptions.model_validate(search["options"])
     if is_open(options) or options.candidates is None:
         return {}
-    return {name: getattr(options, name) for name in RESOLVED}
+    found = {name: getattr(options, name) for name in RESOLVED}
+    return {**found, "tied_classes": options.tied_classes or _USUALLY_TIED}
 
 
 def _row(

@@ -163,7 +163,7 @@ def _told(chosen: BoundaryOptions, ratio: float) -> str:
     about = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.2g}"
     three = ", three classes tied" if chosen.tied_classes == 3 else ""
     at_once, option = "", ""
-    stated = BoundaryOptions(crossing=chosen.crossing, effort=chosen.effort)
+    stated = chosen.model_copy(update={"tied_classes": None})
     if resolved(stated, 0.0, 1, one_trip=False).tied_classes != chosen.tied_classes:
         option = f" --option tied_classes={chosen.tied_classes}"
     if (chosen.candidates or 1) > 1:

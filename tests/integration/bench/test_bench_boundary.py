@@ -87,16 +87,16 @@ def test_cells_that_were_told_the_same_search_alike(
         search = {**config["search"], "options": {}}
         begun.set_campaign({**config, "search": search})  # stopped before it was resolved
     folder = resume_bench(tmp_path / "bench")
-    usual = {"crossing": "least-l2", "effort": 128, "candidates": 1}
+    usual = {"crossing": "least-l2", "effort": 64, "tied_classes": 3, "candidates": 1}
     assert dict(options_by_cell(folder)) == {
         "usual/0": usual,
         "usual/1": usual,
         "severe/0": {**usual, "device_budget": 3},
-        "natural/0": {"crossing": "natural", "effort": 32, "candidates": 1},
+        "natural/0": {"crossing": "natural", "effort": 32, "tied_classes": 2, "candidates": 1},
         "other/0": {},
     }
     report = bench_report(folder)
-    natural = {"crossing": "natural", "effort": 32, "candidates": 1}
+    natural = {"crossing": "natural", "effort": 32, "tied_classes": 2, "candidates": 1}
     assert report.to_json()["resolved"] == [
         {"pair": "LeNet 5", "strategy": "usual", **usual},
         {"pair": "LeNet 5", "strategy": "severe", **usual},
@@ -106,7 +106,7 @@ def test_cells_that_were_told_the_same_search_alike(
     text = (folder / "report.md").read_text(encoding="utf-8")
     run = text.split("## How it was run", 1)[1].splitlines()
     assert [line for line in run if " on LeNet 5: " in line] == [
-        "- usual on LeNet 5: crossing least-l2, effort 128",
-        "- severe on LeNet 5: crossing least-l2, effort 128",
+        "- usual on LeNet 5: crossing least-l2, effort 64, three classes tied",
+        "- severe on LeNet 5: crossing least-l2, effort 64, three classes tied",
         "- natural on LeNet 5: crossing natural, effort 32",
     ]
