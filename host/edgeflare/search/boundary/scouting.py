@@ -5,7 +5,7 @@ Some models have places where they are off by far more: keyword spotting's int8 
 speech. Nothing that the device told near the seed points there, but a few inputs do: the seed under as much
 noise as the bounds allow, where the original is still sure.
 
-Measured with noise of 3/4 of this distance and more, of sixty seeds' inputs those on which both models are surer
+Measured with noise of half this distance to all of it, of sixty seeds' inputs those on which both models are surer
 of different answers than beside the boundary: keyword spotting .52, ResNet-8 .007, the LeNets and ResNet-20 none,
 EfficientNet-Lite0 .13. So a few queries tell whether it pays. Salt and pepper, and noise that multiplies, do as
 well there, smooth noise, rectangles, higher contrast and the way to another seed half as well.

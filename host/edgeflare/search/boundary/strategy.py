@@ -93,37 +93,48 @@ def _search(
     name = "least-l2" if options.crossing == "auto" else options.crossing
     effort = options.effort or _USUAL_EFFORT
     ground = Ground(view, device, Limits(options, seed.sample), rng, seed.margin_floor)
-    first = First(ground, coarse=effort <= _SPARING)
-    possible = len(view.logs) > 2 and ground.floor <= _LARGEST_FLOOR
-    three = possible and options.tied_classes == 3 and effort > _SPARING
     ways = _Ways(
         crossing(name, view, rng, effort, pool),
         Line(view, rng),
         only=name in ("natural", "line"),
     )
-    at_ties = AtTies(ground, first.expecting, first.weak)
-    in_vain, kept = 0, None
-    while device.best is None and device.left > 0 and not ways.spent:
-        if (options.candidates or 1) > 1:
+    first = First(ground, coarse=effort <= _SPARING)
+    three = options.tied_classes == 3 and effort > _SPARING
+    if (options.candidates or 1) > 1:
+        while device.best is None and device.left > 0 and not ways.spent:
             yield from _ask_at_once(options.candidates or 1, ways, first, device)
-            continue
+    elif three and len(view.logs) > 2 and ground.floor <= _LARGEST_FLOOR:
+        yield from _with_ties(AtTies(ground, first.expecting, first.weak), first, ways, device)
+    while device.best is None and device.left > 0 and not ways.spent:
         bracket = yield from ways.cross()
-        if bracket is not None and three and in_vain < _TIES_IN_VAIN:
-            if (yield from at_ties.at(bracket, ways)):
-                kept = None
-                continue
-            in_vain += 1
-            if kept is None:
-                kept = bracket
-                continue
-        place, kept = kept or bracket, None
-        if place is not None:
-            yield from first.at(place)
-    if kept is not None and device.best is None and device.left > 0:
-        yield from first.at(kept)
+        if bracket is not None:
+            yield from first.at(bracket)
     if device.best is not None and options.device_budget is not None:
         yield from Severity(ground).search(ways)
     return view.best or Outcome(None, reason=_why(options, device))
+
+
+def _with_ties(
+    at_ties: AtTies, first: First, ways: "_Ways", device: Device
+) -> Generator[Ask, Answer, None]:
+    """Ask at ties until one triggers, or too many crossings had none to ask about.
+
+    The nearest crossing without one is asked about itself once the next has none either.
+    """
+    in_vain, kept = 0, None
+    while device.best is None and device.left > 0 and not ways.spent and in_vain < _TIES_IN_VAIN:
+        bracket = yield from ways.cross()
+        if bracket is not None and (yield from at_ties.at(bracket, ways)):
+            kept = None
+            continue
+        in_vain += bracket is not None
+        if kept is None:
+            kept = bracket
+            continue
+        yield from first.at(kept)
+        kept = None
+    if kept is not None and device.best is None and device.left > 0:
+        yield from first.at(kept)
 
 
 def _why(options: BoundaryOptions, device: Device) -> str:
