@@ -139,10 +139,15 @@ def test_a_second_process_on_one_campaign_is_refused(tmp_path: Path, undisturbed
     folder = tmp_path / "busy"
     first = start(*ARGUMENTS, "--out", folder, home=tmp_path)
     when(lambda: finished(folder) >= 2, first)
-    second = edgeflare("resume", folder, home=tmp_path)
+    # Held still, it is sure to be running while the second begins: it is done in about a second.
+    first.send_signal(signal.SIGSTOP)
+    try:
+        second = edgeflare("resume", folder, home=tmp_path)
+    finally:
+        first.send_signal(signal.SIGCONT)
+    _, err = first.communicate(timeout=120)
     assert second.code == 2
     assert f"is being run by process {first.pid}" in second.sentence
-    _, err = first.communicate(timeout=120)
     assert first.returncode == 0, err
     assert found_in(folder) == undisturbed
 
