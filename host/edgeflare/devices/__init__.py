@@ -6,7 +6,8 @@ What needs paramiko is imported when it is first used, so that a local device ne
 from typing import TYPE_CHECKING, Any
 
 from edgeflare.devices.check import CheckLine
-from edgeflare.devices.device import LOCAL, Device, DeviceOptions, device_from_url
+from edgeflare.devices.connecting import connect
+from edgeflare.devices.device import LOCAL, Device, device_from_url
 from edgeflare.devices.fingerprint import fingerprint, fingerprint_digest
 from edgeflare.devices.health import Health
 from edgeflare.devices.inquiry import device_status
@@ -15,13 +16,12 @@ from edgeflare.devices.lease import Lease
 from edgeflare.devices.likeness import check_like
 from edgeflare.devices.opening import (
     check_device,
-    connect,
     open_device,
     prune_device,
-    runtime_for,
 )
 from edgeflare.devices.prune import PruneReport
 from edgeflare.devices.report import DeviceReport, LeaseHeld
+from edgeflare.devices.runtimes import DeviceOptions, runtime_for
 from edgeflare.devices.session import DeviceSession, LoadedModel, Reply
 from edgeflare.devices.status import DeviceStatus, State
 from edgeflare.devices.steady import SteadySession

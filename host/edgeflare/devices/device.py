@@ -16,9 +16,9 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from typing_extensions import TypedDict
 
 from edgeflare.devices.compression import CompressionMode
+from edgeflare.devices.runtimes import DeviceOptions, RuntimeName
 from edgeflare.errors import InventoryError
 
 _URL = re.compile(
@@ -32,21 +32,6 @@ def _expand_home(value: object) -> object:
 
 
 _LocalPath = Annotated[Path, BeforeValidator(_expand_home)]
-
-
-class DeviceOptions(TypedDict, total=False):
-    """Options of the runtime on a device; what is absent is left to the runtime.
-
-    `threads`: of one inference. `delegate` (TFLite): the default (XNNPACK) delegate on or off.
-    `kernels` (TFLite): optimised or reference ones. `providers` (ONNX): execution providers, in order.
-    """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
-
-    threads: Annotated[int, Field(ge=1, le=1024)]
-    delegate: bool
-    kernels: Literal["default", "reference"]
-    providers: list[str]
 
 
 class Device(BaseModel):
@@ -68,7 +53,7 @@ class Device(BaseModel):
     """Private key file on the host; the only key that is tried where it is given."""
     python: str = Field(default="python3", min_length=1)
     """Command prefix for the device's shell, such as ``proot-distro login debian -- python3``."""
-    runtime: Literal["tflite", "onnx"] | None = None
+    runtime: RuntimeName | None = None
     """None: by the model file's extension."""
     options: DeviceOptions = Field(default_factory=DeviceOptions)
     cache: str = Field(default="~/.cache/edgeflare", min_length=1)

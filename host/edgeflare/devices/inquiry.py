@@ -1,9 +1,9 @@
 """How a device fares and who uses it, asked without a lease and without a model."""
 
 from edgeflare.devices.agent_link import AgentLink
+from edgeflare.devices.connecting import Prompt, connect
 from edgeflare.devices.device import Device
 from edgeflare.devices.limits import Limits
-from edgeflare.devices.opening import Prompt, connect
 from edgeflare.devices.probe import probe, require
 from edgeflare.devices.provision import provision_agent
 from edgeflare.devices.report import DeviceReport, ask_report

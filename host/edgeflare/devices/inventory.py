@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from edgeflare.devices.device import LOCAL, Device, DeviceOptions, device_from_url, plain
+from edgeflare.devices.device import LOCAL, Device, device_from_url, plain
+from edgeflare.devices.runtimes import DeviceOptions
 from edgeflare.errors import InventoryError
 
 __all__ = ["Device", "DeviceOptions", "find_inventory", "load_inventory", "resolve_device"]

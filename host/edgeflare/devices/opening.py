@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from edgeflare.devices.check import CheckLine, check
+from edgeflare.devices.connecting import Prompt, connect
 from edgeflare.devices.device import Device
 from edgeflare.devices.lease import Lease
-from edgeflare.devices.local import LocalTransport
 from edgeflare.devices.probe import probe, require
 from edgeflare.devices.provision import Provisioned, provision
 from edgeflare.devices.prune import PruneReport, prune
+from edgeflare.devices.runtimes import RuntimeName, runtime_for
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
@@ -19,32 +20,6 @@ from edgeflare.errors import (
     ModelError,
     UsageError,
 )
-
-Prompt = Callable[[str], str | None]
-"""Asks the user for a passphrase or password; None where nobody answers."""
-
-_BY_EXTENSION = {".tflite": "tflite", ".lite": "tflite", ".onnx": "onnx"}
-
-
-def connect(device: Device, ask: Prompt | None = None) -> Transport:
-    """Return an open transport to a device. Raises DeviceError and its kinds, InventoryError."""
-    if device.transport == "local":
-        return LocalTransport(device.name, device.python)
-    from edgeflare.devices.ssh import SshTransport
-
-    return SshTransport.connect(device, ask=ask)
-
-
-def runtime_for(model: Path) -> str:
-    """Return the runtime, tflite or onnx, for a model file's extension. Raises UsageError."""
-    try:
-        return _BY_EXTENSION[model.suffix.lower()]
-    except KeyError:
-        raise UsageError(
-            f"can't tell the runtime of {model} by its extension; EdgeFlare runs "
-            f"{', '.join(_BY_EXTENSION)} files: convert it to one of them, or name its `runtime` in "
-            "campaign.toml"
-        ) from None
 
 
 def open_device(
@@ -66,7 +41,7 @@ def open_device(
     DeviceError and its kinds; DeviceBusyError where another holds the device.
     """
     chosen = runtime or device.runtime or runtime_for(model)
-    if chosen not in _BY_EXTENSION.values():
+    if chosen not in get_args(RuntimeName):
         raise UsageError(f"no runtime is called {chosen!r}; there are tflite and onnx")
     if not model.is_file():
         raise ModelError(f"there is no model file {model}")
