@@ -18,7 +18,7 @@ LAYERS = (
     {"errors", "types", "toml", "_version", "assets"},
     {"distances"},
     {"oracles", "models", "devices", "seeds"},
-    {"search"},
+    {"search", "virtual"},
     {"store"},
     {"scheduler"},
     {"campaign"},
