@@ -11,6 +11,9 @@ from ssh_servers import asyncssh_server, openssh_server, ssh_server  # noqa: F40
 settings.register_profile("edgeflare", derandomize=True, deadline=None)
 settings.load_profile("edgeflare")
 
+# The tests know nothing of virtual boards that the user of this machine has made.
+os.environ["XDG_STATE_HOME"] = os.devnull
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -1,0 +1,99 @@
+"""What the commands on a virtual board print."""
+
+import shlex
+from typing import TextIO
+
+from edgeflare import BoardStatus, StopReport, UpReport
+
+
+class Steps:
+    """Prints each step when it begins, and its seconds behind it when it is done."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._open = False
+
+    def __call__(self, what: str, seconds: float | None) -> None:
+        """Print a step's beginning (None) or its end."""
+        self._write(f"{what} ..." if seconds is None else f" {seconds:.1f} s\n")
+        self._open = seconds is None
+
+    def close(self) -> None:
+        """End the line of a step that did not come to its end."""
+        if self._open:
+            self._write("\n")
+            self._open = False
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+def up_text(report: UpReport) -> str:
+    """Return the paragraph that ends `up`."""
+    status = report.status
+    state, name = status.state, shlex.quote(status.name)
+    if state is None:
+        return ""
+    if report.was_up:
+        head = f"The board {status.name!r} is up already, on port {state.port}."
+    else:
+        size = "" if status.build is None else f"{status.build.image_mb} MB on disk"
+        built = f"built in {report.built_s:.0f} s, " if report.built_s is not None else ""
+        head = f"The board {status.name!r} is up: booted in {state.boot_s:.0f} s ({built}{size})."
+    return "\n".join(
+        [
+            head,
+            *(f"Note: {note}." for note in report.notes),
+            f"Try it:   edgeflare demo --device {name}",
+            f"Check it: edgeflare devices check {name}",
+            f"Enter it: {status.ssh}",
+            f"Stop it:  edgeflare devices virtual down{_option(status.name)}",
+            "It is reached from this machine only and reaches nothing itself.",
+            "What is written to its disk is forgotten when it stops.",
+            "Its processor is emulated: its speed says nothing of a real board's.",
+        ]
+    )
+
+
+def status_text(status: BoardStatus) -> str:
+    """Return how a board is, a line each."""
+    state, build = status.state, status.build
+    up = f"edgeflare devices virtual up{_option(status.name)}"
+    if state is None:
+        return f"no virtual board {status.name!r}; {up} makes one"
+    data = status.to_json()
+    running = (
+        f"runs since {data['since']} (process {status.pid}, {status.memory_used_mb} MB of memory)"
+    )
+    lines = [
+        f"{status.name}: {running if status.running else f'does not run; {up} starts it'}",
+        f"address   127.0.0.1, port {state.port}, from this machine only; it reaches nothing itself",
+        f"machine   {state.cores} {state.cpu} cores, {state.memory_mb} MB, emulated",
+        f"boot      {state.boot_s:.0f} s",
+        "disk      begins fresh at each boot; what is written to it is forgotten when it stops",
+    ]
+    if build is None:
+        lines.append(f"build     gone from the cache; {up} makes it again")
+    else:
+        libraries = ", ".join(f"{name} {version}" for name, version in build.libraries.items())
+        lines += [
+            f"system    Debian {build.debian}, Linux {build.kernel}, Python {state.python}",
+            f"libraries {libraries}",
+            f"build     {build.image_mb} MB in {build.folder}",
+            f"          made in {build.built_s:.0f} s from {build.mirror}",
+        ]
+    return "\n".join([*lines, f"shell     {status.ssh}"])
+
+
+def down_text(report: StopReport) -> str:
+    """Return what `down` did."""
+    if not report.made:
+        return f"there is no virtual board {report.name!r}"
+    done = "stopped" if report.ran else "did not run"
+    kept = "" if report.deleted else "; up starts it again within seconds, down --delete removes it"
+    return f"{report.name} {done}{' and is removed' if report.deleted else kept}"
+
+
+def _option(name: str) -> str:
+    return "" if name == "virtual" else f" --name {shlex.quote(name)}"

@@ -1,0 +1,177 @@
+"""The emulated machine: one qemu process a board, found again by its pid file."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from edgeflare.errors import DeviceError, DeviceTimeoutError
+from edgeflare.virtual.entry import ADDRESS
+from edgeflare.virtual.needs import QEMU
+from edgeflare.virtual.places import write_private
+from edgeflare.virtual.settings import BoardSettings
+from edgeflare.virtual.tools import search_path
+
+BOOT_LIMIT_S = 180.0
+_STOP_S = 10.0
+_POLL_S = 0.1
+_LAST_LINES = 8
+_KERNEL_LINE = (
+    "console=ttyAMA0 quiet loglevel=3 panic=-1 mitigations=off nokaslr random.trust_bootloader=on"
+)
+
+
+class Machine:
+    """The machine of the board in one folder, running or not."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pid_file = folder / "qemu.pid"
+        self.console = folder / "console.log"
+
+    def pid(self) -> int | None:
+        """Return the process of the running machine, None where there is none.
+
+        A pid file that a killed machine left behind deceives nobody: the process must be qemu's, with
+        this very pid file on its command line.
+        """
+        try:
+            pid = int(self._pid_file.read_text(encoding="ascii"))
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (OSError, ValueError):
+            return None
+        return pid if os.fsencode(self._pid_file) in command.split(b"\0") else None
+
+    def memory_mb(self) -> int | None:
+        """Return what the running machine takes of this machine's memory, in MB."""
+        with contextlib.suppress(OSError):
+            status = Path(f"/proc/{self.pid()}/status").read_text(encoding="ascii")
+            for line in status.splitlines():
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) * 1024 // 1_000_000
+        return None
+
+    def start(
+        self,
+        build: Path,
+        own_files: bytes,
+        settings: BoardSettings,
+        port: int,
+        *,
+        keep: bool = False,
+    ) -> None:
+        """Start the machine; return once it runs, long before Debian does.
+
+        `own_files` is the archive with the board's name and keys. With `keep`, what the board writes
+        stays in its image. Raises DeviceError.
+        """
+        self._pid_file.unlink(missing_ok=True)
+        self.console.write_bytes(b"")
+        initrd = self._folder / "initrd"
+        write_private(initrd, (build / "initrd").read_bytes() + own_files)
+        disk = f"file={_escaped(build / 'disk.img')},format=raw,if=none,id=disk,snapshot="
+        disk += "off" if keep else "on"
+        command: list[str | Path] = [
+            *(QEMU.program, "-machine", "virt,gic-version=3", "-cpu", settings.cpu),
+            *("-smp", str(settings.cores), "-m", str(settings.memory_mb)),
+            *("-accel", "tcg,thread=multi,tb-size=256"),
+            *("-kernel", build / "vmlinuz", "-initrd", initrd, "-append", _KERNEL_LINE),
+            *("-drive", disk),
+            *("-device", "virtio-blk-pci,drive=disk,romfile="),
+            *("-netdev", f"user,id=net,restrict=on,hostfwd=tcp:{ADDRESS}:{port}-:22"),
+            *("-device", "virtio-net-pci,netdev=net,romfile=", "-device", "virtio-rng-pci"),
+            *("-display", "none", "-nodefaults", "-no-reboot"),
+            *("-serial", f"file:{_escaped(self.console)}"),
+            *("-pidfile", self._pid_file, "-daemonize"),
+        ]
+        # what the board writes goes to an unlinked file in its own folder
+        environment = {**os.environ, "PATH": search_path(), "TMPDIR": str(self._folder)}
+        done = subprocess.run(command, capture_output=True, env=environment, check=False)
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").strip().replace("\n", " | ")
+            raise DeviceError(f"qemu can't start the board: {said or 'it did not say why'}")
+
+    def wait_for_ssh(self, port: int, limit_s: float = BOOT_LIMIT_S) -> None:
+        """Wait until the board's SSH server speaks. Raises DeviceError, DeviceTimeoutError.
+
+        The port alone proves nothing: qemu takes connections before anything listens on the board.
+        """
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            if self.pid() is None:
+                raise DeviceError(f"the board stopped while it booted; {self._said()}")
+            if speaks_ssh(port):
+                return
+            time.sleep(_POLL_S)
+        raise DeviceTimeoutError(
+            f"the board's SSH server did not answer within {limit_s:.0f} s of its start; {self._said()}"
+        )
+
+    def stop(self) -> bool:
+        """End the machine and wait for its end; return whether it ran. Raises DeviceError."""
+        for number, wait_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, _STOP_S)):
+            pid = self.pid()
+            if pid is None:
+                break
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                break
+            except PermissionError as error:
+                raise DeviceError(
+                    f"the board's qemu (process {pid}) belongs to another user, who must stop it"
+                ) from error
+            end = time.monotonic() + wait_s
+            while self.pid() is not None and time.monotonic() < end:
+                time.sleep(_POLL_S)
+        else:
+            if self.pid() is not None:
+                raise DeviceError(f"the board's qemu (process {self.pid()}) can't be ended")
+        return self._forget()
+
+    def _forget(self) -> bool:
+        ran = self._pid_file.exists()
+        self._pid_file.unlink(missing_ok=True)
+        return ran
+
+    def _said(self) -> str:
+        text = self.console.read_text(encoding="utf-8", errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if not lines:
+            return f"its console said nothing ({self.console})"
+        return f"its console's last words: {' | '.join(lines[-_LAST_LINES:])} ({self.console})"
+
+
+def speaks_ssh(port: int, wait_s: float = 3.0) -> bool:
+    """Return whether an SSH server greets on this port of this machine."""
+    try:
+        with socket.create_connection((ADDRESS, port), timeout=wait_s) as connection:
+            connection.settimeout(wait_s)
+            return connection.recv(64).startswith(b"SSH-")
+    except OSError:
+        return False
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server may listen on this port of this machine."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        return int(probe.getsockname()[1])
+
+
+def _escaped(path: Path) -> str:
+    return str(path).replace(",", ",,")

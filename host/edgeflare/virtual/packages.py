@@ -1,0 +1,140 @@
+"""Debian's arm64 packages, fetched and unpacked by this machine's apt and dpkg in a folder of their own.
+
+Nothing of the machine's own package state is read or changed, and no root is needed: no package is
+installed here and no script of a package is run.
+"""
+
+import subprocess
+from pathlib import Path
+
+from edgeflare.errors import DeviceError
+from edgeflare.virtual.mirror import Mirror
+from edgeflare.virtual.tools import Log, run_tool
+
+PACKAGES = (
+    *("base-files", "base-passwd", "bash", "busybox-static", "coreutils", "dash", "findutils"),
+    *(
+        "grep",
+        "gzip",
+        "hostname",
+        "iproute2",
+        "kmod",
+        "libc-bin",
+        "libstdc++6",
+        "mawk",
+        "mount",
+        "ncurses-base",
+    ),
+    *(
+        "openssh-server",
+        "openssh-sftp-server",
+        "procps",
+        "python3",
+        "python3-minimal",
+        "sed",
+        "tar",
+    ),
+    *("usr-is-merged", "util-linux"),  # usr-is-merged: apt would take usrmerge, which brings perl
+)
+"""What the board has of Debian, beside what these need."""
+
+KERNEL = "linux-image-cloud-arm64"
+"""Debian's small kernel for virtual machines; it names the newest one of the release."""
+
+_CONFIGURATION = """\
+APT::Architecture "arm64";
+#clear APT::Architectures;
+APT::Architectures {{ "arm64"; }};
+#clear APT::Update;
+#clear DPkg;
+APT::Install-Recommends "false";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Dir::State "{folder}/state/";
+Dir::State::lists "{folder}/state/lists/";
+Dir::State::status "{folder}/status";
+Dir::Cache "{folder}/cache/";
+Dir::Cache::archives "{folder}/cache/archives/";
+Dir::Etc::sourcelist "{folder}/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+"""
+
+
+class Apt:
+    """A private apt for arm64 in an empty folder; the machine's proxy and credentials stay in force."""
+
+    def __init__(self, folder: Path, mirror: Mirror, log: Log) -> None:
+        self._folder = folder
+        self._log = log
+        self._mirror = mirror
+        for part in ("state/lists/partial", "cache/archives/partial", "kernel"):
+            (folder / part).mkdir(parents=True)
+        (folder / "status").touch()
+        (folder / "sources.list").write_text(mirror.sources(), encoding="utf-8")
+        (folder / "apt.conf").write_text(_CONFIGURATION.format(folder=folder), encoding="utf-8")
+
+    def update(self) -> None:
+        """Fetch the mirror's list of packages. Raises DeviceError where it can't be had or trusted."""
+        self._run(
+            "apt-get", "update", "--error-on=any", doing=f"reading the mirror {self._mirror.url}"
+        )
+
+    def fetch(self) -> list[Path]:
+        """Fetch the board's packages and all that these need; return the files."""
+        self._run(
+            *("apt-get", "install", "--download-only", "--yes", *PACKAGES),
+            doing=f"fetching Debian's packages from {self._mirror.url}",
+        )
+        return sorted((self._folder / "cache" / "archives").glob("*.deb"))
+
+    def fetch_kernel(self) -> Path:
+        """Fetch the kernel's package; return the file."""
+        text = self._run(
+            "apt-cache", "depends", "--important", KERNEL, doing="looking up the kernel"
+        )
+        names = [
+            line.split()[1] for line in text.splitlines() if line.strip().startswith("Depends:")
+        ]
+        if len(names) != 1:
+            raise DeviceError(
+                f"the mirror {self._mirror.url} does not say which kernel {KERNEL} is; "
+                f"the log is {self._log.path}"
+            )
+        self._run(
+            "apt-get",
+            "download",
+            names[0],
+            doing="fetching the kernel",
+            cwd=self._folder / "kernel",
+        )
+        return next((self._folder / "kernel").glob("*.deb"))
+
+    def _run(self, program: str, *words: str, doing: str, cwd: Path | None = None) -> str:
+        command: list[str | Path] = [program, "-q", "-c", self._folder / "apt.conf", *words]
+        return run_tool(command, self._log, doing=doing, cwd=cwd)
+
+
+def unpack(packages: list[Path], into: Path, log: Log) -> None:
+    """Unpack packages into a folder; all files become this user's. Raises DeviceError."""
+    into.mkdir(exist_ok=True)
+    for package in packages:
+        with subprocess.Popen(
+            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as reader:
+            done = subprocess.run(
+                [
+                    *("tar", "--extract", "--keep-directory-symlink", "--preserve-permissions"),
+                    *("--no-same-owner", "--directory", into),
+                ],
+                stdin=reader.stdout,
+                capture_output=True,
+                check=False,
+            )
+            errors = (reader.stderr.read() if reader.stderr else b"") + done.stderr
+        if reader.returncode != 0 or done.returncode != 0:
+            log.add(errors.decode(errors="replace"))
+            last = errors.decode(errors="replace").strip().rpartition("\n")[2]
+            raise DeviceError(f"can't unpack {package.name}: {last}; the log is {log.path}")

@@ -1,0 +1,39 @@
+"""Where virtual boards live: builds in the cache folder, boards in the state folder."""
+
+import os
+from pathlib import Path
+
+from edgeflare.devices.managed import state_root
+from edgeflare.errors import DeviceError
+
+
+def cache_root() -> Path:
+    """Return the folder of builds, $XDG_CACHE_HOME/edgeflare/virtual."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    folder = configured if configured.is_absolute() else Path.home() / ".cache"
+    return folder / "edgeflare" / "virtual"
+
+
+def board_folder(name: str) -> Path:
+    """Return the folder of one board, $XDG_STATE_HOME/edgeflare/virtual/NAME."""
+    return state_root() / name
+
+
+def make_private(folder: Path) -> Path:
+    """Make a folder that only this user may enter, and return it. Raises DeviceError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise DeviceError(f"can't make the folder {folder}: {error.strerror}") from error
+    return folder
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that only this user may read, whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    part.replace(path)

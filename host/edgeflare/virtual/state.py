@@ -1,0 +1,47 @@
+"""What is kept of a board between commands: one small JSON file in its folder."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from edgeflare.devices.managed import state_root
+from edgeflare.virtual.places import write_private
+
+_FILE = "state.json"
+
+
+@dataclass(frozen=True)
+class State:
+    """How a board was last started."""
+
+    build: str
+    """The key of the build that it runs."""
+    port: int
+    cores: int
+    memory_mb: int
+    cpu: str
+    started: float
+    """When, in seconds of Unix time."""
+    boot_s: float
+    """Seconds from its start until a program ran on it through SSH."""
+    python: str
+
+
+def read_state(folder: Path) -> State | None:
+    """Return a board's state, None where it was never up."""
+    try:
+        return State(**json.loads((folder / _FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Keep a board's state."""
+    write_private(folder / _FILE, (json.dumps(asdict(state), indent=2) + "\n").encode())
+
+
+def builds_in_use() -> set[str]:
+    """Return the keys of the builds that boards were last started from."""
+    root = state_root()
+    folders = root.iterdir() if root.is_dir() else iter(())
+    return {state.build for state in map(read_state, folders) if state is not None}

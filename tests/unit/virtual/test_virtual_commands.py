@@ -1,0 +1,134 @@
+"""What the user sees of a virtual board where nothing needs to boot."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edgeflare.cli.virtual_commands import app
+from edgeflare.cli.virtual_text import Steps, up_text
+from edgeflare.virtual import UpReport, board_status
+from edgeflare.virtual.keys import board_keys
+from edgeflare.virtual.settings import BoardSettings
+from edgeflare.virtual.state import State, write_state
+
+
+@pytest.fixture
+def boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of boards of a user who has made none."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "state" / "edgeflare" / "virtual"
+
+
+@pytest.fixture
+def stopped(boards: Path) -> Path:
+    """A board that was up once and whose build is gone."""
+    folder = boards / "attic"
+    folder.mkdir(parents=True)
+    board_keys(folder)
+    write_state(folder, State("gone", 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2"))
+    return folder
+
+
+def test_nothing_there_is_no_error(boards: Path) -> None:
+    shown = CliRunner().invoke(app, ["status"])
+    assert shown.exit_code == 0
+    assert shown.stdout == "no virtual board 'virtual'; edgeflare devices virtual up makes one\n"
+    data = json.loads(CliRunner().invoke(app, ["status", "--json"]).stdout)
+    assert (data["made"], data["running"], data["port"]) == (False, False, None)
+    stopped = CliRunner().invoke(app, ["down", "--delete"])
+    assert stopped.exit_code == 0
+    assert "there is no virtual board" in stopped.stderr
+    assert not boards.exists()
+
+
+def test_a_stopped_board_says_how_to_start_it(stopped: Path) -> None:
+    shown = CliRunner().invoke(app, ["status", "--name", "attic"])
+    assert shown.exit_code == 0
+    assert (
+        "attic: does not run; edgeflare devices virtual up --name attic starts it" in shown.stdout
+    )
+    assert "gone from the cache" in shown.stdout
+    data = json.loads(CliRunner().invoke(app, ["status", "--name", "attic", "--json"]).stdout)
+    assert (data["made"], data["running"], data["port"]) == (True, False, 2222)
+
+
+def test_down_tells_what_it_did_and_delete_leaves_nothing(stopped: Path) -> None:
+    kept = CliRunner().invoke(app, ["down", "--name", "attic"])
+    assert kept.stderr.startswith("attic did not run; up starts it again")
+    assert stopped.is_dir()
+    removed = CliRunner().invoke(app, ["down", "--name", "attic", "--delete"])
+    assert removed.stderr == "attic did not run and is removed\n"
+    assert not stopped.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--port", "70000"], "--port 70000"),
+        (["--cores", "0"], "--cores 0"),
+        (["--memory", "100"], "--memory 100"),
+        (["--cpu", "i486"], "--cpu i486"),
+        (["--mirror", "mirror.example.org"], "--mirror mirror.example.org"),
+        (["--keyring", "nowhere.gpg"], "--keyring nowhere.gpg"),
+        (["--name", "../up"], "--name '../up'"),
+        (["--name", "local"], "--name 'local'"),
+    ],
+)
+def test_what_cannot_be_is_a_usage_error(words: list[str], reason: str, boards: Path) -> None:
+    done = CliRunner().invoke(app, ["up", *words])
+    assert done.exit_code == 2
+    assert reason in done.stderr
+    assert not boards.exists()
+
+
+def test_a_state_folder_that_cannot_be_made_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("edgeflare.virtual.board.look_for_qemu", lambda: None)
+    done = CliRunner().invoke(app, ["up"])
+    assert done.exit_code == 3
+    assert f"can't make the folder {tmp_path}/file/edgeflare/virtual" in done.stderr
+
+
+def test_the_steps_are_shown_as_they_go() -> None:
+    stream = io.StringIO()
+    steps = Steps(stream)
+    steps("fetching", None)
+    assert stream.getvalue() == "fetching ..."
+    steps("fetching", 1.25)
+    steps("booting", None)
+    steps.close()
+    steps.close()
+    assert stream.getvalue() == "fetching ... 1.2 s\nbooting ...\n"
+
+
+def test_the_closing_paragraph_names_the_next_commands(stopped: Path) -> None:
+    text = up_text(UpReport(board_status("attic"), True, None, ["it runs with cores 2 (asked: 4)"]))
+    assert text.startswith("The board 'attic' is up already, on port 2222.\nNote: it runs with")
+    for command in (
+        "edgeflare demo --device attic",
+        "edgeflare devices check attic",
+        "edgeflare devices virtual down --name attic",
+        f"ssh -F /dev/null -i {stopped}/id_ed25519",
+    ):
+        assert command in text
+
+
+def test_a_running_board_s_differences_are_noted(stopped: Path) -> None:
+    from edgeflare.virtual.board import notes
+    from edgeflare.virtual.build import build_key
+    from edgeflare.virtual.wheels import host_versions
+
+    same = State(build_key(host_versions()), 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2")
+    assert notes(BoardSettings(), same) == []
+    (unlike,) = notes(BoardSettings(cores=4, port=2223), same)
+    assert "port 2222 (asked: 2223), cores 2 (asked: 4)" in unlike
+    old = State("older", 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2")
+    (outdated,) = notes(BoardSettings(), old)
+    assert "have changed since it was built" in outdated
