@@ -9,6 +9,12 @@ from importlib.util import find_spec
 from typing import Sequence, Tuple
 
 OLD_NUMPY = "numpy<2"
+ON_JETSON = (
+    "on a Jetson, run 'sudo apt install python3-libnvinfer' there, for JetPack's Python or a virtual "
+    "environment of it that was made with --system-site-packages"
+)
+"""How TensorRT comes to a Jetson: the packages of PyPI don't run there."""
+_JETSON_RELEASE = "/etc/nv_tegra_release"
 _OWN_PYTHON = "edgeflare-python"
 
 
@@ -47,6 +53,11 @@ def tflite_packages(
     if tuple(version) >= (3, 9) and machine in ("x86_64", "AMD64", "aarch64", "arm64"):
         return ("ai-edge-litert",)
     return ("tflite-runtime", OLD_NUMPY)
+
+
+def how_to_install_tensorrt() -> str:
+    """Return the words that tell how to install TensorRT for this interpreter."""
+    return ON_JETSON if os.path.exists(_JETSON_RELEASE) else how_to_install("tensorrt")
 
 
 def _joined(*words: str) -> str:

@@ -7,10 +7,12 @@ from typing import Any, Dict, Optional, Tuple
 
 from edgeflare_agent.advice import is_installed
 
+TENSORRT_PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12", "tensorrt-cu11")
 RUNTIME_PACKAGES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ("ai_edge_litert", ("ai-edge-litert",)),
     ("tflite_runtime", ("tflite-runtime",)),
     ("onnxruntime", ("onnxruntime", "onnxruntime-gpu")),
+    ("tensorrt", TENSORRT_PACKAGES),
 )
 """Importable module, and the packages that may have brought it."""
 

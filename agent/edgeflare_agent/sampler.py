@@ -20,6 +20,7 @@ class Sampler:
         self._read_at = -FRESH_S
         self._wanted = threading.Event()
         self._wanted.set()
+        self._has_read = threading.Event()
 
     def run(self) -> None:
         """Read when asked to, for ever; the body of the thread."""
@@ -28,9 +29,12 @@ class Sampler:
             self._wanted.clear()
             self._reading = self._read()
             self._read_at = time.monotonic()
+            self._has_read.set()
 
-    def latest(self) -> Dict[str, Any]:
-        """Return the last reading; never waits."""
+    def latest(self, patience_s: float = 0.0) -> Dict[str, Any]:
+        """Return the last reading; waits so long at most, and for the first one only."""
+        if patience_s > 0:
+            self._has_read.wait(patience_s)
         if time.monotonic() - self._read_at >= FRESH_S:
             self._wanted.set()
         return self._reading

@@ -29,7 +29,6 @@ from edgeflare_agent.worker import Worker
 
 DEFAULT_MAX_QUEUE = 1024
 _LONGEST_MESSAGE = 2000
-_UNKNOWN = dict.fromkeys(("temperature_c", "frequency_mhz", "throttled", "rss_bytes"))
 
 
 def serve(wire_in: int, wire_out: int, arguments: Sequence[str]) -> None:
@@ -44,8 +43,13 @@ def serve(wire_in: int, wire_out: int, arguments: Sequence[str]) -> None:
     link, leases = Link(wire_in, wire_out), Leases(root)
     exits.before_leaving(leases.release)
     link.send(Kind.HELLO, hello())
-    sampler = Sampler(_vital_signs, _UNKNOWN)
-    server = _Server(link, Worker(root, leases), sampler)
+    signs = telemetry.VitalSigns()
+    exits.before_leaving(signs.end)
+    sampler = Sampler(
+        lambda: {**signs.read(), "rss_bytes": telemetry.rss_bytes()},
+        {**signs.UNKNOWN, "rss_bytes": None},
+    )
+    server = _Server(link, Worker(root, leases, sampler.latest), sampler)
     for task in (server.read, link.watch, sampler.run):
         threading.Thread(target=task, daemon=True).start()
     server.execute()
@@ -62,10 +66,6 @@ def hello() -> Dict[str, Any]:
         "device": identity.device(),
         "runtimes": identity.runtimes(),
     }
-
-
-def _vital_signs() -> Dict[str, Any]:
-    return {**telemetry.vital_signs(), "rss_bytes": telemetry.rss_bytes()}
 
 
 class _Server:

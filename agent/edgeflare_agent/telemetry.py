@@ -1,36 +1,84 @@
 """What the system tells of the device, and how long things take.
 
-Everything is read from files below a `root`, so that a test can lay out a system of its own. A file
-that is missing, unreadable or odd is one that doesn't tell.
+Everything is read from files below a `root`, so that a test can lay out a system of its own, and from
+the few commands that tell what no file does. What is missing, unreadable or odd doesn't tell.
 """
 
-import os
+import re
 import shutil
 import time
-from glob import glob
-from typing import Any, Dict, Iterable, Optional
+from typing import Any, Dict, List, Optional
+
+from edgeflare_agent.battery import Battery
+from edgeflare_agent.sysfiles import below, first_word, found, kibibytes, number_in, numbers
+from edgeflare_agent.thermal_service import thermal_service
+from edgeflare_agent.throttling import Throttling
 
 clock = time.perf_counter
 """Seconds on a monotonic clock; only differences mean anything."""
 
-_TEMPERATURES = "sys/class/thermal/thermal_zone*/temp"
-_COOLERS = "sys/class/thermal/cooling_device*"
+_ZONES = "sys/class/thermal/thermal_zone*"
+_PROCESSOR = re.compile(r"cpu|gpu|^soc\d*[-_]?therm|^tj[-_]", re.IGNORECASE)
 _FREQUENCIES = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"
-_FIRMWARE = ("sys/devices/platform/*firmware*", "sys/devices/platform/soc*/*firmware*")
+_CLOCKED = "sys/class/devfreq/*"
+_GPU = re.compile(r"gpu|g[abmpv]\d\d[ab]|mali|kgsl", re.IGNORECASE)
+_GPU_LOADS = ("sys/devices/gpu.0/load", "sys/devices/platform/gpu.0/load")
 _LEAST_C, _MOST_C = -40.0, 150.0
 _UNREAD_C = 1.0
-_SLOWS_THE_CPU = ("cpufreq", "thermal-cpufreq", "cpu-thermal", "cpu-throttle")
-_NOW = 0b1111
-_MOST_READ = 1 << 16
+_UNKNOWN = (
+    "temperature_c",
+    "frequency_mhz",
+    "throttled",
+    "throttle_reasons",
+    "throttled_since_boot",
+    "battery_percent",
+    "battery_charging",
+    "gpu_load",
+    "gpu_mhz",
+)
 
 
-def vital_signs(root: str = "/") -> Dict[str, Any]:
-    """Return `temperature_c`, `frequency_mhz` and `throttled`; None for what nothing tells."""
-    return {
-        "temperature_c": temperature_c(root),
-        "frequency_mhz": frequency_mhz(root),
-        "throttled": throttled(root),
-    }
+class VitalSigns:
+    """Reads how the device fares, below `root`; one thread reads."""
+
+    UNKNOWN: Dict[str, Any] = dict.fromkeys(_UNKNOWN)
+    """What is known before the first reading."""
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = root
+        self._throttling = Throttling(root)
+        self._battery = Battery(root)
+        self._thermal = thermal_service()
+
+    def read(self) -> Dict[str, Any]:
+        """Return the keys of UNKNOWN, None for what nobody tells.
+
+        `throttled` is whether anything slows the device down now, `throttle_reasons` what,
+        `throttled_since_boot` what has since it was booted, both lists of words. `battery_percent` is
+        0 to 100, `gpu_load` 0 to 1. Takes seconds where a command hangs.
+        """
+        thermal = self._thermal.answer()
+        throttle = self._throttling.read(thermal)
+        charge = self._battery.read()
+        temperature = temperature_c(self._root)
+        if temperature is None and thermal is not None:
+            temperature = thermal.temperature_c
+        return {
+            "temperature_c": temperature,
+            "frequency_mhz": frequency_mhz(self._root),
+            "throttled": None if throttle.reasons is None else bool(throttle.reasons),
+            "throttle_reasons": throttle.reasons,
+            "throttled_since_boot": throttle.since_boot,
+            "battery_percent": charge.percent,
+            "battery_charging": charge.charging,
+            "gpu_load": gpu_load(self._root),
+            "gpu_mhz": gpu_mhz(self._root),
+        }
+
+    def end(self) -> None:
+        """Kill the command that runs right now, if one does; any thread may."""
+        for command in (self._thermal, self._throttling.firmware, self._battery.termux):
+            command.end()
 
 
 def resources(folder: str, root: str = "/") -> Dict[str, Any]:
@@ -44,100 +92,60 @@ def resources(folder: str, root: str = "/") -> Dict[str, Any]:
     except OSError:
         disk_free = None
     return {
-        "memory_available_bytes": _kibibytes(_path(root, "proc/meminfo"), "MemAvailable:"),
+        "memory_available_bytes": kibibytes(below(root, "proc/meminfo"), "MemAvailable:"),
         "disk_free_bytes": disk_free,
-        "load": _number(_first_word(_path(root, "proc/loadavg"))),
+        "load": number_in(below(root, "proc/loadavg")),
     }
 
 
 def temperature_c(root: str = "/") -> Optional[float]:
     """Return the hottest sensor's temperature in degrees Celsius.
 
-    Left out are readings outside [-40, 150], and those within a degree of zero: sensors that are off,
-    or that count in another unit than the kernel's thousandths.
+    Sensors whose names say CPU, GPU or SoC are taken where there are any: among others a Jetson has one
+    that always says 100, and a phone some that count volts. Left out are readings outside
+    [-40, 150], and those within a degree of zero: sensors that are off, or that count in another unit
+    than the kernel's thousandths.
     """
-    read = (value / 1000 for value in _numbers(root, _TEMPERATURES))
-    plausible = [
-        value for value in read if _LEAST_C <= value <= _MOST_C and abs(value) >= _UNREAD_C
-    ]
-    return max(plausible, default=None)
+    processors: List[float] = []
+    others: List[float] = []
+    for zone in found(root, _ZONES):
+        read = number_in(below(zone, "temp"))
+        value = 0.0 if read is None else read / 1000
+        if _LEAST_C <= value <= _MOST_C and abs(value) >= _UNREAD_C:
+            name = first_word(below(zone, "type")) or ""
+            (processors if _PROCESSOR.search(name) else others).append(value)
+    return max(processors or others, default=None)
 
 
 def frequency_mhz(root: str = "/") -> Optional[float]:
     """Return the clock of the slowest core, in MHz."""
-    return min((value / 1000 for value in _numbers(root, _FREQUENCIES) if value > 0), default=None)
+    return min((value / 1000 for value in numbers(root, _FREQUENCIES) if value > 0), default=None)
 
 
-def throttled(root: str = "/") -> Optional[bool]:
-    """Return whether the processor is slowed down now, by heat or by want of power.
+def gpu_load(root: str = "/") -> Optional[float]:
+    """Return the fraction of time that a Jetson's GPU works, 0 to 1."""
+    paths = [below(path, "device/load") for path in _gpus(root)]
+    for path in [*paths, *(below(root, path) for path in _GPU_LOADS)]:
+        per_mille = number_in(path)
+        if per_mille is not None and 0 <= per_mille <= 1000:
+            return per_mille / 1000
+    return None
 
-    A Raspberry Pi's firmware tells it in bits 0-3 (voltage too low, clock capped, throttled, soft limit
-    of temperature; the bits from 16 tell of the past), other kernels by cooling devices at work.
-    """
-    told = [
-        int(word, 16) & _NOW != 0
-        for pattern in _FIRMWARE
-        for word in _words(root, os.path.join(pattern, "get_throttled"))
-        if _is_hexadecimal(word)
-    ]
-    for cooler in glob(_path(root, _COOLERS)):
-        kind = _first_word(os.path.join(cooler, "type"))
-        state = _number(_first_word(os.path.join(cooler, "cur_state")))
-        if kind is not None and state is not None and kind.lower().startswith(_SLOWS_THE_CPU):
-            told.append(state > 0)
-    return any(told) if told else None
+
+def gpu_mhz(root: str = "/") -> Optional[float]:
+    """Return the GPU's clock in MHz."""
+    for path in _gpus(root):
+        hertz = number_in(below(path, "cur_freq"))
+        if hertz is not None and hertz > 0:
+            return hertz / 1e6
+    return None
 
 
 def rss_bytes(root: str = "/") -> Optional[int]:
     """Return this process's resident memory in bytes, None where the system doesn't tell."""
-    return _kibibytes(_path(root, "proc/self/status"), "VmRSS:")
+    return kibibytes(below(root, "proc/self/status"), "VmRSS:")
 
 
-def _path(root: str, below: str) -> str:
-    return os.path.join(root, below)
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read(_MOST_READ)
-    except OSError:
-        return ""
-
-
-def _first_word(path: str) -> Optional[str]:
-    words = _text(path).split()
-    return words[0] if words else None
-
-
-def _words(root: str, pattern: str) -> Iterable[str]:
-    found = (_first_word(path) for path in glob(_path(root, pattern)))
-    return [word for word in found if word is not None]
-
-
-def _numbers(root: str, pattern: str) -> Iterable[float]:
-    found = (_number(word) for word in _words(root, pattern))
-    return [value for value in found if value is not None]
-
-
-def _number(word: Optional[str]) -> Optional[float]:
-    try:
-        value = float(word or "")
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None
-
-
-def _is_hexadecimal(word: str) -> bool:
-    try:
-        return int(word, 16) >= 0
-    except ValueError:
-        return False
-
-
-def _kibibytes(path: str, name: str) -> Optional[int]:
-    for line in _text(path).splitlines():
-        words = line.split()
-        if len(words) >= 2 and words[0] == name and words[1].isdigit():
-            return int(words[1]) * 1024
-    return None
+def _gpus(root: str) -> List[str]:
+    """Return the folders of the GPUs whose clock can be read."""
+    return [path for path in found(root, _CLOCKED) if _GPU.search(path[path.rindex("/") :])]

@@ -1,34 +1,38 @@
 """The requests that the agent knows, executed one at a time."""
 
-import hashlib
-import os
-import re
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ModelError, RequestError
+from edgeflare_agent.files import verified
 from edgeflare_agent.leases import Leases
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.runtimes.base import check_fits, check_single_input
 from edgeflare_agent.spec import InputSpec
-from edgeflare_agent.telemetry import clock, resources, vital_signs
+from edgeflare_agent.telemetry import clock, resources
 from edgeflare_agent.wire import Frame, Kind
 
 Reply = Tuple[Kind, Dict[str, Any], Tuple[Array, ...]]
 
-_MODEL_NAME = re.compile(r"([0-9a-f]{64})\.[a-z0-9]{1,16}")
 _ABOUT = 200
 _METADATA_ENTRY = 1 << 14
 _METADATA_ALL = 1 << 18
+_FIRST_READING_S = 4.0
 
 
 class Worker:
-    """Holds at most one loaded model; model files come from `root`/models and nowhere else."""
+    """Holds at most one loaded model; model files come from `root`/models and nowhere else.
 
-    def __init__(self, root: str, leases: Leases) -> None:
+    `readings` gives what was read last of the device, and waits so many seconds for the first time.
+    """
+
+    def __init__(
+        self, root: str, leases: Leases, readings: Callable[[float], Dict[str, Any]]
+    ) -> None:
         self._root = root
         self._leases = leases
+        self._readings = readings
         self._runtime: Optional[Runtime] = None
         self._spec: Optional[InputSpec] = None
         self._output = 0
@@ -55,14 +59,14 @@ class Worker:
         return verb(frame)
 
     def _load(self, frame: Frame) -> Reply:
-        path = self._verified(str(frame.header.get("model")))
+        path = verified(self._root, str(frame.header.get("model")), "model")
         options = frame.header.get("options") or {}
         if not isinstance(options, dict):
             raise RequestError("options must be an object of names and values")
         if self._runtime is not None:
             self._runtime.close()
         self._runtime, self._spec = None, None
-        runtime = load(path, str(frame.header.get("runtime")), options)
+        runtime = load(path, str(frame.header.get("runtime")), options, self._root)
         try:
             check_single_input(runtime.inputs, "the model")
         except ModelError:
@@ -110,38 +114,14 @@ class Worker:
 
     def _status(self, _: Frame) -> Reply:
         leases = [lease.to_json() for lease in self._leases.held()]
-        return Kind.STATE, {"leases": leases, **vital_signs(), **resources(self._root)}, ()
+        asked_for_it = self._runtime is None  # else a session begins, which waits for no sensor
+        readings = self._readings(_FIRST_READING_S if asked_for_it else 0.0)
+        return Kind.STATE, {"leases": leases, **readings, **resources(self._root)}, ()
 
     def _loaded(self) -> Runtime:
         if self._runtime is None:
             raise RequestError("no model is loaded; send LOAD first")
         return self._runtime
-
-    def _verified(self, name: str) -> str:
-        """Return the path of a model file whose content is what its name says."""
-        match = _MODEL_NAME.fullmatch(name)
-        if match is None:
-            raise RequestError(
-                "{!r} is no model name: 64 hexadecimal digits and an extension".format(name[:100])
-            )
-        path = os.path.join(self._root, "models", name)
-        if not os.path.isfile(path):
-            raise ModelError("there is no model file at {}".format(path))
-        if file_sha256(path) != match.group(1):
-            raise ModelError(
-                "{} was changed or damaged on the device: its content is not what its name says; "
-                "delete it and start again".format(path)
-            )
-        return path
-
-
-def file_sha256(path: str) -> str:
-    """Return the hex digest of a file's content."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:

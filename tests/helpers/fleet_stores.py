@@ -1,6 +1,7 @@
 """Campaigns of several devices, written into stores by hand."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,70 @@ def replicated_campaign(folder: Path) -> Store:
         _replayed(store, number, "pi #1", "jetson", decision)
     for number, decision in enumerate((Decision.TIE, Decision.DEVIATION)):
         _replayed(store, number, "jetson", "pi #1", decision)
+    return store
+
+
+def compared_campaign(folder: Path, *prints: dict[str, Any]) -> Store:
+    """Four seeds searched by "host" and by "board", which have these fingerprints; differences are exact.
+
+    Seeds: 0 bit-equal, 1 differs by 1/16, 2 by 1/4 with another label, 3 is not answered by "board".
+    Triggers: of 0 both found one and the same; of 1 "host" found one on which "board" agrees with the
+    original (1/8 apart), "board" another that is a tie on "host" (3/8 apart); 2 deviates
+    itself on "board", and "host" could not answer it; what "host" found of 3 "board" was not asked yet.
+    """
+    store = _campaign(folder, "replicate", 4)
+    names = ("host", "board")
+    store.set_fact("replicas", list(names))
+    digests = {
+        name: store.add_device(one, name)
+        for name, one in zip(names, prints or ({}, {}), strict=True)
+    }
+    store.set_fact("fingerprints", digests)
+    original = np.array([0.75, 0.25, 0.0])
+    host = [[0.5, 0.25, 0.25]] * 4
+    board = [[0.5, 0.25, 0.25], [0.5, 0.3125, 0.1875], [0.25, 0.5, 0.25]]
+    for name, answers in zip(names, (host, board), strict=True):
+        store.add_seed_answers(
+            [
+                SeedAnswer(f"s/{n}.png", original, np.array(scores), Decision.AGREE)
+                for n, scores in enumerate(answers)
+            ],
+            name,
+        )
+
+    def found(number: int, sample: int, by: str, scores: list[float]) -> None:
+        store.add_outcome(
+            OutcomeRecord(
+                f"s/{number}.png",
+                Status.SEED_DEVIATES if sample == number else Status.FOUND,
+                number,
+                device=digests[by],
+                device_name=by,
+                replica=by,
+                trigger=store.put_sample(_image(sample)),
+                original=original,
+                deployed=np.array(scores),
+                confirmed=2,
+            )
+        )
+
+    def replayed(number: int, sample: int, by: str, on: str, *answer: Any) -> None:
+        scores, decision = answer
+        trigger = store.put_sample(_image(sample))
+        store.add_replay(
+            ReplayRecord(f"s/{number}.png", by, on, trigger, np.array(scores), None, decision)
+        )
+
+    for by, on in (names, names[::-1]):
+        found(0, 100, by, [0.25, 0.75, 0.0])
+        replayed(0, 100, by, on, [0.25, 0.75, 0.0], Decision.DEVIATION)
+    found(1, 101, "host", [0.4375, 0.5625, 0.0])
+    replayed(1, 101, "host", "board", [0.5625, 0.4375, 0.0], Decision.AGREE)
+    found(1, 201, "board", [0.125, 0.875, 0.0])
+    replayed(1, 201, "board", "host", [0.5, 0.5, 0.0], Decision.TIE)
+    found(2, 2, "board", [0.25, 0.5, 0.25])
+    replayed(2, 2, "board", "host", [], Decision.UNDECIDED)
+    found(3, 103, "host", [0.25, 0.75, 0.0])
     return store
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+import edgeflare.campaign.telemetry
 from edgeflare import config_from, resume_campaign, run_campaign
 from edgeflare.store.access import Access
 
@@ -35,6 +36,8 @@ def main() -> None:
             os._exit(KILLED)
 
     Access._writing = writing  # type: ignore[method-assign]
+    # The devices' minutes are written at the end only, so that each run writes as often as the other.
+    edgeflare.campaign.telemetry._AFTER_THE_MINUTE_S = 3600.0
     folder = home / "torn"
     if folder.exists():
         resume_campaign(folder)

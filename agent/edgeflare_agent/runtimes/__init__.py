@@ -1,9 +1,10 @@
 """Runtimes: each loads a model file and runs it. Imported only when a model asks for one."""
 
 from importlib import import_module
-from typing import Any, Dict, Mapping, Type
+from typing import Any, Dict, Mapping, Optional, Type
 
 from edgeflare_agent.errors import RequestError
+from edgeflare_agent.files import default_root
 from edgeflare_agent.runtimes.base import Runtime
 
 __all__ = ["RUNTIMES", "Runtime", "load"]
@@ -11,12 +12,15 @@ __all__ = ["RUNTIMES", "Runtime", "load"]
 RUNTIMES: Dict[str, str] = {
     "tflite": "edgeflare_agent.runtimes.tflite:TFLiteRuntime",
     "onnx": "edgeflare_agent.runtimes.onnx:OnnxRuntime",
+    "tensorrt": "edgeflare_agent.runtimes.tensorrt:TensorRTRuntime",
 }
 """Name -> module and class; a new runtime is one line here."""
 
 
-def load(path: str, runtime: str, options: Mapping[str, Any]) -> Runtime:
-    """Load the model file at `path` with the named runtime.
+def load(
+    path: str, runtime: str, options: Mapping[str, Any], root: Optional[str] = None
+) -> Runtime:
+    """Load the model file at `path` with the named runtime; `root` is the cache folder.
 
     Raises RequestError for an unknown runtime or option, ModelError for a file that can't be used,
     RuntimeMissingError and NumpyClashError where the device lacks something.
@@ -27,4 +31,4 @@ def load(path: str, runtime: str, options: Mapping[str, Any]) -> Runtime:
         )
     module, _, name = RUNTIMES[runtime].partition(":")
     made: Type[Runtime] = getattr(import_module(module), name)
-    return made(path, options)
+    return made(path, options, default_root() if root is None else root)

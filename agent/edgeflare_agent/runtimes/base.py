@@ -61,8 +61,10 @@ class Runtime:
     shareable: ClassVar[bool] = False
     """Whether several threads may call `run` at once after all."""
 
-    def __init__(self, path: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, path: str, options: Mapping[str, Any], root: str) -> None:
+        """Load the file at `path`; what a runtime keeps for the next time goes below `root`."""
         self.path = path
+        self.root = root
         self.options = self._checked_options(options)
         self.inputs: List[TensorInfo] = []
         self.outputs: List[TensorInfo] = []

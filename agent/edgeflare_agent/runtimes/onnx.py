@@ -11,6 +11,8 @@ from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_libra
 from edgeflare_agent.spec import TensorInfo
 
 _SEVERITY_ERROR = 3
+_TENSORRT = "TensorrtExecutionProvider"
+_ON_NVIDIA = (_TENSORRT, "CUDAExecutionProvider")
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 _LEVELS = {
     "all": "ORT_ENABLE_ALL",
@@ -28,10 +30,20 @@ def _is_list_of_names(value: Any) -> bool:
     )
 
 
+def _is_options_by_name(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(options, dict)
+        and all(isinstance(one, (str, int, float, bool)) for one in options.values())
+        for options in value.values()
+    )
+
+
 class OnnxRuntime(Runtime):
     """Runs ``.onnx`` files, node after node; `threads` is the size of both of its pools.
 
-    `providers`: execution providers, the preferred one first. `graph_optimization`: how far the library
+    `providers`: execution providers, the preferred one first; one that can't serve is an error.
+    `provider_options`: {provider: {option: value}} of the library; the TensorRT provider keeps its
+    engines in `root`/engines/ort where nothing else is given. `graph_optimization`: how far the library
     may rewrite the graph before it runs it, "all", "extended", "basic" or "none"; the answers' last bits
     depend on it.
     """
@@ -42,6 +54,9 @@ class OnnxRuntime(Runtime):
         "threads": THREADS,
         "providers": Option(
             ["CPUExecutionProvider"], "a list of execution providers", _is_list_of_names
+        ),
+        "provider_options": Option(
+            {}, "an object {provider: {option: value}}", _is_options_by_name
         ),
         "graph_optimization": Option(
             "all", "all, extended, basic or none", lambda value: value in tuple(_LEVELS)
@@ -59,14 +74,12 @@ class OnnxRuntime(Runtime):
         self.failures = library_errors()
 
     def _load(self) -> None:
-        available = self._library.get_available_providers()
-        for provider in self.options["providers"]:
-            if provider not in available:
-                raise RequestError(
-                    "no execution provider is called {!r} here; there are {}".format(
-                        provider, ", ".join(available)
-                    )
-                )
+        providers = list(self.options["providers"])
+        self._check_providers(providers)
+        if any(provider in _ON_NVIDIA for provider in providers):
+            preload = getattr(self._library, "preload_dlls", None)
+            if preload is not None:  # CUDA that pip installed is found only so
+                preload()
         settings = self._library.SessionOptions()
         settings.intra_op_num_threads = self.options["threads"]
         settings.inter_op_num_threads = self.options["threads"]
@@ -75,8 +88,13 @@ class OnnxRuntime(Runtime):
         settings.execution_mode = self._library.ExecutionMode.ORT_SEQUENTIAL
         settings.log_severity_level = _SEVERITY_ERROR
         self._session = self._library.InferenceSession(
-            self.path, settings, providers=list(self.options["providers"])
+            self.path,
+            settings,
+            providers=providers,
+            provider_options=[self._options_of(provider) for provider in providers],
+            enable_fallback=0,  # else a bad option sends the model to another provider
         )
+        self._refuse_fallback(providers)
         self.inputs = [_described(node) for node in self._session.get_inputs()]
         self.outputs = [
             _described(node) for node in self._session.get_outputs() if _is_numeric(node)
@@ -86,12 +104,58 @@ class OnnxRuntime(Runtime):
             raise ModelError("{} has no output that is a tensor of numbers".format(self.path))
         self.metadata = dict(self._session.get_modelmeta().custom_metadata_map)
 
+    def _check_providers(self, providers: List[str]) -> None:
+        available = self._library.get_available_providers()
+        for provider in providers:
+            if provider not in available:
+                raise RequestError(
+                    "no execution provider is called {!r} here; there are {}".format(
+                        provider, ", ".join(available)
+                    )
+                )
+        for provider in self.options["provider_options"]:
+            if provider not in providers:
+                raise RequestError(
+                    "provider_options names {!r}, which is not among the providers ({})".format(
+                        provider, ", ".join(providers)
+                    )
+                )
+
+    def _options_of(self, provider: str) -> Dict[str, Any]:
+        """Return a provider's options, with the place of the TensorRT provider's engines."""
+        options = dict(self.options["provider_options"].get(provider, {}))
+        if provider == _TENSORRT and "trt_engine_cache_enable" not in options:
+            folder = os.path.join(self.root, "engines", "ort")
+            os.makedirs(folder, 0o700, exist_ok=True)
+            options = {
+                "trt_engine_cache_path": folder,
+                **options,
+                "trt_engine_cache_enable": True,
+            }
+        return options
+
+    def _refuse_fallback(self, providers: List[str]) -> None:
+        """Raise RuntimeMissingError where the library went on without a provider that was asked for."""
+        serving = self._session.get_providers()
+        absent = [provider for provider in providers if provider not in serving]
+        if absent:
+            raise RuntimeMissingError(
+                "onnxruntime could not start {} and fell back to {}: the libraries that it needs (CUDA, "
+                "cuDNN, TensorRT), of the versions that onnxruntime {} was built for, or the GPU are "
+                "missing; see what is printed by 'import onnxruntime; onnxruntime.print_debug_info()', "
+                "or take it out of `providers`".format(
+                    ", ".join(absent), ", ".join(serving), self._library.__version__
+                )
+            )
+
     def _in_effect(self) -> Dict[str, Any]:
         package, version = package_version("onnxruntime", "onnxruntime-gpu")
+        given = self.options["provider_options"]
         return {
             "package": package,
             "version": version if version != "unknown" else self._library.__version__,
             "providers": self._session.get_providers(),
+            **({"provider_options": given} if given else {}),
             "graph_optimization": self.options["graph_optimization"],
         }
 

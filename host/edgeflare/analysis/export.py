@@ -1,5 +1,6 @@
 """A campaign's findings as files that any program can read: PNG and JSON lines."""
 
+import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from edgeflare.analysis.opening import opened
 from edgeflare.analysis.rows import file_stem, finding_row, jsonable, outcome_part
 from edgeflare.analysis.spool import Spool
 from edgeflare.analysis.summary import summarize
+from edgeflare.analysis.telemetry import write_minutes
 from edgeflare.analysis.written import written_to
 from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
@@ -48,7 +50,8 @@ def export_campaign(
     `campaign.json` says what was run; `triggers.jsonl` has one line a finding, in the order of the
     seeds, device by device where each searched for itself; `images/` has for each a PNG of seed and
     triggering input, pixel by pixel, their amplified difference, and a panel of the three. Numbers that
-    JSON lacks are the texts "nan", "inf", "-inf".
+    JSON lacks are the texts "nan", "inf", "-inf". `telemetry.csv` has a line for each minute of each device,
+    where any was watched.
 
     The folder must not exist, be empty, or come from an earlier export of the same campaign, which
     is brought up to date. `progress` is called with the findings written and their number.
@@ -69,6 +72,7 @@ def export_campaign(
         with Spool(folder) as spool:
             statuses, replicas = _put_aside(store, spool)
             files = _export_all(store, folder, spool, sorted(replicas), progress)
+        files += _export_minutes(store, folder)
     return ExportReport(str(folder), statuses.total(), dict(statuses), files)
 
 
@@ -128,6 +132,17 @@ def _export_one(
         files[kind] = f"images/{stem}-{kind}.png"
         _write(folder / files[kind], png(picture))
     return finding_row(outcome, seed, files, change.amplification)
+
+
+def _export_minutes(store: Store, folder: Path) -> int:
+    """Write the devices' minutes, where there are any; return how many files that makes."""
+    if next(store.telemetry(), None) is None:
+        return 0
+    with _replacing(folder / "telemetry.csv") as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        write_minutes(text, store.telemetry())
+        text.detach()
+    return 1
 
 
 def _describe(store: Store) -> dict[str, Any]:

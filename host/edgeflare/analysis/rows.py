@@ -18,7 +18,8 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
 
     Scores are lists of float [classes]. `trigger_sample` is a digest in the campaign's store, None
     where the seed itself is the finding; `device` and `environment` are digests that `campaign.json`
-    explains. `round_trips` are the search's requests to the device; `front` lists the deviations on the
+    explains. `round_trips` are the search's requests to the device, `device_seconds` its own time for them
+    and for confirmations; `front` lists the deviations on the
     way that no earlier one beats in both margin and L2. `words` has each of the `mutations` as text.
     `replica` is the device that searched for itself, "" in a pool that shares the seeds.
     """
@@ -45,6 +46,7 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
         },
         "round_trips": outcome.round_trips,
         "seconds": outcome.seconds,
+        "device_seconds": outcome.device_seconds,
         "confirmed": outcome.confirmed,
         "mutations": list(outcome.mutations),
         "words": step_words(outcome.mutations),

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
 from edgeflare.analysis.control import ControlFigures, control_figures
 from edgeflare.analysis.devices import DeviceFigures, Transfer, transfers
 from edgeflare.analysis.figures import (
@@ -16,6 +17,7 @@ from edgeflare.analysis.figures import (
     spread,
 )
 from edgeflare.analysis.opening import opened
+from edgeflare.analysis.telemetry import TelemetryCounts, TelemetryFigures
 from edgeflare.analysis.triggers import TriggerFigures
 from edgeflare.store import SeedRecord, Store
 from edgeflare.types import Decision, Status
@@ -36,12 +38,16 @@ class Summary:
     minus top-2), of L2 (pixels from 0 to 1) and Linf (levels) are over the triggering inputs. `ties` counts
     seeds on which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model
     gives (of several replicas, the first that answered). `by_device` has a row for each device, `transfers`
-    one for each pair of devices whose triggering inputs were exchanged; `given_up` counts why searches gave
+    one for each pair of devices whose triggering inputs were exchanged; `agreements` compares the answers
+    of each pair of devices that searched for themselves, `every_device` those of all of them together, None
+    where there is but one or they shared the seeds; `given_up` counts why searches gave
     up; `failures` are the first 20 seeds on which a device could not answer. `triggers` are the first 10
     triggering inputs by their seeds' names, in words; `corruptions` tells on how many of all triggering
     inputs each natural corruption was used, most frequent first, by name. `control` is None where no
     control is wanted. `search` is the configuration's table of that name. `devices` (one for each
-    fingerprint) and `models` are as the store has them.
+    fingerprint) and `models` are as the store has them. `telemetry` has a row for each device that was
+    watched while it answered; `throttled` names those that were slowed down meanwhile, and the `notices`
+    end with a sentence on each.
     """
 
     campaign: str
@@ -73,6 +79,8 @@ class Summary:
     replicas: tuple[str, ...]
     by_device: tuple[DeviceFigures, ...]
     transfers: tuple[Transfer, ...]
+    agreements: tuple[Agreement, ...]
+    every_device: EveryDevice | None
     failures: tuple[Failure, ...]
     given_up: dict[str, int]
     triggers: tuple[TriggerFigures, ...]
@@ -82,6 +90,8 @@ class Summary:
     models: dict[str, Any]
     notices: tuple[str, ...]
     search: dict[str, Any]
+    telemetry: tuple[TelemetryFigures, ...] = ()
+    throttled: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -107,6 +117,9 @@ def _summary(store: Store) -> Summary:
     finished = figures.statuses.total()
     searched, found = len(figures.searched_queries), figures.statuses[Status.FOUND]
     replicas = tuple(sorted(figures.replicas - {""}))
+    compared, every_device = agreements(store)
+    telemetry = TelemetryCounts(store.telemetry())
+    slowed = telemetry.slowed()
     expected = seeds * len(store.fact("replicas") or [""])
     return Summary(
         campaign=store.id,
@@ -140,6 +153,8 @@ def _summary(store: Store) -> Summary:
         replicas=replicas,
         by_device=figures.devices.figures(),
         transfers=transfers(store.replays()),
+        agreements=compared,
+        every_device=every_device,
         failures=tuple(figures.failures),
         given_up=dict(figures.given_up.most_common()),
         triggers=figures.triggers.first(),
@@ -147,8 +162,10 @@ def _summary(store: Store) -> Summary:
         control=control_figures(store),
         devices=tuple(asdict(device) for device in store.devices()),
         models=store.models,
-        notices=tuple(store.notices()),
+        notices=(*store.notices(), *(one.words for one in slowed)),
         search=dict(store.campaign.get("search", {})),
+        telemetry=telemetry.figures(),
+        throttled=tuple(one.device for one in slowed),
     )
 
 

@@ -1,5 +1,6 @@
 """A campaign: its configuration, its run, and how it goes on after an interruption."""
 
+from edgeflare.campaign.calibration import write_calibration
 from edgeflare.campaign.config import CampaignConfig, FleetConfig, config_from, load_config
 from edgeflare.campaign.demo import demo_config
 from edgeflare.campaign.live import CampaignStatus, campaign_status
@@ -27,5 +28,6 @@ __all__ = [
     "resume_campaign",
     "run_campaign",
     "run_selftest",
+    "write_calibration",
     "write_starter",
 ]

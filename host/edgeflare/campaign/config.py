@@ -40,7 +40,7 @@ class ModelConfig(_Section):
     """
 
     path: AbsolutePath
-    runtime: Literal["tflite", "onnx"] | None = None
+    runtime: Literal["tflite", "onnx", "tensorrt"] | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     input: InputOptions = InputOptions()
     output: Literal["auto", "probabilities", "logits", "label"] = "auto"
@@ -132,8 +132,8 @@ class FleetConfig(_Section):
 class CampaignConfig(_Section):
     """Everything that a campaign is run from.
 
-    `devices` are ``local``, names in the inventory or ``ssh://user@host:port``; one that stands there
-    several times gets as many agents. `python` is the command of their Python, over what the inventory
+    `devices` are ``local``, names in the inventory, ``ssh://user@host:port`` or ``adb://serial``; one
+    that stands there several times gets as many agents. `python` is the command of their Python, over what the inventory
     says. `concurrency` is the number of searches in flight on each device (None: as many as keep it
     busy). `one_trip` gathers what all searches ask a device into few large requests, which alone doesn't
     change what is found; for the strategy boundary it also sends 4 candidates at once (option

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgeflare.campaign.config import CampaignConfig, ModelConfig, SearchConfig, SeedsConfig
+from edgeflare.campaign.config import CampaignConfig, config_from
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "demo"
 
@@ -12,17 +12,25 @@ def demo_config(
     *,
     seeds: int = 20,
     devices: Sequence[str] = ("local",),
+    fleet: str = "split",
     out: Path | None = None,
     campaign_seed: int = 0,
 ) -> CampaignConfig:
-    """Return the demo's campaign over its first `seeds` (1 to 100) images."""
-    return CampaignConfig(
-        original=ModelConfig(path=FOLDER / "original.onnx"),
-        deployed=ModelConfig(path=FOLDER / "deployed.tflite"),
-        seeds=SeedsConfig(path=FOLDER / "seeds.npz", limit=seeds),
-        devices=tuple(devices),
-        out=out,
-        search=SearchConfig(
-            options={"crossing": "least-l2", "effort": 64}, seed=campaign_seed, max_queries=5000
-        ),
-    )
+    """Return the demo's campaign over its first `seeds` (1 to 100) images.
+
+    `fleet`, split or replicate, is how several devices take part; see `FleetConfig`. Raises UsageError.
+    """
+    values = {
+        "original": {"path": FOLDER / "original.onnx"},
+        "deployed": {"path": FOLDER / "deployed.tflite"},
+        "seeds": {"path": FOLDER / "seeds.npz", "limit": seeds},
+        "devices": tuple(devices),
+        "fleet": {"mode": fleet},
+        "out": out,
+        "search": {
+            "options": {"crossing": "least-l2", "effort": 64},
+            "seed": campaign_seed,
+            "max_queries": 5000,
+        },
+    }
+    return config_from(values, "demo")

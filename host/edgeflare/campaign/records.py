@@ -26,6 +26,7 @@ def outcome_record(
         host_only_queries=result.counters.host_only,
         round_trips=result.counters.round_trips,
         seconds=result.counters.seconds,
+        device_seconds=result.counters.device_seconds,
         device=device,
         trigger=result.sample_digest,
         original=original,

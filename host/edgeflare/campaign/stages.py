@@ -18,7 +18,9 @@ from edgeflare.campaign.reporter import Reporter, resume_advice
 from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_phase import SearchPhase
 from edgeflare.campaign.seed_phase import Read, SeedPhase, store_seeds
+from edgeflare.campaign.telemetry import TelemetryKeeper
 from edgeflare.devices import check_like
+from edgeflare.devices.slowed import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import OriginalModel, output_classes
 from edgeflare.search import build_strategy
@@ -85,6 +87,16 @@ class Campaign:
         self._ended()
 
     def _run(self, source: SeedSource | None) -> None:
+        """Do what is left; how the devices fare meanwhile is kept, and at the end told if they were slow."""
+        try:
+            with TelemetryKeeper(self._fleet, self._store):
+                self._go_through(source)
+        finally:
+            with not_interrupted():
+                for one in slowed_devices(self._store.telemetry()):
+                    self._reporter(Notice(one.words))
+
+    def _go_through(self, source: SeedSource | None) -> None:
         if source is not None:
             store_seeds(
                 source,

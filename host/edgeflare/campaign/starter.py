@@ -8,7 +8,7 @@ STARTER = """\
 # An EdgeFlare campaign. Run it with: edgeflare run campaign.toml
 # Relative paths start at this file's folder. Flags of `edgeflare run` win over what stands here.
 
-devices = ["local"]         # "local", names in devices.toml, "ssh://user@host:port"; several share the seeds
+devices = ["local"]         # "local", names in devices.toml, "ssh://user@host:port", "adb://serial"; several share the seeds
 # python = "/home/pi/venv/bin/python"   # the devices' Python command, over the inventory's
 # inventory = "devices.toml"
 # out = "campaigns/first"   # where the campaign's folder is made; by default under campaigns/
@@ -34,7 +34,7 @@ scale = "1/255"             # value = (pixel * scale - mean) / std, pixels are 0
 
 [deployed]                  # the compressed model; runs on the device
 path = "deployed.tflite"
-# runtime = "tflite"        # or "onnx"; by default by the file's extension
+# runtime = "tflite"        # or "onnx", "tensorrt"; by default by the file's extension
 # output = "label"          # it returns a class index and no scores; told by itself from a single integer
 # options = { threads = 1, delegate = true, kernels = "default" }
 

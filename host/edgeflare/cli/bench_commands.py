@@ -27,7 +27,7 @@ Devices = Annotated[
     list[str] | None,
     typer.Option(
         metavar="DEVICE",
-        help="local, an inventory name, or ssh://user@host:port. Repeat it for a fleet.",
+        help="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
         rich_help_panel=DEVICES,
     ),
 ]

@@ -9,6 +9,7 @@ from edgeflare.cli.guard import say
 from edgeflare.cli.options import (
     DEVICES,
     DeviceQueries,
+    FleetMode,
     Handover,
     Json,
     Out,
@@ -27,9 +28,11 @@ def demo(
         list[str] | None,
         typer.Option(
             metavar="DEVICE",
-            help="local (the default), an inventory name or ssh://... Repeat it for a fleet.",
+            help="local (the default), an inventory name, ssh://... or adb://... Repeat it for a fleet.",
+            rich_help_panel=DEVICES,
         ),
     ] = None,
+    fleet: FleetMode = None,
     seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
     out: Out = None,
     json: Json = False,
@@ -38,7 +41,10 @@ def demo(
     from edgeflare import demo_config
 
     devices = device or ["local"]
-    run_config(demo_config(seeds=seeds, devices=devices, out=out, campaign_seed=seed), json)
+    config = demo_config(
+        seeds=seeds, devices=devices, fleet=fleet or "split", out=out, campaign_seed=seed
+    )
+    run_config(config, json)
 
 
 def init(

@@ -6,11 +6,14 @@ from typing import Annotated
 import typer
 
 from edgeflare.cli.guard import guarded, say
+from edgeflare.cli.virtual_commands import app as virtual_app
 
 app = typer.Typer(no_args_is_help=True, help="The devices that run deployed models.")
+app.add_typer(virtual_app, name="virtual")
 
 Name = Annotated[
-    str, typer.Argument(help="local, a name in the inventory, or ssh://user@host:port.")
+    str,
+    typer.Argument(help="local, a name in the inventory, ssh://user@host:port or adb://SERIAL."),
 ]
 Inventory = Annotated[Path | None, typer.Option(help="The device inventory (TOML).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
@@ -33,7 +36,7 @@ def status(
         list[str] | None,
         typer.Argument(
             metavar="DEVICE",
-            help="local, names in the inventory, or ssh://user@host:port; none: the whole inventory.",
+            help="local, names in the inventory, ssh://user@host:port or adb://SERIAL; none: the whole inventory.",
         ),
     ] = None,
     inventory: Inventory = None,
@@ -65,18 +68,22 @@ def check(
     python: Annotated[
         str | None, typer.Option(help="The device's Python command; default python3 there.")
     ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Try this model; none: a small one of EdgeFlare's own."),
+    ] = None,
     inventory: Inventory = None,
     json: Json = False,
 ) -> None:
-    """Try a device step by step and say what to mend."""
+    """Try a device step by step, from the connection to one inference, and say what to mend."""
     from edgeflare import DeviceError, check_device, load_inventory, resolve_device
+    from edgeflare.cli.check_lines import print_check
     from edgeflare.cli.prompt import ask
-    from edgeflare.cli.tables import print_check
 
     entry = resolve_device(device, load_inventory(inventory))
     if python is not None:
         entry = entry.model_copy(update={"python": python})
-    lines = check_device(entry, ask=ask)
+    lines = check_device(entry, model=model, ask=ask)
     print_check(lines, json)
     failed = [line.name for line in lines if not line.ok]
     if failed:
@@ -113,7 +120,7 @@ def trust(
         if not confirm("Is this the device's own fingerprint? Trust it?"):
             raise HostKeyError(
                 "nothing was trusted; compare the fingerprint with the one on the device "
-                "(ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then: "
+                f"(ssh-keygen -lf {key.file}), then: "
                 f"edgeflare devices trust {device} --fingerprint {key.fingerprint}"
             )
         fingerprint = key.fingerprint

@@ -61,7 +61,8 @@ def device_sentence(device: DeviceStatus) -> str:
         *([f"busy {100 * device.busy:.0f} %"] if device.busy is not None else []),
         *([f"latency {_latency(device)} ms"] if _latency(device) else []),
         *([_temperature(device)] if device.temperature_c is not None else []),
-        *(["throttled"] if device.throttled else []),
+        *([f"throttled ({_slowed(device)})"] if device.throttle_reasons else []),
+        *(["throttled"] if device.throttled and not device.throttle_reasons else []),
         *([f"{device.reconnects} reconnects"] if device.reconnects > 1 else []),
         *(["1 reconnect"] if device.reconnects == 1 else []),
     ]
@@ -116,6 +117,15 @@ def _temperature(device: DeviceStatus) -> str:
     return "" if device.temperature_c is None else f"{device.temperature_c:.0f} °C"
 
 
+def _slowed(device: DeviceStatus, most: int = 10) -> str:
+    """Return what slows the device down now, or that something does; of more reasons the first are shown."""
+    if not device.throttled:
+        return ""
+    reasons = device.throttle_reasons
+    more = f" +{len(reasons) - most}" if len(reasons) > most else ""
+    return f"{', '.join(reasons[:most])}{more}" or "throttled"
+
+
 _COLUMNS = (
     _Column("", 9, lambda device: device.state.value),
     _Column("queries/s", 8, _rate),
@@ -123,7 +133,7 @@ _COLUMNS = (
     _Column("busy", 7, lambda one: "" if one.busy is None else f"{100 * one.busy:.0f} %"),
     _Column("p50/p99 ms", 3, _latency),
     _Column("temp", 4, _temperature),
-    _Column("", 6, lambda device: "throttled" if device.throttled else "", ""),
+    _Column("", 6, lambda device: _slowed(device, 1), ""),
     _Column("lost", 2, lambda device: f"{device.reconnects}x" if device.reconnects else "", ""),
 )
 _STYLES = {"up": "", "away": "yellow", "retired": "red"}

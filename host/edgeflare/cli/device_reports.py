@@ -68,6 +68,9 @@ def _facts(report: DeviceReport) -> Table:
         "Python": f"{report.python}, numpy {report.numpy or 'missing'}",
         "runtimes": ", ".join(f"{name} {text}" for name, text in report.runtimes.items()) or "none",
         "temperature": _heat(report),
+        "GPU": _gpu(report),
+        "battery": _battery(report),
+        "throttled since boot": ", ".join(report.throttled_since_boot),
         "free": ", ".join(_free(report)),
         "load": "" if report.load is None else f"{report.load:.2f}",
         "agent": f"{report.agent}, round trip {1000 * report.round_trip_s:.1f} ms",
@@ -87,9 +90,29 @@ def _heat(report: DeviceReport) -> str:
     parts = [
         "" if report.temperature_c is None else f"{report.temperature_c:.0f} °C",
         "" if report.frequency_mhz is None else f"{report.frequency_mhz:.0f} MHz",
-        "throttled" if report.throttled else "",
+        _throttled(report),
     ]
     return ", ".join(filter(None, parts))
+
+
+def _throttled(report: DeviceReport) -> str:
+    why = f": {', '.join(report.throttle_reasons)}" if report.throttle_reasons else ""
+    return f"throttled{why}" if report.throttled else ""
+
+
+def _gpu(report: DeviceReport) -> str:
+    parts = [
+        "" if report.gpu_load is None else f"{100 * report.gpu_load:.0f} % busy",
+        "" if report.gpu_mhz is None else f"{report.gpu_mhz:.0f} MHz",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _battery(report: DeviceReport) -> str:
+    if report.battery_percent is None:
+        return ""
+    words = {True: ", charging", False: ", not charging", None: ""}
+    return f"{report.battery_percent:.0f} %{words[report.battery_charging]}"
 
 
 def _free(report: DeviceReport) -> list[str]:

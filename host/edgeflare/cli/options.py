@@ -12,6 +12,17 @@ Out = Annotated[
     Path | None,
     typer.Option(help="Folder to make for the campaign; by default under campaigns/."),
 ]
+FleetMode = Annotated[
+    str | None,
+    typer.Option(
+        "--fleet",
+        metavar="MODE",
+        help="split: devices of one kind share the seeds (the default). replicate: each device "
+        "searches from every seed, then every trigger is tried on every device and their answers are "
+        "compared.",
+        rich_help_panel=DEVICES,
+    ),
+]
 DeviceQueries = Annotated[
     int | None,
     typer.Option(

@@ -9,6 +9,7 @@ import typer
 from edgeflare.cli.options import (
     DEVICES,
     DeviceQueries,
+    FleetMode,
     Handover,
     Json,
     Out,
@@ -122,19 +123,11 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="DEVICE",
-            help="local, an inventory name, or ssh://user@host:port. Repeat it for a fleet.",
+            help="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
             rich_help_panel=DEVICES,
         ),
     ] = None,
-    fleet: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODE",
-            help="split: devices of one kind share the seeds (the default). replicate: each device "
-            "searches from every seed, then every trigger is tried on every device.",
-            rich_help_panel=DEVICES,
-        ),
-    ] = None,
+    fleet: FleetMode = None,
     allow_mixed: Annotated[
         bool | None,
         typer.Option(

@@ -8,7 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgeflare import ControlFigures, Summary
+from edgeflare.cli.agreement_tables import print_agreements
 from edgeflare.cli.tables import plain_table, print_json
+from edgeflare.cli.telemetry_tables import print_telemetry
 
 _PAIRS_SHOWN = 10
 _FAILURES_SHOWN = 5
@@ -31,6 +33,10 @@ def print_summary(summary: Summary, as_json: bool) -> None:
     if summary.transfers:
         console.print("Of the triggers of each device, how many also trigger on another one:")
         console.print(_transfers(summary))
+    print_agreements(console, summary.agreements, summary.every_device)
+    print_telemetry(console, summary.telemetry)
+    for notice in summary.notices[len(summary.notices) - len(summary.throttled) :]:
+        console.print(f"[yellow]{escape(notice)}[/]", soft_wrap=True)
     for reason, count in summary.given_up.items():
         console.print(escape(f"given up on {count}: {reason}"), soft_wrap=True)
     for failure in summary.failures[:_FAILURES_SHOWN]:

@@ -1,7 +1,7 @@
 """Results for people (tables on stdout) and for machines (one JSON object on stdout)."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rich import box
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import CheckLine, Device, ExportReport
+from edgeflare import Device, ExportReport
 
 
 def print_json(value: Any) -> None:
@@ -37,40 +37,15 @@ def print_devices(devices: Mapping[str, Device], as_json: bool) -> None:
     table = plain_table("name", "address", "python", "runtime", "options")
     table.add_row("local", "this machine", "", "by the model's file", "")
     for device in devices.values():
-        address = "this machine" if device.transport == "local" else _address(device)
         options = ", ".join(f"{key}={value}" for key, value in device.options.items())
         table.add_row(
             escape(device.name),
-            escape(address),
+            escape(device.address),
             escape(device.python or ""),
             device.runtime or "by the model's file",
             escape(options),
         )
     Console().print(table)
-
-
-def _address(device: Device) -> str:
-    user = f"{device.user}@" if device.user else ""
-    return f"ssh://{user}{device.host}" + (f":{device.port}" if device.port else "")
-
-
-def print_check(lines: Iterable[CheckLine], as_json: bool) -> None:
-    """Print a device's check, a line each."""
-    listed = list(lines)
-    if as_json:
-        print_json(
-            [
-                {"name": one.name, "ok": one.ok, "detail": one.detail, "fix": one.fix}
-                for one in listed
-            ]
-        )
-        return
-    console = Console(soft_wrap=True, highlight=False)
-    for line in listed:
-        mark = "[green]ok [/]" if line.ok else "[red]FIX[/]"
-        console.print(f"{mark} {escape(f'{line.name}: {line.detail}')}")
-        if line.fix:
-            console.print(f"    {escape(line.fix)}")
 
 
 def plain_table(*columns: str, header: bool = True) -> Table:

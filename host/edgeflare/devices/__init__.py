@@ -25,6 +25,7 @@ from edgeflare.devices.runtimes import DeviceOptions, runtime_for
 from edgeflare.devices.session import DeviceSession, LoadedModel, Reply
 from edgeflare.devices.status import DeviceStatus, State
 from edgeflare.devices.steady import SteadySession
+from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.devices.transport import Completed, Stream, Transport
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ __all__ = [
     "CheckLine",
     "Completed",
     "Device",
+    "DeviceMinute",
     "DeviceOptions",
     "DeviceReport",
     "DeviceSession",

@@ -128,9 +128,13 @@ def hanging(
     if kind is Kind.HELLO:
         instead = f"; instead came: {' | '.join(printed)}" if printed else ""
         return DeviceTimeoutError(f"the agent on {name} did not start {allowed}{instead}")
-    return (InferenceTimeoutError if kind is Kind.INFER else DeviceTimeoutError)(
-        f"the agent on {name} lives, but did not {_WORK.get(kind, 'infer')} {allowed}"
-    )
+    text = f"the agent on {name} lives, but did not {_WORK.get(kind, 'infer')} {allowed}"
+    if kind is Kind.LOAD:
+        text += (
+            "; a large model, or an engine that TensorRT builds, takes longer: raise `timeout_s` in the "
+            "device's inventory entry"
+        )
+    return (InferenceTimeoutError if kind is Kind.INFER else DeviceTimeoutError)(text)
 
 
 def unanswered(name: str, seconds: float) -> DeviceTimeoutError:

@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 from edgeflare.devices.device import Device
 from edgeflare.devices.local import LocalTransport
+from edgeflare.devices.managed import is_managed
 from edgeflare.devices.transport import Transport
+from edgeflare.errors import UnreachableError
 
 Prompt = Callable[[str], str | None]
 """Asks the user for a passphrase or password; None where nobody answers."""
@@ -14,6 +16,18 @@ def connect(device: Device, ask: Prompt | None = None) -> Transport:
     """Return an open transport to a device. Raises DeviceError and its kinds, InventoryError."""
     if device.transport == "local":
         return LocalTransport(device.name, device.python)
+    if device.adb_shell:
+        from edgeflare.devices.adb_shell import AdbShellTransport
+
+        return AdbShellTransport.connect(device)
     from edgeflare.devices.ssh import SshTransport
 
-    return SshTransport.connect(device, ask=ask)
+    try:
+        return SshTransport.connect(device, ask=ask)
+    except UnreachableError as error:
+        if is_managed(device):
+            raise UnreachableError(
+                f"{error}; it is a virtual board, which `edgeflare devices virtual up --name "
+                f"{device.name}` starts again"
+            ) from error
+        raise

@@ -24,7 +24,9 @@ from edgeflare.errors import InventoryError
 _URL = re.compile(
     r"ssh://(?:(?P<user>[^@/]*)@)?(?:\[(?P<ip6>[^\]/]*)\]|(?P<host>[^:/@\[\]]*))(?::(?P<port>[^/]*))?/?"
 )
-_ONLY_SSH = ("host", "port", "user", "key", "known_hosts", "ssh_config")
+_LOGIN = ("port", "user", "key", "known_hosts", "ssh_config")
+_PHONE = ("serial", "adb_shell")
+_PHONE_CACHE = "/data/local/tmp/edgeflare"
 
 
 def _expand_home(value: object) -> object:
@@ -43,11 +45,17 @@ class Device(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1)
-    """What to call it in messages: its name in the inventory, or the ``ssh://`` text."""
-    transport: Literal["ssh", "local"] = "ssh"
+    """What to call it in messages: its name in the inventory, or the ``ssh://`` or ``adb://`` text."""
+    transport: Literal["ssh", "local", "adb"] = "ssh"
+    """``adb``: a phone on adb, through it to the SSH server of an app such as Termux."""
+    serial: str | None = Field(default=None, min_length=1)
+    """The phone's, as ``adb devices`` lists it; None: the only one that is attached."""
+    adb_shell: bool = False
+    """Use adb's own shell instead of an SSH server; that needs a Python for the shell user."""
     host: str | None = Field(default=None, min_length=1)
     """Name, address or alias in ~/.ssh/config; IPv6 without brackets."""
     port: int | None = Field(default=None, ge=1, le=65535)
+    """None: 22; 8022, Termux's, on a phone."""
     user: str | None = Field(default=None, min_length=1)
     key: _LocalPath | None = None
     """Private key file on the host; the only key that is tried where it is given."""
@@ -78,22 +86,39 @@ class Device(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _local_python(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("transport") == "local" and "python" not in data:
-            return {**data, "python": shlex.quote(sys.executable)}
+    def _usual_there(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("transport") == "local":
+            return {"python": shlex.quote(sys.executable), **data}
+        if isinstance(data, dict) and data.get("adb_shell") is True:
+            return {"cache": _PHONE_CACHE, **data}
         return data
 
     @model_validator(mode="after")
     def _fits_transport(self) -> "Device":
         if self.transport == "ssh" and self.host is None:
             raise ValueError("`host` is missing; give the device's name or address")
+        meaningless: tuple[str, ...] = _PHONE
+        where = f"where transport is {self.transport!r}"
         if self.transport == "local":
-            given = [field for field in _ONLY_SSH if getattr(self, field) is not None]
-            if given:
-                raise ValueError(f"`{given[0]}` has no meaning where transport is 'local'")
+            meaningless = ("host", *_LOGIN, *_PHONE)
+        elif self.transport == "adb":
+            meaningless = ("host", *_LOGIN) if self.adb_shell else ("host",)
+            where += " and `adb_shell` is true" if self.adb_shell else ""
+        given = [field for field in meaningless if getattr(self, field) not in (None, False)]
+        if given:
+            raise ValueError(f"`{given[0]}` has no meaning {where}")
         return self
 
-    @field_validator("host", "user", "python", "cache")
+    @property
+    def address(self) -> str:
+        """Where it is, for people: ``this machine``, or as ``ssh://`` or ``adb://`` text."""
+        if self.transport == "local":
+            return "this machine"
+        if self.transport == "adb":
+            return adb_url(self.serial, self.user, shell=self.adb_shell)
+        return device_url(self.host or "", self.port, self.user)
+
+    @field_validator("host", "serial", "user", "python", "cache")
     @classmethod
     def _one_line(cls, value: str | None) -> str | None:
         if value is not None and (not value.isprintable() or value != value.strip()):
@@ -152,6 +177,12 @@ def device_url(host: str, port: int | None = None, user: str | None = None) -> s
     return f"ssh://{'' if user is None else quote(user, safe='') + '@'}{place}" + (
         "" if port is None else f":{port}"
     )
+
+
+def adb_url(serial: str | None, user: str | None = None, *, shell: bool = False) -> str:
+    """Return the ``adb://`` text that `adb_url.phone_from_url` reads back."""
+    who = "" if user is None else quote(user, safe="") + "@"
+    return f"adb://{who}{quote(serial or '', safe=':')}{'?shell' if shell else ''}"
 
 
 def plain(message: str) -> str:

@@ -7,7 +7,7 @@ harm. Any Python since 2.7 parses both.
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgeflare.devices.transport import Completed, Transport
 from edgeflare.errors import DeviceProtocolError, DevicePythonError
@@ -16,10 +16,24 @@ _BEGIN, _END = "<<<edgeflare<<<", ">>>edgeflare>>>"
 _SHOWN_LINES = 3
 
 
+class Answer(NamedTuple):
+    """The JSON object that a script printed, and what a login shell printed around it on stdout."""
+
+    value: dict[str, Any]
+    printed: str
+
+
 def run_script(
     transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
 ) -> dict[str, Any]:
-    """Run a script on the device and return the JSON object that it prints.
+    """Run a script on the device and return the JSON object that it prints; see `ask_script`."""
+    return ask_script(transport, python, script, parameters, timeout).value
+
+
+def ask_script(
+    transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
+) -> Answer:
+    """Run a script on the device and return what was printed.
 
     `python` is the device's Python command, for messages. Raises DevicePythonError where there is
     none, DeviceProtocolError where something else answers, and what the transport raises.
@@ -27,14 +41,15 @@ def run_script(
     head = f"import json\nPARAMETERS = json.loads({json.dumps(parameters)!r})\n"
     tail = f"\nprint({_BEGIN!r} + json.dumps(main(**PARAMETERS)) + {_END!r})\n"
     done = transport.run(["-"], (head + script + tail).encode("ascii"), timeout=timeout)
-    found = re.search(f"{_BEGIN}(.*?){_END}", done.stdout.decode(errors="replace"), flags=re.DOTALL)
+    printed = done.stdout.decode(errors="replace")
+    found = re.search(f"{_BEGIN}(.*?){_END}", printed, flags=re.DOTALL)
     try:
         answer = json.loads(found[1]) if found else None
     except ValueError:
         answer = None
-    if not isinstance(answer, dict):
+    if found is None or not isinstance(answer, dict):
         raise _not_ours(transport.name, python, done)
-    return answer
+    return Answer(answer, printed[: found.start()] + printed[found.end() :])
 
 
 def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | DeviceProtocolError:
@@ -204,14 +219,15 @@ def sha256(path):
 
 def entries(root):
     found = []
-    for folder in ("agents", "models"):
-        for name in os.listdir(os.path.join(root, folder)):
-            path = os.path.join(root, folder, name)
-            try:
-                about = os.stat(path)
-            except OSError:
-                continue
-            found.append((about.st_mtime, about.st_size, path))
+    for folder in ("agents", "models", "engines"):
+        for parent, _, names in os.walk(os.path.join(root, folder)):
+            for name in names:
+                path = os.path.join(parent, name)
+                try:
+                    about = os.stat(path)
+                except OSError:
+                    continue
+                found.append((about.st_mtime, about.st_size, path))
     return sorted(found)
 
 

@@ -13,9 +13,11 @@ def fingerprint(device: Mapping[str, Any], runtime: Mapping[str, Any]) -> dict[s
 
     `device` is a session's `device`; `runtime` what is in effect for the loaded model: name, package,
     version, threads, delegate, kernels, providers. Where the system doesn't tell, a field is None.
-    Name and address are no part of it: two boards of one kind and state have the same.
+    Name and address are no part of it: two boards of one kind and state have the same; nor is how long
+    an engine was built.
     """
-    return {**{field: device.get(field) for field in _FIELDS}, "runtime": dict(runtime)}
+    lasting = {name: value for name, value in runtime.items() if name != "build_s"}
+    return {**{field: device.get(field) for field in _FIELDS}, "runtime": lasting}
 
 
 def fingerprint_digest(described: Mapping[str, Any]) -> str:

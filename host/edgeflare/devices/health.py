@@ -15,7 +15,8 @@ class Health(NamedTuple):
 
     Since the agent began: `busy_s` at work, of `uptime_s`; `served` requests answered; `waiting` are in
     its queue. `inferring_s`: since when the inference of one sample is under way; None where none is.
-    `round_trip_s` is the least of the recent ones. `clock_jump_s` is how far the device's
+    `throttle_reasons` are what slows the device down now, in words, `throttled_since_boot` what has since
+    it was booted. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the recent ones. `clock_jump_s` is how far the device's
     wall clock has jumped against the host's monotonic clock since the session began, 0.0 if by less
     than 5 s at once.
     """
@@ -29,6 +30,12 @@ class Health(NamedTuple):
     temperature_c: float | None = None
     frequency_mhz: float | None = None
     throttled: bool | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    throttled_since_boot: tuple[str, ...] = ()
+    battery_percent: float | None = None
+    battery_charging: bool | None = None
+    gpu_load: float | None = None
+    gpu_mhz: float | None = None
     round_trip_s: float | None = None
     clock_jump_s: float = 0.0
 
@@ -50,7 +57,6 @@ class HealthRecord:
             self._round_trips.append(received - sent)
         if pong.get("wall") is not None:
             self._clock.note(float(pong["wall"]), sent, received)
-        throttled = pong.get("throttled")
         self.health = Health(
             busy_s=float(pong.get("busy_s", 0.0)),
             uptime_s=float(pong.get("uptime_s", 0.0)),
@@ -60,7 +66,13 @@ class HealthRecord:
             rss_bytes=None if pong.get("rss_bytes") is None else int(pong["rss_bytes"]),
             temperature_c=optional_number(pong.get("temperature_c")),
             frequency_mhz=optional_number(pong.get("frequency_mhz")),
-            throttled=None if throttled is None else bool(throttled),
+            throttled=optional_truth(pong.get("throttled")),
+            throttle_reasons=words(pong.get("throttle_reasons")),
+            throttled_since_boot=words(pong.get("throttled_since_boot")),
+            battery_percent=optional_number(pong.get("battery_percent")),
+            battery_charging=optional_truth(pong.get("battery_charging")),
+            gpu_load=optional_number(pong.get("gpu_load")),
+            gpu_mhz=optional_number(pong.get("gpu_mhz")),
             round_trip_s=min(self._round_trips, default=None),
             clock_jump_s=self._clock.jump_s,
         )
@@ -92,3 +104,13 @@ def steady() -> float:
 def optional_number(value: Any) -> float | None:
     """Return a number of a header, None for null. Raises TypeError or ValueError for anything else."""
     return None if value is None else float(value)
+
+
+def optional_truth(value: Any) -> bool | None:
+    """Return a truth value of a header, None for null."""
+    return None if value is None else bool(value)
+
+
+def words(value: Any) -> tuple[str, ...]:
+    """Return a list of words of a header, none for null. Raises TypeError for what is no list."""
+    return tuple(map(str, value or ()))

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import paramiko
 
+from edgeflare.devices.adb_ssh import endpoint_of
 from edgeflare.devices.device import Device
 from edgeflare.devices.known_hosts import HostKey, check_host_key, fingerprint_of, known_keys
 from edgeflare.devices.ssh_auth import Ask
-from edgeflare.devices.ssh_config import Endpoint, resolve_endpoint
+from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_dial import Connection
 from edgeflare.errors import HostKeyError, InventoryError
 
@@ -36,15 +37,13 @@ def trust(device: Device, fingerprint: str, *, ask: Ask | None = None) -> Path:
     of `fetch_host_key`. Raises HostKeyError where the fingerprint is another, where another key is
     known for this host, or where the file can't be written.
     """
-    if device.transport == "local":
-        raise InventoryError("the local device has no host key; there is nothing to trust")
     endpoint, key = _presented(device, ask)
     presented = _described(endpoint, key)
     if presented.fingerprint != fingerprint.strip().rstrip("="):
         raise HostKeyError(
             f"nothing was trusted: {endpoint.address} presents {presented.fingerprint} "
             f"({presented.type}), not {fingerprint}; compare with the device's own "
-            "(on the device: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub)"
+            f"(on the device: ssh-keygen -lf {endpoint.host_key_file})"
         )
     file = _file(endpoint)
     if _is_known(endpoint, key):
@@ -58,10 +57,11 @@ def trust(device: Device, fingerprint: str, *, ask: Ask | None = None) -> Path:
 
 def _presented(device: Device, ask: Ask | None) -> tuple[Endpoint, paramiko.PKey]:
     """Connect as far as keys are trusted; return the last server reached and its key."""
-    if device.transport == "local":
-        raise InventoryError("the local device has no host key")
+    if device.transport == "local" or device.adb_shell:
+        way = "the local device" if device.transport == "local" else "adb's shell"
+        raise InventoryError(f"{way} has no host key; there is nothing to trust")
     seen: list[tuple[Endpoint, paramiko.PKey]] = []
-    connection = Connection(resolve_endpoint(device))
+    connection = Connection(endpoint_of(device))
     try:
         connection.dial(_noting(seen), ask)
     except HostKeyError:
@@ -92,7 +92,13 @@ def _is_known(endpoint: Endpoint, key: paramiko.PKey) -> bool:
 
 
 def _described(endpoint: Endpoint, key: paramiko.PKey) -> HostKey:
-    return HostKey(endpoint.host, endpoint.port, key.get_name(), fingerprint_of(key.asbytes()))
+    return HostKey(
+        endpoint.host,
+        endpoint.port,
+        key.get_name(),
+        fingerprint_of(key.asbytes()),
+        file=endpoint.host_key_file,
+    )
 
 
 def _file(endpoint: Endpoint) -> Path:

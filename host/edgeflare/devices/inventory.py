@@ -11,7 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from edgeflare.devices.adb_url import phone_from_url
 from edgeflare.devices.device import LOCAL, Device, device_from_url, plain
+from edgeflare.devices.managed import with_managed
 from edgeflare.devices.runtimes import DeviceOptions
 from edgeflare.errors import InventoryError
 
@@ -21,15 +23,17 @@ _tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else
 
 
 def load_inventory(path: Path | None = None) -> dict[str, Device]:
-    """Return the devices by name from this file, in its order.
+    """Return the devices by name from this file, in its order, then the virtual boards.
 
-    Without a path: ``devices.toml`` in the current folder, else ``edgeflare/devices.toml`` in the
+    A name in the file wins over a board's. Without a path: ``devices.toml`` in the current folder, else ``edgeflare/devices.toml`` in the
     user's configuration folder ($XDG_CONFIG_HOME, else ~/.config), else no device.
     Raises InventoryError, naming file, line and key.
     """
     path = find_inventory(path)
-    if path is None:
-        return {}
+    return with_managed({} if path is None else _read_inventory(path), _read_inventory)
+
+
+def _read_inventory(path: Path) -> dict[str, Device]:
     try:
         text = path.read_text(encoding="utf-8")
         data = _tomllib.loads(text)
@@ -63,8 +67,8 @@ def find_inventory(path: Path | None = None) -> Path | None:
 def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
     """Return the device that the user named.
 
-    ``local``, a name of the inventory (which wins), or ``ssh://[user@]host[:port]``.
-    Raises InventoryError with the nearest name.
+    ``local``, a name of the inventory (which wins), ``ssh://[user@]host[:port]``, or
+    ``adb://[user@][serial]``. Raises InventoryError with the nearest name.
     """
     if text in inventory:
         return inventory[text]
@@ -72,10 +76,12 @@ def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
         return LOCAL
     if text.startswith("ssh://"):
         return device_from_url(text)
+    if text.startswith("adb://"):
+        return phone_from_url(text)
     known = ["local", *inventory]
     raise InventoryError(
         f"no device is called {text!r}{_nearest(text, known)}; known are {', '.join(known)}, "
-        "and any SSH host as ssh://[user@]host[:port]"
+        "and any SSH host as ssh://[user@]host[:port], any phone on adb as adb://SERIAL"
     )
 
 

@@ -24,7 +24,7 @@ from edgeflare.errors import HostKeyError
 class HostKey(NamedTuple):
     """A key that a server presented; `fingerprint` as OpenSSH writes it, ``SHA256:...``.
 
-    `trusted`: it is in known_hosts already.
+    `trusted`: it is in known_hosts already. `file`: where the device itself keeps it, as a rule.
     """
 
     host: str
@@ -32,6 +32,7 @@ class HostKey(NamedTuple):
     type: str
     fingerprint: str
     trusted: bool = False
+    file: str = "/etc/ssh/ssh_host_ed25519_key.pub"
 
 
 class KnownKey(NamedTuple):
@@ -104,7 +105,7 @@ def check_host_key(endpoint: Endpoint, key: paramiko.PKey) -> None:
     if not trusted:
         raise HostKeyError(
             f"{who} is unknown; compare this fingerprint with the device's own "
-            "(on the device: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then trust it with: "
+            f"(on the device: ssh-keygen -lf {endpoint.host_key_file}), then trust it with: "
             f"edgeflare devices trust {shlex.quote(endpoint.target)} --fingerprint {fingerprint}"
         )
     old = next((entry for entry in trusted if entry.type == key.get_name()), trusted[0])

@@ -1,6 +1,7 @@
 """A device from its description: connected, looked at, provisioned, its model loaded."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,7 +12,7 @@ from edgeflare.devices.lease import Lease
 from edgeflare.devices.probe import probe, require
 from edgeflare.devices.provision import Provisioned, provision
 from edgeflare.devices.prune import PruneReport, prune
-from edgeflare.devices.runtimes import RuntimeName, runtime_for
+from edgeflare.devices.runtimes import RuntimeName, calibration_file, runtime_for
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
@@ -42,21 +43,23 @@ def open_device(
     """
     chosen = runtime or device.runtime or runtime_for(model)
     if chosen not in get_args(RuntimeName):
-        raise UsageError(f"no runtime is called {chosen!r}; there are tflite and onnx")
+        known = ", ".join(get_args(RuntimeName))
+        raise UsageError(f"no runtime is called {chosen!r}; there are {known}")
     if not model.is_file():
         raise ModelError(f"there is no model file {model}")
+    wanted = {**device.options, **(options or {})}
+    calibration = calibration_file(chosen, wanted)
     transport = connect(device, ask)
     try:
         seen = probe(transport, device)
         require(seen, chosen)
-        wanted = {**device.options, **(options or {})}
 
         def start(there: Provisioned) -> DeviceSession:
             return DeviceSession.open(
                 transport,
                 there,
                 chosen,
-                wanted,
+                wanted if there.data is None else {**wanted, "calibration": there.data.name},
                 compression="off" if device.transport == "local" else device.compression,
                 lease=lease,
                 share=device.share,
@@ -65,12 +68,13 @@ def open_device(
                 owns_transport=True,
             )
 
-        there = provision(transport, seen, device, model, progress=progress)
+        bring = partial(provision, transport, seen, device, model, calibration, progress=progress)
+        there = bring()
         try:
             return start(there)
         except (AgentDiedError, DeviceProtocolError, ModelError):
             # A cached file may be damaged: worth a second try only if one was.
-            there = provision(transport, seen, device, model, verify=True, progress=progress)
+            there = bring(verify=True)
             if not there.uploaded:
                 raise
         return start(there)
@@ -79,9 +83,11 @@ def open_device(
         raise
 
 
-def check_device(device: Device, *, ask: Prompt | None = None) -> list[CheckLine]:
-    """Try a device step by step; see `check`."""
-    return check(device, lambda: connect(device, ask))
+def check_device(
+    device: Device, *, model: Path | None = None, ask: Prompt | None = None
+) -> list[CheckLine]:
+    """Try a device step by step, with a model or small ones of EdgeFlare's own; see `check`."""
+    return check(device, lambda: connect(device, ask), model=model)
 
 
 def prune_device(

@@ -13,13 +13,17 @@ from edgeflare.errors import (
     DevicePythonError,
     DeviceRuntimeError,
 )
-from edgeflare_agent.advice import OLD_NUMPY, tflite_packages
-from edgeflare_agent.identity import RUNTIME_PACKAGES
+from edgeflare_agent.advice import OLD_NUMPY, ON_JETSON, tflite_packages
+from edgeflare_agent.identity import RUNTIME_PACKAGES, TENSORRT_PACKAGES
 
 OLDEST_PYTHON = (3, 8)
 _PROBE_S = 60.0
 _TFLITE, _OLD_TFLITE, _ONNX = "ai-edge-litert", "tflite-runtime", "onnxruntime"
-_SERVED_BY = {"tflite": (_TFLITE, _OLD_TFLITE), "onnx": (_ONNX, "onnxruntime-gpu")}
+_SERVED_BY = {
+    "tflite": (_TFLITE, _OLD_TFLITE),
+    "onnx": (_ONNX, "onnxruntime-gpu"),
+    "tensorrt": TENSORRT_PACKAGES,
+}
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def probe(transport: Transport, device: Device) -> Probe:
 
 
 def require(seen: Probe, runtime: str | None = None) -> None:
-    """Raise for the first thing that a device lacks to run models with a runtime, tflite or onnx.
+    """Raise for the first thing that a device lacks to run models with a runtime.
 
     Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or DeviceError,
     each with what to do, such as the pip command for that device's Python.
@@ -132,12 +136,12 @@ def numpy_lack(seen: Probe, runtime: str | None = None) -> Lack | None:
 
 
 def runtime_lack(seen: Probe, runtime: str) -> Lack | None:
-    """Return what is missing to run models with this runtime, tflite or onnx."""
+    """Return what is missing to run models with this runtime."""
     if not any(package in seen.runtimes for package in _SERVED_BY[runtime]):
         return Lack(
             DeviceRuntimeError,
             f"no runtime for {runtime} models is installed for {seen.executable} on {seen.name}",
-            how_to_install(seen, *_packages(seen, runtime)),
+            _how_to_get(seen, runtime),
         )
     if runtime == "tflite" and _TFLITE not in seen.runtimes and _major(seen.numpy) >= 2:
         packages = _packages(seen, runtime)
@@ -169,7 +173,7 @@ def how_to_install(seen: Probe, *packages: str) -> str:
     if not seen.managed:
         return f"run '{seen.command} -m pip install {_joined(packages)}' there"
     folder = f"{seen.home}/edgeflare-python"
-    own = " ".join([*shlex.split(seen.command)[:-1], f"{folder}/bin/python"])
+    own = behind_wrapper(seen.command, f"{folder}/bin/python")
     wanted = packages if OLD_NUMPY in packages else dict.fromkeys(("numpy", *packages))
     return (
         f"run '{seen.command} -m venv {folder} && {own} -m pip install {_joined(tuple(wanted))}' "
@@ -177,8 +181,28 @@ def how_to_install(seen: Probe, *packages: str) -> str:
     )
 
 
+def behind_wrapper(command: str, python: str) -> str:
+    """Return the command of another interpreter in the place of a command's own, its options dropped."""
+    words = shlex.split(command)
+    while len(words) > 1 and words[-1].startswith("-"):
+        words.pop()
+    return " ".join([*words[:-1], python])
+
+
+def _how_to_get(seen: Probe, runtime: str) -> str:
+    pip = how_to_install(seen, *(_packages(seen, runtime) or TENSORRT_PACKAGES[:1]))
+    return f"{ON_JETSON}; on another board {pip}" if _may_be_jetson(seen, runtime) else pip
+
+
 def _packages(seen: Probe, runtime: str) -> tuple[str, ...]:
+    """Return what pip installs for a runtime; nothing where the system's packages bring it."""
+    if runtime == "tensorrt":
+        return () if _may_be_jetson(seen, runtime) else TENSORRT_PACKAGES[:1]
     return (_ONNX,) if runtime == "onnx" else tflite_packages(seen.version[:2], seen.arch)
+
+
+def _may_be_jetson(seen: Probe, runtime: str) -> bool:
+    return runtime == "tensorrt" and seen.arch == "aarch64"
 
 
 def _joined(packages: tuple[str, ...]) -> str:

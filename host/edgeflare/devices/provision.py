@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgeflare.devices.bundle import agent_bundle
 from edgeflare.devices.device import Device
@@ -28,13 +28,20 @@ _SLOWEST_HASH = 2e6
 Tell = Callable[[str], None]
 
 
+class Data(NamedTuple):
+    """A file beside the model: its name below ``root``/models on the device, its path on the host."""
+
+    name: str
+    source: Path
+
+
 @dataclass(frozen=True)
 class Provisioned:
     """What is on the device now; paths are the device's own.
 
     `model_name` is ``<sha256>.<extension>`` below ``root``/models, `source` the model's path on the
-    host; `uploaded` are the names of the files
-    that were not there before, or not whole.
+    host; `uploaded` are the names of the files that were not there before, or not whole; `data` is what
+    the model needs beside itself, if anything.
     """
 
     agent_path: str
@@ -43,6 +50,15 @@ class Provisioned:
     model_sha256: str
     source: Path
     uploaded: tuple[str, ...] = ()
+    data: Data | None = None
+
+    @property
+    def users_words(self) -> dict[str, str]:
+        """Each path on the device that a user knows by another: the host's."""
+        known = {self.model_path: str(self.source)}
+        if self.data is not None:
+            known[f"{self.root}/models/{self.data.name}"] = str(self.data.source)
+        return known
 
     @property
     def model_path(self) -> str:
@@ -73,11 +89,12 @@ def provision(
     seen: Probe,
     device: Device,
     model: Path,
+    data: Path | None = None,
     *,
     verify: bool = False,
     progress: Tell | None = None,
 ) -> Provisioned:
-    """Bring agent and model to the device unless files of their names and sizes are there.
+    """Bring agent, model and its data to the device unless files of their names and sizes are there.
 
     `verify`: look at the content of those, too, and upload anew what is damaged. Uploads go to a
     temporary name, are checked there and renamed, so that several hosts may do this at once. After
@@ -85,11 +102,20 @@ def provision(
     Raises ModelError, DeviceDiskFullError, DeviceError and what the transport raises.
     """
     with TemporaryDirectory() as folder:
-        files = [_described(agent_bundle(Path(folder)), "agents"), _described(model, "models")]
+        agent = _described(agent_bundle(Path(folder)), "agents")
+        loaded = _described(model, "models")
+        beside = None if data is None else _described(data, "models")
+        files = [agent, loaded, *([] if beside is None else [beside])]
         uploaded = _bring(transport, seen, device, files, verify, progress)
-    agent, loaded = files
-    agent_path = f"{seen.root}/agents/{agent.name}"
-    return Provisioned(agent_path, seen.root, loaded.name, loaded.sha256, model, uploaded)
+    return Provisioned(
+        f"{seen.root}/agents/{agent.name}",
+        seen.root,
+        loaded.name,
+        loaded.sha256,
+        model,
+        uploaded,
+        None if beside is None else Data(beside.name, beside.local),
+    )
 
 
 def provision_agent(transport: Transport, seen: Probe, device: Device) -> str:
@@ -108,7 +134,8 @@ def _described(path: Path, folder: str) -> _File:
                 digest.update(block)
         return _File(path, folder, digest.hexdigest(), path.stat().st_size)
     except OSError as error:
-        raise ModelError(f"can't read the model {path}: {error.strerror}") from error
+        what = "the calibration file" if path.suffix == ".npy" else "the model"
+        raise ModelError(f"can't read {what} {path}: {error.strerror}") from error
 
 
 def _bring(

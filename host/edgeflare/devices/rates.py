@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 from edgeflare.devices.health import Health
+from edgeflare.devices.telemetry import Minutes
 
 WINDOW_S = 10.0
 _BUCKET_S = 0.1
@@ -85,10 +86,12 @@ class Pulse:
     """What a device's agents say of themselves, over many sessions; safe to use from several threads.
 
     `tell` is told once a session of a clock that jumped. `clock_jump_s` is the last such jump, 0.0: none.
+    `minutes` keeps what is seen, minute by minute.
     """
 
     def __init__(self, name: str, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
         self.clock_jump_s = 0.0
+        self.minutes = Minutes(name)
         self._name = name
         self._tell = tell
         self._clock = clock
@@ -116,6 +119,7 @@ class Pulse:
 
     def look(self, health: Health) -> None:
         """Take in what the agent of the present session said last."""
+        self.minutes.see(health)
         with self._lock:
             self._looked_at = self._clock()
             self._busy.see(health.uptime_s, health.busy_s)

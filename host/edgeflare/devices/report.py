@@ -5,7 +5,7 @@ from typing import Any
 
 from edgeflare._version import __version__
 from edgeflare.devices.agent_link import AgentLink
-from edgeflare.devices.health import optional_number
+from edgeflare.devices.health import optional_number, optional_truth, words
 from edgeflare_agent.wire import VERSION, Frame, Kind
 
 _PINGS = 5
@@ -27,7 +27,8 @@ class DeviceReport:
 
     `agent` is the agent's version, which is this host's, and its protocol; `runtimes` is {package: version}; `board` is the
     board's name, else the CPU's; `load` the system's load average over the last minute; `round_trip_s`
-    the least of several.
+    the least of several. `throttle_reasons` are what slows the device down now, in words,
+    `throttled_since_boot` what has since it was booted; `battery_percent` is 0 to 100, `gpu_load` 0 to 1.
     """
 
     name: str
@@ -44,6 +45,12 @@ class DeviceReport:
     disk_free_bytes: int | None
     load: float | None
     round_trip_s: float
+    throttle_reasons: tuple[str, ...] = ()
+    throttled_since_boot: tuple[str, ...] = ()
+    battery_percent: float | None = None
+    battery_charging: bool | None = None
+    gpu_load: float | None = None
+    gpu_mhz: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -57,7 +64,6 @@ def ask_report(link: AgentLink) -> DeviceReport:
 
     def read(frame: Frame) -> DeviceReport:
         state = frame.header
-        throttled = state.get("throttled")
         return DeviceReport(
             name=link.name,
             agent=f"{__version__}, protocol {VERSION}",
@@ -68,11 +74,17 @@ def ask_report(link: AgentLink) -> DeviceReport:
             leases=tuple(map(_lease, state["leases"])),
             temperature_c=optional_number(state.get("temperature_c")),
             frequency_mhz=optional_number(state.get("frequency_mhz")),
-            throttled=None if throttled is None else bool(throttled),
+            throttled=optional_truth(state.get("throttled")),
             memory_available_bytes=_optional_count(state.get("memory_available_bytes")),
             disk_free_bytes=_optional_count(state.get("disk_free_bytes")),
             load=_load(state.get("load")),
             round_trip_s=round_trip,
+            throttle_reasons=words(state.get("throttle_reasons")),
+            throttled_since_boot=words(state.get("throttled_since_boot")),
+            battery_percent=optional_number(state.get("battery_percent")),
+            battery_charging=optional_truth(state.get("battery_charging")),
+            gpu_load=optional_number(state.get("gpu_load")),
+            gpu_mhz=optional_number(state.get("gpu_mhz")),
         )
 
     answer: DeviceReport = link.request(Kind.STATUS, {}, read=read).result()

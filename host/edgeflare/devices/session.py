@@ -95,20 +95,37 @@ class DeviceSession:
         """
         limits = Limits(window, heartbeat_s, timeout_s)
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
-        link.users_words[provisioned.model_path] = str(provisioned.source)
-        header = {"model": provisioned.model_name, "runtime": runtime, "options": dict(options)}
         try:
             if lease is not None:
                 link.request(Kind.LEASE, lease.to_json(share), read=_read_nothing).result()
             _measure(link, compression)
-            loaded = link.request(Kind.LOAD, header, read=_read_model)
-            memory = link.request(Kind.STATUS, {}, read=_read_memory)
-            model = loaded.result()
-            link.learn(memory=memory.result())
-            return cls(link, model, transport if owns_transport else None)
+            owned = transport if owns_transport else None
+            return cls.load(link, provisioned, runtime, options, owned)
         except BaseException:
             link.close()
             raise
+
+    @classmethod
+    def load(
+        cls,
+        link: AgentLink,
+        provisioned: Provisioned,
+        runtime: str,
+        options: Mapping[str, Any],
+        transport: Transport | None = None,
+    ) -> "DeviceSession":
+        """Load a model into an agent that runs already, instead of the one that it may have.
+
+        `transport`: what `close` closes with the link. Raises what `open` raises while loading.
+        """
+        link.users_words.update(provisioned.users_words)
+        header = {"model": provisioned.model_name, "runtime": runtime, "options": dict(options)}
+        loaded = link.request(Kind.LOAD, header, read=_read_model)
+        memory = link.request(Kind.STATUS, {}, read=_read_memory)
+        model = loaded.result()
+        link.learn(memory=memory.result())
+        link.ping()  # a reading of the device is at hand even before its first heartbeat
+        return cls(link, model, transport)
 
     @property
     def in_flight(self) -> int:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Protocol
 
+from edgeflare.devices.background import Task
 from edgeflare.devices.health import Health
 from edgeflare.devices.session import LoadedModel, Reply
 from edgeflare.errors import EdgeFlareError
@@ -54,3 +56,10 @@ class Session(Protocol):
     def close(self) -> None:
         """End the agent; may take seconds."""
         ...
+
+
+def closing(session: Session) -> Task:
+    """End a session in the background; how it ends is of no interest any more."""
+    with suppress(EdgeFlareError, OSError):
+        session.close()
+    yield from ()

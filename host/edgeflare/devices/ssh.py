@@ -4,17 +4,19 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from edgeflare.devices.adb_ssh import endpoint_of
 from edgeflare.devices.deadline import Deadline
 from edgeflare.devices.device import Device
-from edgeflare.devices.known_hosts import check_host_key
+from edgeflare.devices.known_hosts import check_host_key, fingerprint_of
+from edgeflare.devices.login import Login
+from edgeflare.devices.python_command import check_ran
 from edgeflare.devices.ssh_auth import Ask, authenticate
-from edgeflare.devices.ssh_config import Endpoint, resolve_endpoint
+from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_dial import Connection
 from edgeflare.devices.ssh_put import SFTP_ERRORS, link_lost, put_by_python, put_by_sftp
 from edgeflare.devices.ssh_run import run_program
 from edgeflare.devices.ssh_stream import SshStream, start_program
 from edgeflare.devices.transport import Completed
-from edgeflare.errors import DevicePythonError
 
 __all__ = ["Ask", "SshTransport"]
 
@@ -22,10 +24,11 @@ _START_S = 60.0
 
 
 class SshTransport:
-    """A connection to one device; see `Transport`. Made by `connect`."""
+    """A connection to one device; see `Transport`. Made by `connect`. `login` says how it came about."""
 
-    def __init__(self, device: Device, connection: Connection) -> None:
+    def __init__(self, device: Device, connection: Connection, by: str = "") -> None:
         self.name = device.name
+        self.login = _login(connection, by)
         self._python = device.python
         self._connection = connection
         self._endpoint: Endpoint = connection.endpoint
@@ -40,14 +43,14 @@ class SshTransport:
         None: there is no terminal. Raises UnreachableError, DeviceTimeoutError, HostKeyError,
         AuthenticationError; InventoryError where the SSH config makes no sense.
         """
-        connection = Connection(resolve_endpoint(device))
+        connection = Connection(endpoint_of(device))
         try:
             connection.dial(check_host_key, ask)
-            authenticate(connection.transport, connection.endpoint, ask)
+            by = authenticate(connection.transport, connection.endpoint, ask)
         except BaseException:
             connection.close()
             raise
-        return cls(device, connection)
+        return cls(device, connection, by)
 
     def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
         """Run the device's Python command with these arguments and wait for it."""
@@ -79,7 +82,7 @@ class SshTransport:
                     raise lost from error
             else:
                 return
-        put_by_python(self._run, self._endpoint, local, remote)
+        put_by_python(self._run, self._endpoint.address, local, remote)
 
     def close(self) -> None:
         """End the connection and those it goes through. Safe to repeat."""
@@ -93,15 +96,20 @@ class SshTransport:
             stdin,
             Deadline(timeout),
         )
-        if done.status in (126, 127):
-            problem = "can't be run" if done.status == 126 else "is not there"
-            said = done.stderr.strip().splitlines()[-1:]
-            raise DevicePythonError(
-                f"the Python command {self._python!r} {problem} on {self.name}"
-                f"{f' ({said[0]})' if said else ''}; install Python 3.8 or later there, or give "
-                "its command as `python` in the inventory"
-            )
+        check_ran(done, self._python, self.name)
         return done
 
     def _command(self, arguments: Sequence[str]) -> str:
         return " ".join([self._python, *map(shlex.quote, arguments)])
+
+
+def _login(connection: Connection, by: str) -> Login:
+    key = connection.transport.get_remote_server_key()
+    return Login(
+        address=connection.endpoint.address,
+        user=connection.endpoint.user,
+        server=connection.transport.remote_version.removeprefix("SSH-2.0-"),
+        by=by,
+        host_key=f"{key.get_name()} {fingerprint_of(key.asbytes())}",
+        key_command=connection.endpoint.key_command,
+    )

@@ -24,14 +24,14 @@ _TYPING_S = 120
 _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
-def authenticate(transport: paramiko.Transport, endpoint: Endpoint, ask: Ask | None) -> None:
-    """Log in over a connection whose host key was checked.
+def authenticate(transport: paramiko.Transport, endpoint: Endpoint, ask: Ask | None) -> str:
+    """Log in over a connection whose host key was checked; return by what, see `Login`.
 
     The key files that inventory or SSH config name come first (through the ssh-agent where it holds
     them), then, unless only those are wanted, the agent's other keys, then ~/.ssh/id_*; at last a
     password, at most three times. Raises AuthenticationError, UnreachableError, DeviceTimeoutError.
     """
-    _Login(transport, endpoint, ask).run()
+    return _Login(transport, endpoint, ask).run()
 
 
 class _Login:
@@ -42,16 +42,16 @@ class _Login:
         self._tried: list[str] = []
         self._who = f"{endpoint.user}@{endpoint.address}"
 
-    def run(self) -> None:
+    def run(self) -> str:
         methods = self._methods()
         if self._transport.is_authenticated():
-            return
+            return "nothing"
         if "publickey" in methods:
             with agent_keys() as held:
                 for key in self._keys(held):
                     further = self._offer(key)
                     if self._transport.is_authenticated():
-                        return
+                        return f"key {self._tried[-1]}"
                     if further:
                         methods = further
                         break
@@ -60,6 +60,7 @@ class _Login:
         if not {"password", "keyboard-interactive"} & set(methods):
             raise AuthenticationError(self._refused())
         self._with_password(methods)
+        return "password"
 
     def _methods(self) -> Sequence[str]:
         """Ask which ways to log in there are (and get in at once where none is needed)."""
@@ -170,7 +171,7 @@ class _Login:
                 return
         raise AuthenticationError(
             f"wrong password for {self._who}, {TRIES} times; check the user name and the password, "
-            f"or set up a key with: {self._copy_id()}"
+            f"or set up a key with: {self._endpoint.key_command}"
         )
 
     def _answer(
@@ -189,11 +190,7 @@ class _Login:
 
     def _refused(self) -> str:
         keys = f"refused these keys: {', '.join(self._tried)}" if self._tried else "wants a key"
-        return f"{self._who} {keys}; set one up with: {self._copy_id()}"
-
-    def _copy_id(self) -> str:
-        port = "" if self._endpoint.port == 22 else f"-p {self._endpoint.port} "
-        return f"ssh-copy-id {port}{self._endpoint.user}@{self._endpoint.host}"
+        return f"{self._who} {keys}; set one up with: {self._endpoint.key_command}"
 
     def _broken(self, error: Exception, after: str = "") -> Exception:
         """Say why a connection ended while logging in."""

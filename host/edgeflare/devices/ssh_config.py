@@ -4,7 +4,9 @@ import getpass
 import glob
 import io
 import shlex
-from dataclasses import dataclass
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import paramiko
@@ -24,7 +26,8 @@ class Endpoint:
 
     `device` is the entry it was made for (a jump host's: one of its own), `target` what the user
     types to mean the whole way. `known_as` is its name in known_hosts files; the first of those is
-    the one that is written to. `jump` is the server before it, `proxy_command` a program before it.
+    the one that is written to. `jump` is the server before it, `proxy_command` a program before it,
+    `opener` makes the link where that is no TCP connection of ours.
     """
 
     device: Device
@@ -39,6 +42,17 @@ class Endpoint:
     connect_timeout: float
     jump: "Endpoint | None"
     proxy_command: str | None
+    opener: Callable[[], socket.socket] | None = field(default=None, compare=False)
+    host_key_file: str = "/etc/ssh/ssh_host_ed25519_key.pub"
+    """Where the device's owner finds the host key on the device."""
+    copy_id: str = ""
+    """The command that sets a key up; "": by host, port and user."""
+
+    @property
+    def key_command(self) -> str:
+        """The command that sets a key up on the device."""
+        port = "" if self.port == 22 else f"-p {self.port} "
+        return self.copy_id or f"ssh-copy-id {port}{self.user}@{self.host}"
 
     @property
     def address(self) -> str:
@@ -62,7 +76,9 @@ def resolve_endpoint(device: Device) -> Endpoint:
     return _resolve(device, device.name, None, 0)
 
 
-def _resolve(device: Device, target: str, jumps: str | None, depth: int) -> Endpoint:
+def _resolve(
+    device: Device, target: str, jumps: str | None, depth: int, usual: int = 22
+) -> Endpoint:
     """Resolve one server; `jumps` are the hops before it where another entry says so."""
     if depth > _JUMP_DEPTH:
         raise InventoryError(
@@ -72,7 +88,7 @@ def _resolve(device: Device, target: str, jumps: str | None, depth: int) -> Endp
     path = device.ssh_config or Path.home() / ".ssh" / "config"
     options = _lookup(path, device, host)
     name = options["hostname"]
-    port = _number(options.get("port", "22"), "Port", path)
+    port = _number(options.get("port", str(usual)), "Port", path)
     jumps = jumps or options.get("proxyjump")
     command = None if jumps else options.get("proxycommand")
     return Endpoint(
@@ -83,7 +99,7 @@ def _resolve(device: Device, target: str, jumps: str | None, depth: int) -> Endp
         user=options.get("user") or getpass.getuser(),
         keys=(device.key,) if device.key else _paths(options.get("identityfile", [])),
         only_these_keys=device.key is not None or options.get("identitiesonly", "no") == "yes",
-        known_as=options.get("hostkeyalias") or known_name(name, port),
+        known_as=options.get("hostkeyalias") or known_name(name, port, usual),
         known_hosts=_known_hosts(device, options),
         connect_timeout=_connect_timeout(device, options, path),
         jump=_jump(device, target, jumps, depth),
@@ -91,9 +107,22 @@ def _resolve(device: Device, target: str, jumps: str | None, depth: int) -> Endp
     )
 
 
-def known_name(host: str, port: int) -> str:
+def resolve_alone(device: Device, alias: str, port: int) -> Endpoint:
+    """Return how to log in over a link that is there already, under an alias of the SSH config.
+
+    The alias is its name in known_hosts, too, with the port where that isn't `port`. HostName, ProxyJump
+    and ProxyCommand have no say. Raises InventoryError.
+    """
+    found = _resolve(device.model_copy(update={"host": alias}), device.name, "none", 0, port)
+    known_as = found.known_as
+    if known_as == known_name(found.host, found.port, port):
+        known_as = known_name(alias, found.port, port)
+    return replace(found, device=device, host=alias, known_as=known_as)
+
+
+def known_name(host: str, port: int, usual: int = 22) -> str:
     """Return the name under which known_hosts files hold a server: ``host`` or ``[host]:port``."""
-    return host.lower() if port == 22 else f"[{host.lower()}]:{port}"
+    return host.lower() if port == usual else f"[{host.lower()}]:{port}"
 
 
 def _lookup(path: Path, device: Device, host: str) -> SSHConfigDict:

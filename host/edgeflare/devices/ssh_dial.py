@@ -62,6 +62,10 @@ class Connection:
 
     def _link(self, check: Check, ask: Ask | None) -> "socket.socket | paramiko.Channel":
         endpoint = self.endpoint
+        if endpoint.opener is not None:
+            opened = endpoint.opener()
+            self._closers.append(opened.close)
+            return opened
         if endpoint.jump is not None:
             hop = Connection(endpoint.jump)
             self._closers.append(hop.close)

@@ -55,13 +55,14 @@ def put_by_sftp(transport: paramiko.Transport, local: Path, remote: str, timeout
 
 def put_by_python(
     run: Callable[[list[str], Iterable[bytes], float], Completed],
-    endpoint: Endpoint,
+    address: str,
     local: Path,
     remote: str,
 ) -> None:
     """Copy a file through the stdin of the device's Python, which tells what goes wrong.
 
-    `run(arguments, blocks, timeout)` runs Python there. Raises DeviceDiskFullError, DeviceError.
+    `address` is the device's, for messages; `run(arguments, blocks, timeout)` runs Python there.
+    Raises DeviceDiskFullError, DeviceError.
     """
     size = local.stat().st_size
     limit = STALL_S + size / 20e3
@@ -70,7 +71,7 @@ def put_by_python(
         return
     _, marked, problem = done.stderr.rpartition(_MARK)
     number, _, text = problem.strip().partition(" ")
-    where = f"{remote} on {endpoint.address}"
+    where = f"{remote} on {address}"
     if done.status == _FAILED and marked and int(number) in (errno.ENOSPC, errno.EDQUOT):
         raise DeviceDiskFullError(
             f"no space left on the device for {where} ({size / 1e6:.1f} MB); free some there, run "

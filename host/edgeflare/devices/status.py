@@ -21,7 +21,8 @@ class DeviceStatus:
     `requests` brought them, one or several each.
     `in_flight` requests are on the wire or at the agent, `depth` is how many of them keep the device
     busy. `busy` is the fraction of time that the agent worked, 0 to 1. Latencies are seconds from
-    sending a request to its reply, queueing at the device included. None: not known, or the device
+    sending a request to its reply, queueing at the device included. `throttle_reasons` are what slows
+    the device down now, in words. None: not known, or the device
     doesn't tell.
     """
 
@@ -39,6 +40,7 @@ class DeviceStatus:
     throttled: bool | None = None
     reconnects: int = 0
     requests: int = 0
+    throttle_reasons: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -47,4 +49,5 @@ class DeviceStatus:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "DeviceStatus":
         """Return what `to_json` described. Raises TypeError or ValueError for anything else."""
-        return cls(**{**data, "state": State(data["state"])})
+        reasons = tuple(data.get("throttle_reasons", ()))
+        return cls(**{**data, "state": State(data["state"]), "throttle_reasons": reasons})

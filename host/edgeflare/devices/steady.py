@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 
 from edgeflare.devices.absence import Absence, one_line, silent
@@ -16,8 +15,9 @@ from edgeflare.devices.kept import DEATHS, Kept, KeptRequests
 from edgeflare.devices.likeness import check_unchanged
 from edgeflare.devices.rates import Pulse, Throughput
 from edgeflare.devices.session import Reply
-from edgeflare.devices.sessions import Session
+from edgeflare.devices.sessions import Session, closing
 from edgeflare.devices.status import DeviceStatus, State
+from edgeflare.devices.telemetry import Minutes
 from edgeflare.errors import (
     AgentCrashedError,
     AgentDiedError,
@@ -131,6 +131,12 @@ class SteadySession:
         self._pulse.look(self._latest.health)
         return self._pulse.clock_jump_s
 
+    @property
+    def minutes(self) -> Minutes:
+        """How the device fared, minute by minute, over all sessions."""
+        self._pulse.look(self._latest.health)
+        return self._pulse.minutes
+
     def configure(self, spec: InputSpec, output: str | None) -> None:
         """Say how samples become the input, and which output is wanted (None: the only one).
 
@@ -197,6 +203,7 @@ class SteadySession:
                 latency_p99_s=self._throughput.latency_s(0.99),
                 temperature_c=health.temperature_c if up else None,
                 throttled=health.throttled if up else None,
+                throttle_reasons=health.throttle_reasons if up else (),
                 reconnects=self._reconnects,
                 requests=self._throughput.requests,
             )
@@ -206,12 +213,8 @@ class SteadySession:
         with self._lock:
             pending = self._kept.drain()
             why = self._detail()
-        self._fail(
-            pending,
-            DeviceAwayError(
-                f"what {self.name} was asked is taken back" + (f": {why}" if why else "")
-            ),
-        )
+        what = f"what {self.name} was asked is taken back"
+        self._fail(pending, DeviceAwayError(what + (f": {why}" if why else "")))
 
     def close(self) -> None:
         """End the session, or the tries for one; what is pending fails. Safe to repeat."""
@@ -278,6 +281,7 @@ class SteadySession:
                 self._throughput.answered(now, len(kept.samples), now - kept.sent_at)
             self._proven = self._proven or session is self._session
         if taken:
+            self._pulse.minutes.answered(reply.seconds)
             kept.future.set_result(reply)
         self._feed()
         if self._pulse.is_due:
@@ -306,7 +310,7 @@ class SteadySession:
         self._pulse.look(session.health)
         if idle:
             self._background(self._coming_back(), self._stop)
-        self._background(_closing(session), self._stop)
+        self._background(closing(session), self._stop)
         if given_up is not None:
             given_up.future.set_exception(
                 InferenceFailedError(
@@ -352,7 +356,7 @@ class SteadySession:
                         away_s, again = self._take_into_use(session)
         finally:
             if not taken:
-                self._background(_closing(session), self._stop)
+                self._background(closing(session), self._stop)
         self._absence.tell_back(away_s, again)
         session.on_failure(partial(self._lost, session))
         self._feed()
@@ -391,9 +395,3 @@ class SteadySession:
         self._stop.set()
         self._fail(pending, error)
         return session
-
-
-def _closing(session: Session) -> Task:
-    with suppress(EdgeFlareError, OSError):
-        session.close()
-    yield from ()

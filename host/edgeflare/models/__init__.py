@@ -10,6 +10,7 @@ from edgeflare.models.outputs import (
     largest_sum_error,
     output_classes,
 )
+from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.spec import InputSpec, TensorInfo
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "is_index",
     "largest_sum_error",
     "output_classes",
+    "prepare",
     "resolve_input",
 ]

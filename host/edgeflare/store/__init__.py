@@ -11,6 +11,7 @@ from edgeflare.store.records import (
     SkippedRecord,
     Tally,
 )
+from edgeflare.store.replicas import SeedComparison, TriggerAnswer
 from edgeflare.store.store import Store
 
 __all__ = [
@@ -19,9 +20,11 @@ __all__ = [
     "OutcomeRecord",
     "ReplayRecord",
     "SeedAnswer",
+    "SeedComparison",
     "SeedInput",
     "SeedRecord",
     "SkippedRecord",
     "Store",
     "Tally",
+    "TriggerAnswer",
 ]

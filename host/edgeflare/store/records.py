@@ -75,7 +75,8 @@ class OutcomeRecord:
     `trigger` is the digest of the stored sample; `original` and `deployed` are both models' scores on
     it, float64 [classes], with the labels and margins (top-1 minus top-2) they give. `l2` is on a
     scale of pixels from 0 to 1, `linf` in levels. `seconds` is search time without queueing, `round_trips`
-    the search's requests to the device. `front` has the deviations on the way that no earlier one
+    the search's requests to the device; `device_seconds` the device's own time for all queries of the
+    search and its confirmations, so that by their number it is the mean latency of inference. `front` has the deviations on the way that no earlier one
     beats in both margin and distance.
     `confirmed` counts how often the stored bytes gave the same again. `device` is the digest that
     `Store.add_device` returned and `device_name` what it is called; `environment` is filled in by the
@@ -94,6 +95,7 @@ class OutcomeRecord:
     host_only_queries: int = 0
     round_trips: int = 0
     seconds: float = 0.0
+    device_seconds: float = 0.0
     device: str | None = None
     trigger: str | None = None
     original: Scores | None = None

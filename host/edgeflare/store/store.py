@@ -16,14 +16,16 @@ from edgeflare.store.database import DATABASE_NAME, check_schema, connect, write
 from edgeflare.store.failures import told_of
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.outcomes import Outcomes
+from edgeflare.store.replicas import Replicas
 from edgeflare.store.samples import sync_folder
 from edgeflare.store.seeds import Seeds
+from edgeflare.store.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Store(Seeds, Outcomes):
+class Store(Seeds, Outcomes, Replicas, Telemetry):
     """Everything a campaign learns: `campaign.sqlite` and `samples/` in one folder.
 
     Every method that adds something is one transaction and is on disk when it returns. Any thread

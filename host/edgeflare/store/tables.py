@@ -2,6 +2,8 @@
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
+    Boolean,
     Column,
     Double,
     ForeignKey,
@@ -14,7 +16,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 metadata = MetaData()
 
@@ -113,6 +115,7 @@ outcomes = Table(
     Column("host_only_queries", Integer, nullable=False),
     Column("round_trips", Integer, nullable=False),
     Column("seconds", Double, nullable=False),
+    Column("device_seconds", Double, nullable=False),
     Column("device", ForeignKey(devices.c.digest)),
     Column("device_name", _Name, nullable=False),
     Column("sample_digest", _Digest, key="trigger"),
@@ -145,4 +148,28 @@ replays = Table(
     Column("deployed_label", Integer),
     Column("decision", String(16), nullable=False),
     UniqueConstraint("replica", "seed", "on_device"),
+)
+
+telemetry = Table(
+    "telemetry",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("device", _Name, nullable=False),
+    Column("minute", String(40), nullable=False),
+    Column("queries", Integer, nullable=False),
+    Column("latency_median_s", Double),
+    Column("latency_p99_s", Double),
+    Column("latency_max_s", Double),
+    Column("latencies", JSON, nullable=False),
+    Column("rss_bytes", BigInteger),
+    Column("temperature_mean_c", Double),
+    Column("temperature_max_c", Double),
+    Column("frequency_least_mhz", Double),
+    Column("gpu_load_mean", Double),
+    Column("gpu_least_mhz", Double),
+    Column("readings", Integer, nullable=False),
+    Column("throttled_readings", Integer, nullable=False),
+    Column("throttle_reasons", JSON, nullable=False),
+    Column("battery_percent", Double),
+    Column("battery_charging", Boolean),
 )

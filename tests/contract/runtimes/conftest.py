@@ -1,9 +1,16 @@
-"""The same small models for every runtime."""
+"""The same small models for every runtime, and TensorRT's stand-in of each generation."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+import stand_in_tensorrt
+from engine_cases import VERSIONS, Load
 from small_models import BUILDERS, TFLITE, open_axis_tflite
+from stand_in_cuda import StandInGpu
+
+from edgeflare_agent.runtimes import Runtime, load
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +28,26 @@ def model_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str],
         return str(path if path.exists() else BUILDERS[name](path))
 
     return find
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def gpu() -> StandInGpu:
+    return StandInGpu()
+
+
+@pytest.fixture
+def library(version: str, monkeypatch: pytest.MonkeyPatch, gpu: StandInGpu) -> Any:
+    return stand_in_tensorrt.install(version, monkeypatch, gpu)
+
+
+@pytest.fixture
+def load_here(library: Any, tmp_path: Path) -> Load:
+    def load_it(path: str | Path, **options: Any) -> Runtime:
+        return load(str(path), "tensorrt", options, str(tmp_path / "cache"))
+
+    return load_it

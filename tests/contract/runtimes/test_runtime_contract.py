@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import stand_in_tensorrt
 
 from edgeflare_agent.errors import ModelError, RequestError
 from edgeflare_agent.preprocess import dequantize
 from edgeflare_agent.runtimes import Runtime, load
 
-RUNTIMES = ["tflite", "onnx"]
+RUNTIMES = ["tflite", "onnx", "tensorrt"]
+REFUSED = {"tensorrt": ("int8", "uint8")}  # whose zero points are not 0
 MODELS = [
     # name, input shape, dtype, whether quantised, whether outputs are probabilities
     ("float", (1, 8, 8, 1), "float32", True),
@@ -33,7 +35,12 @@ def tensor(shape: tuple[int | None, ...], dtype: str, seed: int = 0) -> np.ndarr
 
 
 @pytest.fixture(params=RUNTIMES)
-def runtime_name(request: pytest.FixtureRequest) -> str:
+def runtime_name(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> str:
+    if request.param == "tensorrt":  # needs a GPU; see test_tensorrt_runtime.py
+        monkeypatch.setenv("HOME", str(tmp_path))
+        stand_in_tensorrt.install("10.3.0", monkeypatch)
     return str(request.param)
 
 
@@ -51,6 +58,10 @@ def test_runs_models_of_every_kind(
     dtype: str,
     shares: bool,
 ) -> None:
+    if name in REFUSED.get(runtime_name, ()):
+        with pytest.raises(ModelError, match="quantiz"):
+            load(model_file(runtime_name, name), runtime_name, {})
+        return
     model = load(model_file(runtime_name, name), runtime_name, {})
     [given] = model.inputs
     [returned] = model.outputs
@@ -107,7 +118,7 @@ def test_describes_itself_as_json(image_model: Runtime, runtime_name: str) -> No
     described = json.loads(json.dumps(image_model.describe()))
     assert described["name"] == runtime_name
     assert described["threads"] == 1
-    assert described["package"] in ("ai-edge-litert", "tflite-runtime", "onnxruntime")
+    assert described["package"] in ("ai-edge-litert", "tflite-runtime", "onnxruntime", "tensorrt")
     assert described["version"][0].isdigit()
 
 
@@ -179,5 +190,5 @@ def test_two_threads_run_and_are_recorded(runtime_name: str, model_file: ModelFi
 
 
 def test_an_unknown_runtime_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"'caffe'; there are tflite, onnx"):
+    with pytest.raises(RequestError, match=r"'caffe'; there are tflite, onnx, tensorrt"):
         load(str(tmp_path), "caffe", {})

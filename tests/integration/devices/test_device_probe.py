@@ -156,6 +156,8 @@ def test_parameters_reach_every_python_unchanged(old_python: str) -> None:
             "tflite",
             'python3 -m pip install "numpy<2"',
         ),
+        ({"runtimes": {}}, "tensorrt", "sudo apt install python3-libnvinfer"),
+        ({"runtimes": {}, "arch": "x86_64"}, "tensorrt", "python3 -m pip install tensorrt"),
         (
             {"runtimes": {}, "managed": True},
             "onnx",
@@ -183,6 +185,12 @@ def test_managed_python_behind_a_wrapper_keeps_the_wrapper(seen: Probe) -> None:
     )
     advice = how_to_install(wrapped, "onnxruntime")
     assert 'give "proot-distro login debian -- /root/edgeflare-python/bin/python" as' in advice
+
+
+def test_managed_python_with_options_is_replaced_with_them(seen: Probe) -> None:
+    isolated = replace(seen, command="nice python3 -S -E", home="/home/pi", managed=True)
+    advice = how_to_install(isolated, "onnxruntime")
+    assert 'give "nice /home/pi/edgeflare-python/bin/python" as' in advice
 
 
 def test_answer_that_makes_no_sense_is_a_protocol_error(tmp_path: Path) -> None:

@@ -5,16 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
+from laid_out import lay_out
 
 from edgeflare_agent import telemetry
-
-
-def lay_out(root: Path, files: dict[str, str]) -> str:
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode())
-    return str(root)
+from edgeflare_agent.telemetry import VitalSigns
 
 
 def zones(*contents: str) -> dict[str, str]:
@@ -22,11 +16,6 @@ def zones(*contents: str) -> dict[str, str]:
         f"sys/class/thermal/thermal_zone{number}/temp": content
         for number, content in enumerate(contents)
     }
-
-
-def cooler(number: int, kind: str, state: str) -> dict[str, str]:
-    folder = f"sys/class/thermal/cooling_device{number}"
-    return {f"{folder}/type": f"{kind}\n", f"{folder}/cur_state": f"{state}\n"}
 
 
 @pytest.mark.parametrize(
@@ -47,6 +36,57 @@ def test_the_hottest_plausible_sensor_counts(
     assert telemetry.temperature_c(lay_out(tmp_path, zones(*contents))) == hottest
 
 
+def named_zone(number: int, name: str, content: str) -> dict[str, str]:
+    folder = f"sys/class/thermal/thermal_zone{number}"
+    return {f"{folder}/type": f"{name}\n", f"{folder}/temp": f"{content}\n"}
+
+
+@pytest.mark.parametrize(
+    ("sensors", "hottest"),
+    [
+        ({"CPU-therm": 34000, "GPU-therm": 36500, "PMIC-Die": 100000}, 36.5),  # a Jetson Nano
+        ({"cpu-thermal": 51687, "soc0-thermal": 53000, "tj-thermal": 54250}, 54.25),  # an Orin
+        ({"cpu-thermal": 61000, "rp1_adc": 70000}, 61.0),  # a Raspberry Pi 5
+        ({"soc": 85000, "vbat": 3900, "cpuss-0-usr": 44000}, 44.0),  # a phone: charge, volts
+        ({"acpitz": 27800, "x86_pkg_temp": 52000}, 52.0),
+        ({"GPU-therm": -256000, "Tboard_tegra": 31000}, 31.0),  # its GPU is off
+    ],
+)
+def test_sensors_of_processors_count_before_others(
+    tmp_path: Path, sensors: dict[str, int], hottest: float
+) -> None:
+    files: dict[str, str] = {}
+    for number, (name, content) in enumerate(sensors.items()):
+        files |= named_zone(number, name, str(content))
+    assert telemetry.temperature_c(lay_out(tmp_path, files)) == hottest
+
+
+@pytest.mark.parametrize(
+    ("files", "load", "mhz"),
+    [
+        (
+            {
+                "sys/class/devfreq/17000000.ga10b/device/load": "437\n",
+                "sys/class/devfreq/17000000.ga10b/cur_freq": "612000000\n",
+                "sys/class/devfreq/15340000.vic/cur_freq": "115200000\n",
+            },
+            0.437,
+            612.0,
+        ),
+        ({"sys/devices/gpu.0/load": "1000\n"}, 1.0, None),
+        ({"sys/devices/platform/gpu.0/load": "0\n"}, 0.0, None),
+        ({"sys/devices/gpu.0/load": "4711\n"}, None, None),
+        ({"sys/class/devfreq/57000000.gpu/cur_freq": "76800000\n"}, None, 76.8),
+        ({}, None, None),
+    ],
+)
+def test_a_jetson_tells_load_and_clock_of_its_gpu(
+    tmp_path: Path, files: dict[str, str], load: float | None, mhz: float | None
+) -> None:
+    root = lay_out(tmp_path, files)
+    assert (telemetry.gpu_load(root), telemetry.gpu_mhz(root)) == (load, mhz)
+
+
 def test_the_slowest_core_counts(tmp_path: Path) -> None:
     cores = {
         f"sys/devices/system/cpu/cpu{number}/cpufreq/scaling_cur_freq": content
@@ -57,57 +97,13 @@ def test_the_slowest_core_counts(tmp_path: Path) -> None:
     assert telemetry.frequency_mhz(str(tmp_path / "nothing")) is None
 
 
-PI_3 = "sys/devices/platform/soc/soc:firmware/get_throttled"
-PI_5 = "sys/devices/platform/soc@107c000000/soc@107c000000:firmware/get_throttled"
-
-
-@pytest.mark.parametrize("path", [PI_3, PI_5])
-@pytest.mark.parametrize(
-    ("content", "now"),
-    [
-        ("0\n", False),
-        ("50000\n", False),  # it was, since the system began
-        ("50005\n", True),
-        ("8\n", True),
-        ("0xf0002\n", True),
-        ("?\n", None),
-        ("", None),
-    ],
-)
-def test_a_raspberry_pi_tells_whether_it_is_throttled_now(
-    tmp_path: Path, path: str, content: str, now: bool | None
-) -> None:
-    assert telemetry.throttled(lay_out(tmp_path, {path: content})) is now
-
-
-@pytest.mark.parametrize(
-    ("devices", "now"),
-    [
-        (cooler(0, "cpufreq-cpu0", "0"), False),
-        (cooler(0, "thermal-cpufreq-0", "3"), True),
-        (cooler(0, "cpufreq-cpu0", "0") | cooler(1, "cpufreq-cpu4", "1"), True),
-        (cooler(0, "pwm-fan", "4"), None),
-        (cooler(0, "cpufreq-cpu0", "odd"), None),
-        ({}, None),
-    ],
-)
-def test_elsewhere_cooling_devices_tell_it(
-    tmp_path: Path, devices: dict[str, str], now: bool | None
-) -> None:
-    assert telemetry.throttled(lay_out(tmp_path, devices)) is now
-
-
 def test_files_that_can_not_be_read_tell_nothing(tmp_path: Path) -> None:
     root = lay_out(tmp_path, zones("41000"))
     (tmp_path / "sys/class/thermal/thermal_zone1/temp").mkdir(parents=True)
     (tmp_path / "sys/class/thermal/thermal_zone2").mkdir()
     (tmp_path / "sys/class/thermal/thermal_zone2/temp").symlink_to("nowhere")
     (tmp_path / "sys/class/thermal/thermal_zone3").write_bytes(b"\xff\x00")
-    assert telemetry.vital_signs(root) == {
-        "temperature_c": 41.0,
-        "frequency_mhz": None,
-        "throttled": None,
-    }
+    assert VitalSigns(root).read() == {**VitalSigns.UNKNOWN, "temperature_c": 41.0}
 
 
 def test_resources_of_a_system(tmp_path: Path) -> None:
@@ -131,8 +127,10 @@ def test_resources_that_nothing_tells(tmp_path: Path) -> None:
 
 
 def test_this_system_tells_plausible_numbers_or_nothing() -> None:
-    here = {**telemetry.vital_signs(), **telemetry.resources("/")}
+    here = {**VitalSigns().read(), **telemetry.resources("/")}
     assert here["throttled"] in (None, True, False)
+    for name in ("throttle_reasons", "throttled_since_boot"):
+        assert all(isinstance(word, str) for word in here.pop(name) or ())
     for value in here.values():
         assert value is None or math.isfinite(value)
     assert here["memory_available_bytes"] > 1 << 20

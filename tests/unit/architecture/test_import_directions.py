@@ -40,7 +40,7 @@ USERS = {
 
 THIRD_PARTY = {
     "edgeflare_mutators": {"numpy", "cv2"},
-    "edgeflare_agent": {"numpy", "onnxruntime", "ai_edge_litert", "tflite_runtime"},
+    "edgeflare_agent": {"numpy", "onnxruntime", "ai_edge_litert", "tflite_runtime", "tensorrt"},
 }
 """All that the other roots may import beside the standard library and themselves."""
 

@@ -1,0 +1,217 @@
+"""How far two devices with the same model agree, and what sets apart those that don't."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from edgeflare.analysis.unlike import Cause, Unlike, cause_of, what_differs
+from edgeflare.store import SeedComparison, Store, TriggerAnswer
+from edgeflare.types import Decision, Scores
+
+_EXAMPLES = 10
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two devices' answers to the same inputs; each input counts once.
+
+    Of `inputs` that both have answered `bit_equal` have the very same scores in all classes, on
+    `labels_differ` of them the top-1 class (the first of those that tie) is another one, and on
+    `nonfinite` NaN or infinity is in an answer: those have no label and no difference.
+    `largest_difference` is the largest one of any class's score, in probability (0 to 1), and
+    `largest_on` the seed whose input that was; None where nothing can be subtracted: no inputs, or a
+    model that tells labels only. `unanswered` inputs have the answer of one of both: the other could
+    not answer, or has not yet.
+    """
+
+    inputs: int
+    bit_equal: int
+    labels_differ: int
+    nonfinite: int
+    unanswered: int
+    largest_difference: float | None
+    largest_on: str | None
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """A triggering input, found from this seed, that triggers on `on_device` and not on the other one.
+
+    `trigger` is the digest of its sample.
+    """
+
+    seed_id: str
+    on_device: str
+    trigger: str
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What two devices of a replicated campaign answer to the same inputs.
+
+    `seeds` are the campaign's; `triggers` the triggering inputs that either device came upon, one that
+    both did counted once, a seed that deviates itself among them. Of those that both have answered
+    `on_both` trigger on both devices, so they come of what both share: the model's compression.
+    `only_first` and `only_second` trigger on one of the two; on `narrowly` of them the other device does
+    not agree with the original either, but ties, or deviates with a margin below the floor. `examples`
+    are the first ten of them. `cause` is what those can come from, judged by the fingerprints of the two;
+    `differences` is all in which these differ.
+    """
+
+    first: str
+    second: str
+    seeds: Compared
+    triggers: Compared
+    on_both: int
+    only_first: int
+    only_second: int
+    narrowly: int
+    examples: tuple[OneSided, ...]
+    cause: Cause
+    differences: tuple[Unlike, ...]
+
+
+@dataclass(frozen=True)
+class EveryDevice:
+    """How many triggering inputs trigger wherever they were tried.
+
+    `answered` are the inputs, each counted once, that every one of `devices` devices has answered;
+    `on_all` of them trigger on all.
+    """
+
+    devices: int
+    answered: int
+    on_all: int
+
+
+def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]:
+    """Compare each pair of devices that searched for themselves, and all of them together.
+
+    Nothing and None where devices shared the seeds, or there is one. Reads the store a page at a time;
+    raises StoreError.
+    """
+    names: list[str] = [name for name in store.fact("replicas") or () if name]
+    if len(names) < 2:
+        return (), None
+    kind = store.models.get("deployed", {}).get("output", {}).get("kind")
+    pairs = [_Pair(*both, measured=kind != "label") for both in combinations(names, 2)]
+    answered = on_all = 0
+    for seed in store.comparisons(names):
+        for pair in pairs:
+            pair.add(seed)
+        for by_device in seed.triggers.values():
+            if len(by_device) == len(names):
+                answered += 1
+                on_all += all(one.deviates for one in by_device.values())
+    prints = _fingerprints(store)
+    return tuple(
+        pair.agreement(what_differs(prints.get(pair.first, {}), prints.get(pair.second, {})))
+        for pair in pairs
+    ), EveryDevice(len(names), answered, on_all)
+
+
+def _fingerprints(store: Store) -> dict[str, dict[str, object]]:
+    """Return each device's fingerprint; devices that are alike share one row of the store."""
+    devices = store.devices()
+    known = {device.digest: device.fingerprint for device in devices}
+    digests = store.fact("fingerprints") or {device.name: device.digest for device in devices}
+    return {name: known[digest] for name, digest in digests.items()}
+
+
+@dataclass
+class _Comparing:
+    """Counts for `Compared`."""
+
+    measured: bool
+    inputs: int = 0
+    bit_equal: int = 0
+    labels_differ: int = 0
+    nonfinite: int = 0
+    unanswered: int = 0
+    largest: float | None = None
+    largest_on: str | None = None
+
+    def add(self, seed_id: str, first: Scores | None, second: Scores | None) -> None:
+        if first is None or second is None:
+            self.unanswered += (first is None) != (second is None)
+            return
+        self.inputs += 1
+        self.bit_equal += first.tobytes() == second.tobytes()
+        if not (np.isfinite(first).all() and np.isfinite(second).all()):
+            self.nonfinite += 1
+            return
+        self.labels_differ += bool(first.argmax() != second.argmax())
+        difference = float(np.abs(first - second).max())
+        if self.measured and (self.largest is None or difference > self.largest):
+            self.largest, self.largest_on = difference, seed_id
+
+    def compared(self) -> Compared:
+        return Compared(
+            inputs=self.inputs,
+            bit_equal=self.bit_equal,
+            labels_differ=self.labels_differ,
+            nonfinite=self.nonfinite,
+            unanswered=self.unanswered,
+            largest_difference=self.largest,
+            largest_on=self.largest_on,
+        )
+
+
+@dataclass
+class _Pair:
+    """Two devices, compared seed by seed as they pass by."""
+
+    first: str
+    second: str
+    measured: bool
+    on_both: int = 0
+    only_first: int = 0
+    only_second: int = 0
+    narrowly: int = 0
+    examples: list[OneSided] = field(default_factory=list)
+    seeds: _Comparing = field(init=False)
+    triggers: _Comparing = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seeds, self.triggers = _Comparing(self.measured), _Comparing(self.measured)
+
+    def add(self, seed: SeedComparison) -> None:
+        self.seeds.add(seed.seed_id, seed.answers.get(self.first), seed.answers.get(self.second))
+        for digest, by_device in seed.triggers.items():
+            first, second = by_device.get(self.first), by_device.get(self.second)
+            if any(one is not None and one.found for one in (first, second)):
+                self._add_trigger(seed.seed_id, digest, first, second)
+
+    def _add_trigger(
+        self, seed_id: str, digest: str, first: TriggerAnswer | None, second: TriggerAnswer | None
+    ) -> None:
+        self.triggers.add(seed_id, first and first.deployed, second and second.deployed)
+        if first is None or second is None:
+            return
+        if first.deviates and second.deviates:
+            self.on_both += 1
+            return
+        self.only_first += first.deviates
+        self.only_second += second.deviates
+        on_device, other = (self.first, second) if first.deviates else (self.second, first)
+        if len(self.examples) < _EXAMPLES:
+            self.examples.append(OneSided(seed_id, on_device, digest))
+        self.narrowly += other.decision in (Decision.TIE, Decision.BELOW_FLOOR)
+
+    def agreement(self, differences: Iterable[Unlike]) -> Agreement:
+        found = tuple(differences)
+        return Agreement(
+            first=self.first,
+            second=self.second,
+            seeds=self.seeds.compared(),
+            triggers=self.triggers.compared(),
+            on_both=self.on_both,
+            only_first=self.only_first,
+            only_second=self.only_second,
+            narrowly=self.narrowly,
+            examples=tuple(self.examples),
+            cause=cause_of(found),
+            differences=found,
+        )

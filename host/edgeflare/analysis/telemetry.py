@@ -1,0 +1,153 @@
+"""How each device of a campaign fared, over all its minutes."""
+
+import csv
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TextIO
+
+from edgeflare.devices import DeviceMinute
+from edgeflare.devices.latencies import Latencies
+from edgeflare.devices.slowed import Slowed
+
+_COLUMNS = (
+    "device",
+    "minute",
+    "queries",
+    "latency_median_s",
+    "latency_p99_s",
+    "latency_max_s",
+    "rss_bytes",
+    "temperature_mean_c",
+    "temperature_max_c",
+    "frequency_least_mhz",
+    "gpu_load_mean",
+    "gpu_least_mhz",
+    "readings",
+    "throttled_readings",
+    "throttle_reasons",
+    "battery_percent",
+    "battery_charging",
+)
+
+
+@dataclass(frozen=True)
+class TelemetryFigures:
+    """How one device fared while the campaign ran on it. None: nobody tells.
+
+    It answered `queries` in `minutes` of the clock. `latency_*_s` are the device's own seconds for
+    preprocessing and inference of a query, over all of them, median and 99th percentile to within 1 %.
+    `rss_bytes` is the agent's largest resident memory, `temperature_max_c` in Celsius,
+    `frequency_least_mhz` the lowest clock of the slowest core, `gpu_load` 0 to 1. In
+    `throttled_minutes` of the minutes it was slowed down, for these `throttle_reasons`;
+    `throttled_share`, 0 to 1, is of the readings in these minutes, about one each two seconds. The
+    battery went from `battery_from` to `battery_to`, 0 to 100.
+    """
+
+    device: str
+    minutes: int
+    queries: int
+    latency_median_s: float | None
+    latency_p99_s: float | None
+    latency_max_s: float | None
+    rss_bytes: int | None
+    temperature_max_c: float | None
+    frequency_least_mhz: float | None
+    gpu_load: float | None
+    gpu_least_mhz: float | None
+    throttled_minutes: int
+    throttled_share: float | None
+    throttle_reasons: tuple[str, ...]
+    battery_from: float | None
+    battery_to: float | None
+
+
+class TelemetryCounts:
+    """Gathers the minutes of all devices as they pass by."""
+
+    def __init__(self, minutes: Iterable[DeviceMinute] = ()) -> None:
+        self._devices: dict[str, _Course] = {}
+        for minute in minutes:
+            self._devices.setdefault(minute.device, _Course(minute.device)).add(minute)
+
+    def figures(self) -> tuple[TelemetryFigures, ...]:
+        """Return those of each device, by name."""
+        return tuple(self._devices[name].figures() for name in sorted(self._devices))
+
+    def slowed(self) -> tuple[Slowed, ...]:
+        """Return the devices that were slowed down while they answered, by name."""
+        courses = (self._devices[name] for name in sorted(self._devices))
+        return tuple(course.slowed for course in courses if course.slowed.slowed)
+
+
+class _Course:
+    """One device's minutes, in little room."""
+
+    def __init__(self, device: str) -> None:
+        self.slowed = Slowed(device)
+        self._latencies = Latencies()
+        self._largest: dict[str, float] = {}
+        self._least: dict[str, float] = {}
+        self._loads: list[float] = []
+        self._readings = 0
+        self._throttled = 0
+        self._battery: list[tuple[datetime, float]] = []
+
+    def add(self, minute: DeviceMinute) -> None:
+        self.slowed.add(minute)
+        self._latencies.merge(minute.latencies or {})
+        for name in ("latency_max_s", "rss_bytes", "temperature_max_c"):
+            _keep(self._largest, name, getattr(minute, name), max)
+        for name in ("frequency_least_mhz", "gpu_least_mhz"):
+            _keep(self._least, name, getattr(minute, name), min)
+        if minute.queries:
+            self._readings += minute.readings
+            self._throttled += minute.throttled_readings
+        if minute.gpu_load_mean is not None:
+            self._loads.append(minute.gpu_load_mean)
+        if minute.battery_percent is not None:
+            self._battery = [*self._battery[:1], (minute.minute, minute.battery_percent)]
+
+    def figures(self) -> TelemetryFigures:
+        rss = self._largest.get("rss_bytes")
+        return TelemetryFigures(
+            device=self.slowed.device,
+            minutes=self.slowed.minutes,
+            queries=self._latencies.count,
+            latency_median_s=self._latencies.within(0.5),
+            latency_p99_s=self._latencies.within(0.99),
+            latency_max_s=self._largest.get("latency_max_s"),
+            rss_bytes=None if rss is None else int(rss),
+            temperature_max_c=self._largest.get("temperature_max_c"),
+            frequency_least_mhz=self._least.get("frequency_least_mhz"),
+            gpu_load=math.fsum(self._loads) / len(self._loads) if self._loads else None,
+            gpu_least_mhz=self._least.get("gpu_least_mhz"),
+            throttled_minutes=self.slowed.slowed,
+            throttled_share=self._throttled / self._readings if self._readings else None,
+            throttle_reasons=self.slowed.reasons,
+            battery_from=self._battery[0][1] if self._battery else None,
+            battery_to=self._battery[-1][1] if self._battery else None,
+        )
+
+
+def write_minutes(file: TextIO, minutes: Iterable[DeviceMinute]) -> None:
+    """Write the minutes as CSV, a line each, UTC, reasons parted by "; "; empty: nobody tells."""
+    writer = csv.writer(file)
+    writer.writerow(_COLUMNS)
+    for minute in minutes:
+        row = {name: getattr(minute, name) for name in _COLUMNS} | {
+            "minute": minute.minute.isoformat(),
+            "throttle_reasons": "; ".join(minute.throttle_reasons),
+        }
+        writer.writerow(row.values())
+
+
+def _keep(
+    known: dict[str, float],
+    name: str,
+    value: float | None,
+    better: Callable[[float, float], float],
+) -> None:
+    if value is not None:
+        known[name] = better(value, known.get(name, value))

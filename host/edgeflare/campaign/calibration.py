@@ -1,0 +1,58 @@
+"""Calibration data for int8 engines: seeds, prepared as the model wants its input."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import InputOptions, OriginalModel, prepare, resolve_input
+from edgeflare.models.input_options import input_size, options_in_file
+from edgeflare.seeds import open_seeds
+
+_WHOSE = "the model"
+
+
+def write_calibration(
+    model: Path,
+    seeds: Path,
+    target: Path,
+    *,
+    stated: Mapping[str, Any] | None = None,
+    resize: str | None = None,
+    limit: int | None = 500,
+) -> int:
+    """Write prepared seeds to `target`, a ``.npy``; return how many.
+
+    It holds float32 [N, ...model's input shape], each entry one input tensor: what a device takes as
+    `calibration` to build an int8 engine of the ``.onnx`` file `model`. `seeds` are a folder of images,
+    one image, or an ``.npz`` with `images`; `resize` brings them to the model's size, `limit` takes the
+    first. `stated` is what a campaign's `[deployed.input]` says, such as {"scale": "1/255"}. Raises
+    ModelError, SeedError, UsageError.
+    """
+    if target.suffix != ".npy":
+        raise UsageError(f"{target}: calibration data is a .npy file")
+    try:
+        options = InputOptions.model_validate(stated or {})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"the input can't be as stated: {place}: {first['msg']}") from error
+    loaded = OriginalModel(model, "onnx", {})
+    try:
+        tensor = loaded.input
+        told = options_in_file(loaded.metadata, str(model))
+    finally:
+        loaded.close()
+    if tensor.dtype != "float32":
+        raise ModelError(
+            f"{model} takes {tensor.dtype}; only a model of float32 is calibrated for int8"
+        )
+    spec = resolve_input(tensor, options, told, _WHOSE)
+    size, channels = input_size(tensor, options, told, _WHOSE)
+    source = open_seeds(seeds, size=size, channels=channels, resize=resize, limit=limit)
+    tensors = [prepare(seed.sample, spec) for seed in source]
+    np.save(target, np.stack(tensors))
+    return len(tensors)

@@ -1,0 +1,193 @@
+"""A program of a phone's shell as a byte stream: adb's shell protocol, version 2, without a terminal.
+
+After the service ``shell,v2,raw:COMMAND`` both sides send packets: one byte of kind, four of length,
+little-endian, and the bytes (AOSP, packages/modules/adb/shell_protocol.h). Closing the link ends the
+program: adbd sends it SIGHUP.
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from edgeflare.devices.deadline import Deadline
+from edgeflare.errors import UnreachableError
+
+STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
+_HEADER = struct.Struct("<BI")
+_PACKET = 64 << 10
+_WINDOW = 8 << 20
+"""Bytes of stdout that are held unread; beyond it the program waits."""
+_TAIL_LINES = 20
+_JOIN_BELOW = 32 << 10
+_GRACE_S = 2.0
+
+
+class ShellProgram:
+    """A running program's stdin and stdout; see `Stream`. Owns the link to the phone's shell.
+
+    `keep`: how many of stderr's last bytes are held.
+    """
+
+    def __init__(self, link: socket.socket, where: str, keep: int = 64 << 10) -> None:
+        self._link = link
+        self._where = where
+        self._keep = keep
+        self._changed = threading.Condition()
+        self._unread: deque[bytes] = deque()
+        self._held = 0
+        self._stderr = bytearray()
+        self._ended = False
+        self._status: int | None = None
+        self._sending = threading.Lock()
+        self._closing = threading.Lock()
+        self._reader = threading.Thread(target=self._take_in, name="edgeflare-adb", daemon=True)
+        self._reader.start()
+
+    def read(self, n: int) -> bytes:
+        """Return at least one and at most n bytes; ``b""`` at the end or when the link is lost."""
+        return self.read_within(n, None)
+
+    def read_within(self, n: int, timeout: float | None) -> bytes:
+        """Read as `read` does, but raise TimeoutError where nothing comes for so many seconds."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._unread or self._ended, timeout):
+                raise TimeoutError
+            if not self._unread:
+                return b""
+            block = self._unread.popleft()
+            if len(block) > n:
+                self._unread.appendleft(block[n:])
+                block = block[:n]
+            self._held -= len(block)
+            self._changed.notify_all()
+            return block
+
+    def write(self, blocks: Sequence[bytes | memoryview]) -> None:
+        """Write all blocks; raises UnreachableError where program or link are gone."""
+        views = [memoryview(block).cast("B") for block in blocks if len(block)]
+        if sum(map(len, views)) <= _JOIN_BELOW:
+            views = [memoryview(b"".join(views))]
+        try:
+            for view in views:
+                for start in range(0, len(view), _PACKET):
+                    self._send(STDIN, view[start : start + _PACKET])
+        except OSError as error:
+            raise UnreachableError(
+                f"the program on {self._where} takes no more input: it ended or the link is lost"
+            ) from error
+
+    def end_stdin(self) -> None:
+        """Let the program see the end of its stdin. Raises OSError where program or link are gone."""
+        self._send(CLOSE_STDIN, memoryview(b""))
+
+    def stderr_text(self) -> str:
+        """Return the last bytes of stderr that arrived so far, as text."""
+        with self._changed:
+            return self._stderr.decode(errors="replace")
+
+    def stderr_tail(self) -> str:
+        """Return the last lines, at most 20, that the program wrote to stderr."""
+        return "\n".join(self.stderr_text().splitlines()[-_TAIL_LINES:])
+
+    def exit_status(self, timeout: float) -> int | None:
+        """Wait at most `timeout` seconds for the end; None if the program runs on or the link is lost.
+
+        128 + n where signal n ended the program.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._status is not None or self._ended, timeout)
+            return self._status
+
+    def close(self) -> None:
+        """End the program: by the end of its stdin, else by closing the link. Safe to repeat."""
+        with self._closing:
+            if self._sending.acquire(timeout=_GRACE_S):  # a writer may wait for a hung program
+                self._sending.release()
+                with contextlib.suppress(OSError):
+                    self.end_stdin()
+                self._drop_output()
+                self.exit_status(_GRACE_S)
+            self._hang_up()
+
+    def kill(self) -> None:
+        """End the program at once, as far as adbd does that. Safe to repeat."""
+        with self._closing:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            self._link.shutdown(socket.SHUT_RDWR)
+        self._drop_output()
+        self._reader.join()
+        with self._sending:
+            self._link.close()
+
+    def _drop_output(self) -> None:
+        """Let go of what nobody will read, so that the end can arrive behind it."""
+        with self._changed:
+            self._held = -(1 << 62)
+            self._changed.notify_all()
+
+    def _send(self, kind: int, data: memoryview) -> None:
+        with self._sending:
+            if self._ended:
+                raise BrokenPipeError
+            self._link.sendall(_HEADER.pack(kind, len(data)) + data)
+
+    def _take_in(self) -> None:
+        """Sort what arrives until the program ends or the link is lost."""
+        try:
+            while True:
+                kind, length = _HEADER.unpack(self._exactly(_HEADER.size))
+                if kind == EXIT:
+                    status = self._exactly(length)
+                    with self._changed:
+                        self._status = status[0] if status else 0
+                    return
+                while length:
+                    chunk = self._some(length)
+                    length -= len(chunk)
+                    self._take(kind, chunk)
+        except (OSError, EOFError):
+            return
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def _take(self, kind: int, chunk: bytes) -> None:
+        with self._changed:
+            if kind == STDOUT:
+                self._changed.wait_for(lambda: self._held < _WINDOW)
+                self._unread.append(chunk)
+                self._held += len(chunk)
+            elif kind == STDERR:
+                self._stderr += chunk
+                del self._stderr[: -self._keep]
+            self._changed.notify_all()
+
+    def _exactly(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            data += self._some(count - len(data))
+        return data
+
+    def _some(self, count: int) -> bytes:
+        chunk = self._link.recv(min(count, _PACKET))
+        if not chunk:
+            raise EOFError
+        return chunk
+
+
+def finish(program: ShellProgram, deadline: Deadline) -> tuple[int | None, bytes]:
+    """Read a program's stdout to its end; return its exit status and that. Raises TimeoutError.
+
+    The status is None where the link is lost.
+    """
+    stdout = bytearray()
+    while chunk := program.read_within(_PACKET, deadline.remaining()):
+        stdout += chunk
+    return program.exit_status(deadline.remaining()), bytes(stdout)

@@ -1,0 +1,107 @@
+"""Python, numpy, runtimes and the cache folder."""
+
+import shlex
+from collections.abc import Iterator
+
+from edgeflare.devices.device import Device
+from edgeflare.devices.doctor.facts import Facts
+from edgeflare.devices.doctor.line import CheckLine, bad, good, judged, note
+from edgeflare.devices.probe import (
+    OLDEST_PYTHON,
+    Probe,
+    behind_wrapper,
+    cache_lack,
+    how_to_install,
+    numpy_lack,
+    python_lack,
+    runtime_lack,
+)
+from edgeflare.devices.runtimes import RuntimeName
+
+_OLD_TFLITE = "tflite-runtime"
+
+
+def wanted_runtimes(device: Device, runtime: RuntimeName | None) -> tuple[RuntimeName, ...]:
+    """Return the runtimes that the device should have one of: one that is named, else TFLite or ONNX."""
+    named = runtime or device.runtime
+    return (named,) if named else ("tflite", "onnx")
+
+
+def usable_runtimes(seen: Probe, wanted: tuple[RuntimeName, ...]) -> tuple[RuntimeName, ...]:
+    """Return those that lack nothing."""
+    return tuple(name for name in wanted if runtime_lack(seen, name) is None)
+
+
+def python(seen: Probe, facts: Facts) -> CheckLine:
+    """Judge the Python; where it is too old, a newer one that is there already is named."""
+    lack = python_lack(seen)
+    if lack is None:
+        return good("python", f"{seen.python}, {seen.executable}, {seen.arch}")
+    newer = next((path for path in facts.pythons if _is_newer(path)), None)
+    if newer is None:
+        return bad("python", lack.what, lack.fix)
+    command = behind_wrapper(seen.command, newer)
+    return bad(
+        "python",
+        lack.what,
+        f"{newer} is there: try it with `edgeflare devices check {shlex.quote(seen.name)} --python "
+        f'{shlex.quote(command)}`, then give python = "{command}" in the device\'s inventory entry',
+    )
+
+
+def packages(seen: Probe, wanted: tuple[RuntimeName, ...]) -> Iterator[CheckLine]:
+    """Yield the lines of numpy and the runtimes."""
+    yield _numpy(seen, wanted)
+    yield _runtimes(seen, wanted)
+
+
+def cache_folder(seen: Probe) -> CheckLine:
+    """Judge whether the cache folder can be used."""
+    return judged("cache folder", cache_lack(seen), seen.root)
+
+
+def _numpy(seen: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
+    lack = numpy_lack(seen)
+    if lack is not None:
+        return bad("numpy", lack.what, lack.fix)
+    if not _clashes(seen):
+        return good("numpy", seen.numpy or "")
+    clash = runtime_lack(seen, "tflite")
+    assert clash is not None  # noqa: S101 - that is what a clash is
+    if any(runtime_lack(seen, name) is None for name in wanted) or "tflite" not in wanted:
+        return note("numpy", f"{clash.what}: TFLite models can't run", clash.fix)
+    return bad("numpy", clash.what, clash.fix)
+
+
+def _clashes(seen: Probe) -> bool:
+    """Whether a TFLite runtime is there and numpy is too new for it."""
+    return (
+        seen.numpy is not None
+        and _OLD_TFLITE in seen.runtimes
+        and runtime_lack(seen, "tflite") is not None
+    )
+
+
+def _runtimes(seen: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
+    """Judge what is installed; a clash with numpy is the line above's."""
+    lacks = [
+        None if name == "tflite" and _clashes(seen) else runtime_lack(seen, name) for name in wanted
+    ]
+    detail = ", ".join(f"{package} {version}" for package, version in seen.runtimes.items())
+    if None in lacks:
+        return good("runtimes", detail)
+    first = lacks[0]
+    if len(wanted) == 1 or seen.runtimes:
+        return judged("runtimes", first, detail)
+    return bad(
+        "runtimes",
+        f"none is installed for {seen.executable} on {seen.name}",
+        f"for TFLite models: {first.fix if first else ''}; "
+        f"for ONNX models: {how_to_install(seen, 'onnxruntime')}",
+    )
+
+
+def _is_newer(path: str) -> bool:
+    """Whether a path such as ``/usr/bin/python3.11`` names a Python that serves."""
+    _, _, minor = path.rpartition("python3.")
+    return minor.isdigit() and (3, int(minor)) >= OLDEST_PYTHON

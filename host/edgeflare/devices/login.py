@@ -1,0 +1,19 @@
+"""What is known of an SSH connection once it stands: who answers, and how the user got in."""
+
+from typing import NamedTuple
+
+
+class Login(NamedTuple):
+    """One login. `address` is ``host:port``, `server` the server's software as it names itself.
+
+    `by` says how the user got in: ``key /home/a/.ssh/id_ed25519``, ``password`` or ``nothing`` where
+    the server asked for neither; `host_key` is the trusted key's type and fingerprint;
+    `key_command` sets a key up.
+    """
+
+    address: str
+    user: str
+    server: str
+    by: str
+    host_key: str
+    key_command: str

@@ -1,0 +1,176 @@
+"""How a device fared, minute by minute, from its replies and from its answers to heartbeats."""
+
+import math
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from edgeflare.devices.health import Health
+from edgeflare.devices.latencies import Latencies
+
+MINUTE_S = 60
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class DeviceMinute:
+    """One minute of a device, or a part of it; `minute` is its start, UTC. None: nobody tells.
+
+    `queries` were answered in it. `latency_*_s` are the device's own seconds for preprocessing and
+    inference of one query, median and 99th percentile to within 1 %; `latencies` has all of them as
+    `Latencies.buckets`. `rss_bytes` is the agent's largest resident memory, `temperature_*_c` is in
+    Celsius, `frequency_least_mhz` the lowest clock of the slowest core. `gpu_load_mean` is 0 to 1.
+    Of the `readings` that told whether the device is slowed down `throttled_readings` said so, for
+    these `throttle_reasons`. `battery_percent`, 0 to 100, is the last reading.
+    """
+
+    device: str
+    minute: datetime
+    queries: int = 0
+    latency_median_s: float | None = None
+    latency_p99_s: float | None = None
+    latency_max_s: float | None = None
+    latencies: Mapping[int, int] | None = None
+    rss_bytes: int | None = None
+    temperature_mean_c: float | None = None
+    temperature_max_c: float | None = None
+    frequency_least_mhz: float | None = None
+    gpu_load_mean: float | None = None
+    gpu_least_mhz: float | None = None
+    readings: int = 0
+    throttled_readings: int = 0
+    throttle_reasons: tuple[str, ...] = ()
+    battery_percent: float | None = None
+    battery_charging: bool | None = None
+
+    @property
+    def throttled(self) -> bool:
+        """Whether the device was slowed down while it answered."""
+        return self.queries > 0 and self.throttled_readings > 0
+
+
+class Minutes:
+    """Gathers a device's minutes over many sessions; safe to use from several threads, and never slow.
+
+    `wall` gives the time in seconds since 1970.
+    """
+
+    def __init__(self, name: str, wall: Callable[[], float] = time.time) -> None:
+        self._name = name
+        self._wall = wall
+        self._lock = threading.Lock()
+        self._current = _Minute(0)
+        self._past: list[_Minute] = []
+        self._seen: Health | None = None
+        self._since_boot: frozenset[str] | None = None
+
+    def answered(self, seconds: Sequence[float]) -> None:
+        """Take in the device's own seconds for some queries."""
+        with self._lock:
+            self._now().answered(seconds)
+
+    def see(self, health: Health) -> None:
+        """Take in what the device said last; what was seen already, or is from before any word, is nothing."""
+        with self._lock:
+            if health is self._seen or health.uptime_s <= 0:
+                return
+            self._seen = health
+            since_boot = frozenset(health.throttled_since_boot)
+            news = since_boot - self._since_boot if self._since_boot is not None else ()
+            self._since_boot = since_boot
+            self._now().read(health, sorted(news))
+
+    def take(self, *, all_of_it: bool = False) -> list[DeviceMinute]:
+        """Return the minutes that are over and were not taken yet, the oldest first.
+
+        `all_of_it`: and what there is of the present one, of which the rest will come as another.
+        """
+        with self._lock:
+            self._now()
+            if all_of_it:
+                self._close(self._current.number)
+            past, self._past = self._past, []
+        return [minute.told(self._name) for minute in past]
+
+    def _now(self) -> "_Minute":
+        number = math.floor(self._wall() / MINUTE_S)
+        if number != self._current.number:
+            self._close(number)
+        return self._current
+
+    def _close(self, following: int) -> None:
+        ended, self._current = self._current, _Minute(following)
+        if not ended.empty:
+            self._past.append(ended)
+
+
+class _Minute:
+    """What is known of a minute so far; no locks."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.empty = True
+        self._latencies = Latencies()
+        self._slowest_s = 0.0
+        self._uncounted = array("d")
+        self._readings: list[tuple[Health, list[str]]] = []
+
+    def answered(self, seconds: Sequence[float]) -> None:
+        self.empty = False
+        self._uncounted.extend(seconds)
+        if len(self._uncounted) >= _AT_ONCE:
+            self._count()
+
+    def read(self, health: Health, news: list[str]) -> None:
+        """Take in a reading; `news` slowed the device down since the last one, and perhaps no more."""
+        self.empty = False
+        self._readings.append((health, news))
+
+    def told(self, name: str) -> DeviceMinute:
+        self._count()
+        healths = [health for health, _ in self._readings]
+        temperatures = _known(health.temperature_c for health in healths)
+        loads = _known(health.gpu_load for health in healths)
+        told = [(one, news) for one, news in self._readings if one.throttled is not None or news]
+        slowed = [(one, news) for one, news in told if one.throttled or news]
+        battery = [one for one in healths if one.battery_percent is not None]
+        queries = self._latencies.count
+        return DeviceMinute(
+            device=name,
+            minute=datetime.fromtimestamp(self.number * MINUTE_S, timezone.utc),
+            queries=queries,
+            latency_median_s=self._latencies.within(0.5),
+            latency_p99_s=self._latencies.within(0.99),
+            latency_max_s=self._slowest_s if queries else None,
+            latencies=self._latencies.buckets,
+            rss_bytes=max((one.rss_bytes for one in healths if one.rss_bytes), default=None),
+            temperature_mean_c=_mean(temperatures),
+            temperature_max_c=max(temperatures, default=None),
+            frequency_least_mhz=min(_known(one.frequency_mhz for one in healths), default=None),
+            gpu_load_mean=_mean(loads),
+            gpu_least_mhz=min(_known(one.gpu_mhz for one in healths), default=None),
+            readings=len(told),
+            throttled_readings=len(slowed),
+            throttle_reasons=tuple(
+                dict.fromkeys(w for one, news in slowed for w in (*one.throttle_reasons, *news))
+            ),
+            battery_percent=battery[-1].battery_percent if battery else None,
+            battery_charging=battery[-1].battery_charging if battery else None,
+        )
+
+    def _count(self) -> None:
+        if self._uncounted:
+            self._slowest_s = max(self._slowest_s, *self._uncounted)
+            self._latencies.add(self._uncounted)
+            self._uncounted = array("d")
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None

@@ -1,0 +1,103 @@
+"""What all devices answer to one seed and to the triggering inputs found from it, side by side."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, Table, func, select
+
+from edgeflare.store import tables
+from edgeflare.store.access import Access
+from edgeflare.store.records import scores_from_bytes
+from edgeflare.types import TRIGGERS, Decision, Scores
+
+_SEEDS = tables.seeds
+_ANSWERS = tables.seed_answers
+_OUTCOMES = tables.outcomes
+_REPLAYS = tables.replays
+_PAGE = 64
+"""So many seeds are read at a time, each with the scores of every device."""
+
+
+class TriggerAnswer(NamedTuple):
+    """One device's answer to a triggering input: its scores, float64 [classes], and the oracle's decision.
+
+    `found`: this device's own search came upon it.
+    """
+
+    deployed: Scores
+    decision: Decision
+    found: bool
+
+    @property
+    def deviates(self) -> bool:
+        """Whether the input triggers on this device."""
+        return self.decision is Decision.DEVIATION
+
+
+@dataclass(frozen=True)
+class SeedComparison:
+    """The deployed model's answers around one seed, of every replica that has answered.
+
+    `answers` has each replica's scores on the seed, float64 [classes]. `triggers` has, by the digest
+    of its sample, each triggering input found from the seed and the answers by replica: an input that
+    several devices came upon is there once, in the order of the first of them.
+    """
+
+    seed_id: str
+    answers: dict[str, Scores] = field(default_factory=dict)
+    triggers: dict[str, dict[str, TriggerAnswer]] = field(default_factory=dict)
+
+
+class Replicas(Access):
+    """The part of the store that lays the answers of devices which search for themselves side by side."""
+
+    def comparisons(self, replicas: Sequence[str]) -> Iterator[SeedComparison]:
+        """Every seed in order, with what these replicas answer; read a page at a time.
+
+        A replay on which the device could not answer is left out. Where a device came upon an input
+        itself, what it answered and confirmed then counts, not the replay.
+        """
+        names = list(replicas)
+        with self._reading() as connection:
+            count = connection.execute(select(func.count()).select_from(_SEEDS)).scalar_one()
+        for start in range(0, count, _PAGE):
+            yield from self._comparison_page(names, start)
+
+    def _comparison_page(self, names: list[str], start: int) -> Iterator[SeedComparison]:
+        with self._reading() as connection:
+
+            def some(table: Table, *columns: Any) -> Sequence[Row[Any]]:
+                query = select(table.c.seed, table.c.replica, table.c.deployed, *columns).where(
+                    table.c.replica.in_(names), table.c.seed.between(start, start + _PAGE - 1)
+                )
+                return connection.execute(query).all()
+
+            here = _SEEDS.c.position.between(start, start + _PAGE - 1)
+            seeds = connection.execute(
+                select(_SEEDS.c.position, _SEEDS.c.id).where(here).order_by(_SEEDS.c.position)
+            ).all()
+            answers = some(_ANSWERS)
+            outcomes = some(_OUTCOMES, _OUTCOMES.c.trigger, _OUTCOMES.c.status)
+            replays = some(_REPLAYS, _REPLAYS.c.trigger, _REPLAYS.c.on_device, _REPLAYS.c.decision)
+        page = {row.position: SeedComparison(row.id) for row in seeds}
+        for row in answers:
+            page[row.seed].answers[row.replica] = _scores(row)
+        for row in sorted(outcomes, key=lambda row: names.index(row.replica)):
+            if row.status in TRIGGERS:
+                by_device = page[row.seed].triggers.setdefault(row.trigger, {})
+                by_device[row.replica] = TriggerAnswer(_scores(row), Decision.DEVIATION, found=True)
+        for row in replays:
+            if row.on_device not in names or not row.deployed:
+                continue
+            by_device = page[row.seed].triggers.setdefault(row.trigger, {})
+            by_device.setdefault(
+                row.on_device, TriggerAnswer(_scores(row), Decision(row.decision), found=False)
+            )
+        yield from page.values()
+
+
+def _scores(row: Row[Any]) -> Scores:
+    scores = scores_from_bytes(row.deployed)
+    assert scores is not None  # noqa: S101 - seeds' answers, triggers and replays have scores
+    return scores

@@ -1,0 +1,125 @@
+"""onnxruntime on a GPU: what it is given, and what happens where it falls back.
+
+The library here knows CPUs only, so a session stands in that takes the providers of a GPU.
+"""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from edgeflare_agent.errors import ModelError, RequestError, RuntimeMissingError
+from edgeflare_agent.runtimes import load
+
+CPU, CUDA, TENSORRT = (f"{name}ExecutionProvider" for name in ("CPU", "CUDA", "Tensorrt"))
+ModelFile = Callable[[str, str], str]
+
+
+class Gpu:
+    """What a session was asked for, and which providers can start."""
+
+    def __init__(self) -> None:
+        self.starts = [TENSORRT, CUDA, CPU]
+        self.asked: dict[str, Any] = {}
+        self.preloaded = 0
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    gpu = Gpu()
+
+    class Session(onnxruntime.InferenceSession):
+        def __init__(
+            self, path: str, settings: Any, providers: list[str], provider_options: Any, **rest: Any
+        ) -> None:
+            gpu.asked = dict(zip(providers, provider_options, strict=True))
+            self._serving = [one for one in gpu.starts if one in (*providers, CPU)]
+            super().__init__(path, settings, providers=[CPU], **rest)
+
+        def get_providers(self) -> list[str]:
+            return self._serving
+
+    def preload() -> None:
+        gpu.preloaded += 1
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [TENSORRT, CUDA, CPU])
+    monkeypatch.setattr(onnxruntime, "preload_dlls", preload, raising=False)
+    return gpu
+
+
+def test_the_tensorrt_provider_keeps_its_engines_in_the_cache(
+    gpu: Gpu, model_file: ModelFile, tmp_path: Path
+) -> None:
+    options = {
+        "providers": [TENSORRT, CUDA],
+        "provider_options": {TENSORRT: {"trt_fp16_enable": True}},
+    }
+    model = load(model_file("onnx", "float"), "onnx", options, str(tmp_path))
+    assert gpu.asked == {
+        TENSORRT: {
+            "trt_fp16_enable": True,
+            "trt_engine_cache_enable": True,
+            "trt_engine_cache_path": str(tmp_path / "engines" / "ort"),
+        },
+        CUDA: {},
+    }
+    assert (tmp_path / "engines" / "ort").is_dir()
+    assert gpu.preloaded == 1
+    described = model.describe()
+    assert described["providers"] == [TENSORRT, CUDA, CPU]
+    assert described["provider_options"] == {TENSORRT: {"trt_fp16_enable": True}}  # no paths
+
+
+def test_a_cache_that_the_user_chose_stays(gpu: Gpu, model_file: ModelFile, tmp_path: Path) -> None:
+    given = {"trt_engine_cache_enable": False}
+    options = {"providers": [TENSORRT], "provider_options": {TENSORRT: given}}
+    load(model_file("onnx", "float"), "onnx", options, str(tmp_path))
+    assert gpu.asked[TENSORRT] == given
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("starts", "absent"),
+    [([CPU], f"{TENSORRT}, {CUDA} and fell back to {CPU}"), ([CUDA, CPU], f"{TENSORRT} and fell")],
+)
+def test_a_provider_that_does_not_start_is_an_error(
+    gpu: Gpu, model_file: ModelFile, tmp_path: Path, starts: list[str], absent: str
+) -> None:
+    gpu.starts = starts
+    with pytest.raises(RuntimeMissingError, match=f"could not start {absent}"):
+        load(model_file("onnx", "float"), "onnx", {"providers": [TENSORRT, CUDA]}, str(tmp_path))
+
+
+def test_on_the_cpu_nothing_changes(gpu: Gpu, model_file: ModelFile, tmp_path: Path) -> None:
+    model = load(model_file("onnx", "float"), "onnx", {}, str(tmp_path))
+    assert gpu.asked == {CPU: {}}
+    assert gpu.preloaded == 0
+    assert "provider_options" not in model.describe()
+    assert model.run(np.zeros((1, 8, 8, 1), np.float32))[0].shape == (1, 4)
+
+
+@pytest.mark.parametrize("wrong", [[], "text", {CPU: 1}, {CPU: {"a": [1]}}, {CPU: {"a": None}}])
+def test_provider_options_must_be_an_object_of_objects(
+    model_file: ModelFile, wrong: object
+) -> None:
+    with pytest.raises(RequestError, match="must be an object"):
+        load(model_file("onnx", "float"), "onnx", {"provider_options": wrong})
+
+
+def test_options_of_a_provider_that_is_not_used_are_refused(model_file: ModelFile) -> None:
+    with pytest.raises(RequestError, match=f"{CUDA!r}, which is not among the providers"):
+        load(model_file("onnx", "float"), "onnx", {"provider_options": {CUDA: {}}})
+
+
+def test_a_damaged_model_is_not_tried_on_another_provider(
+    gpu: Gpu, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.onnx").write_bytes(b"no model")
+    with warnings.catch_warnings(), pytest.raises(ModelError, match=r"wrong\.onnx"):
+        load(str(tmp_path / "wrong.onnx"), "onnx", {"providers": [CUDA]}, str(tmp_path))
+    assert "Falling back" not in capfd.readouterr().out

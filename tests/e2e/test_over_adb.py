@@ -1,0 +1,75 @@
+"""A campaign on a phone gives the triggers that this machine gives, whatever happens to its cable."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from adb_server import FakeAdbServer, adb_server
+from adb_services import Phone
+from campaigns import Found, found_in
+from command import DEMO_PAIR, edgeflare
+from ssh_servers import SshServer
+
+__all__ = ["adb_server"]
+
+SEARCH = ("--limit", 5, "--strategy", "dflare")
+
+
+@pytest.fixture
+def home(tmp_path: Path, asyncssh_server: SshServer, adb_server: FakeAdbServer) -> Path:
+    adb_server.phones.append(Phone("R58M", ports={8022: asyncssh_server.port}, home=tmp_path))
+    cache, python = json.dumps(str(tmp_path / "cache")), json.dumps(sys.executable)
+    (tmp_path / "devices.toml").write_text(
+        f'[devices.phone]\ntransport = "adb"\nserial = "R58M"\ncache = {cache}\n'
+        f"user = {json.dumps(asyncssh_server.user)}\n"
+        f"key = {json.dumps(str(asyncssh_server.key))}\npython = {python}\n"
+        f'[devices.shell]\ntransport = "adb"\nadb_shell = true\ncompression = "off"\ncache = {cache}\npython = {python}\n'
+    )
+    return tmp_path
+
+
+def run(home: Path, device: str, name: str, *more: object) -> Found:
+    ran = edgeflare("run", *DEMO_PAIR, *SEARCH, "--device", device, "--out", name, *more, home=home)
+    assert ran.code == 0, ran.err
+    return found_in(home / name)
+
+
+def test_a_phone_is_trusted_checked_and_finds_what_this_machine_finds(
+    home: Path, asyncssh_server: SshServer, adb_server: FakeAdbServer
+) -> None:
+    unknown = edgeflare("devices", "check", "phone", home=home)
+    assert unknown.code == 3
+    assert "edgeflare devices trust phone" in unknown.out + unknown.err
+    print_ = asyncssh_server.fingerprint
+    trusted = edgeflare("devices", "trust", "adb://R58M", "--fingerprint", print_, home=home)
+    assert trusted.code == 0, trusted.err
+    again = edgeflare("devices", "trust", "adb://", home=home)
+    assert "trusted already" in again.err
+    checked = edgeflare("devices", "check", "phone", home=home)
+    assert checked.code == 0, checked.out + checked.err
+    listed = edgeflare("devices", "list", home=home)
+    assert f"adb://{asyncssh_server.user}@R58M" in listed.out
+
+    local = run(home, "local", "local")
+    assert run(home, "phone", "by-ssh", "--concurrency", 4) == local
+    assert run(home, "shell", "by-shell", "--concurrency", 4) == local
+    adb_server.phones.append(Phone("9A"))
+    two = edgeflare("run", *DEMO_PAIR, *SEARCH, "--device", "adb://", home=home)
+    assert two.code == 3
+    assert "2 devices are attached to adb: R58M (Pixel 6), 9A (Pixel 6)" in two.sentence
+
+
+def test_a_cable_that_is_pulled_again_and_again_changes_nothing(
+    home: Path, adb_server: FakeAdbServer
+) -> None:
+    local = run(home, "local", "local")
+    assert run(home, "shell", "whole") == local
+    phone = adb_server.phone("R58M")
+    phone.comes_back = True
+    phone.offline_after = 80_000
+    ran = edgeflare("run", *DEMO_PAIR, *SEARCH, "--device", "shell", "--out", "cut", home=home)
+    assert ran.code == 0, ran.err
+    assert found_in(home / "cut") == local
+    assert "is back" in ran.err
+    assert adb_server.asked.count("host:reconnect-offline") >= 2

@@ -1,0 +1,115 @@
+"""A campaign's session with a phone that is unplugged, falls offline or is replugged meanwhile."""
+
+import random
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from adb_server import FakeAdbServer
+from adb_services import Phone
+from onnx import TensorProto, helper
+from ssh_servers import SshServer
+
+from edgeflare.devices import Device, SteadySession, check_device, open_device
+from edgeflare.devices.backoff import Backoff
+from edgeflare.devices.host_keys import trust
+from edgeflare_agent.spec import InputSpec
+
+INPUT = InputSpec(shape=(1, 4, 4, 1), dtype="float32", size=(4, 4), channels=1, scale=(1.0, 255.0))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Sums the 16 values of its input."""
+    graph = helper.make_graph(
+        [helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0)],
+        "sum",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 4, 1])],
+        [helper.make_tensor_value_info("total", TensorProto.FLOAT, [])],
+    )
+    opset = helper.make_opsetid("", 17)
+    path = tmp_path / "sum.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), str(path))
+    return path
+
+
+@pytest.fixture(params=["ssh", "shell"])
+def phone(
+    request: pytest.FixtureRequest,
+    asyncssh_server: SshServer,
+    adb_server: FakeAdbServer,
+    tmp_path: Path,
+) -> Device:
+    """The phone R58M by either way; it answers and is trusted."""
+    ports = {8022: asyncssh_server.port}
+    adb_server.phones.append(Phone("R58M", ports=ports, home=tmp_path))
+    fields = {
+        "name": "phone",
+        "transport": "adb",
+        "serial": "R58M",
+        "cache": str(tmp_path / "cache"),
+        "python": sys.executable,
+    }
+    if request.param == "shell":
+        return Device.model_validate({**fields, "adb_shell": True})
+    login = {"user": asyncssh_server.user, "key": asyncssh_server.key}
+    device = Device.model_validate({**fields, **login})
+    trust(device, asyncssh_server.fingerprint)
+    return device
+
+
+@pytest.fixture
+def steady(phone: Device, model: Path) -> Iterator[SteadySession]:
+    reopen = partial(open_device, phone, model)
+    session = SteadySession(reopen(), reopen, rng=random.Random(1), backoff=Backoff(0.01, 0.1))
+    session.configure(INPUT, "total")
+    yield session
+    session.close()
+
+
+def ask(steady: SteadySession, values: range) -> list[float]:
+    pending = [steady.submit([np.full((4, 4, 1), value, np.uint8)]) for value in values]
+    return [float(one.result(120).outputs[0]) for one in pending]
+
+
+@pytest.mark.parametrize("loss", ["offline", "unplugged", "link cut"])
+def test_what_was_asked_is_answered_after_the_phone_is_back(
+    steady: SteadySession, adb_server: FakeAdbServer, loss: str
+) -> None:
+    expected = [value * 16 / 255 for value in range(60)]
+    assert ask(steady, range(10)) == pytest.approx(expected[:10], rel=1e-6)
+    phone = adb_server.phone("R58M")
+    pending = [steady.submit([np.full((4, 4, 1), value, np.uint8)]) for value in range(10, 50)]
+    if loss == "unplugged":
+        adb_server.cut("R58M")
+        adb_server.phones.append(Phone("9A"))  # another one is plugged in meanwhile
+        adb_server.phones.append(phone)
+    else:
+        phone.comes_back = loss == "offline"
+        adb_server.cut("R58M", "offline" if loss == "offline" else "device")
+    answers = [float(one.result(120).outputs[0]) for one in pending]
+    assert answers == pytest.approx(expected[10:50], rel=1e-6)
+    assert ask(steady, range(50, 60)) == pytest.approx(expected[50:], rel=1e-6)
+    assert steady.status().reconnects >= 1
+
+
+def test_check_tells_how_the_phone_is_reached(phone: Device) -> None:
+    lines = check_device(phone)
+    assert all(line.ok for line in lines), lines
+    assert lines[0].name == "connection"
+    assert "adb to" in lines[0].detail
+
+
+def test_check_of_a_locked_phone_does_not_blame_the_key(
+    phone: Device, adb_server: FakeAdbServer
+) -> None:
+    adb_server.phone("R58M").state = "unauthorized"
+    (line,) = check_device(phone)
+    assert (line.name, line.ok) == ("connection", False)
+    assert line.detail == "the phone R58M has not allowed this computer"
+    assert line.fix is not None
+    assert line.fix.startswith("unlock it and confirm the dialog")

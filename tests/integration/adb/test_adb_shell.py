@@ -1,0 +1,127 @@
+"""A phone's own shell as the way to it; what every transport does alike is in tests/contract."""
+
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from adb_server import FakeAdbServer
+from adb_services import Phone
+
+from edgeflare.devices.adb_shell import AdbShellTransport
+from edgeflare.devices.device import Device
+from edgeflare.errors import DeviceError, DevicePythonError, UnreachableError
+
+WAIT = "import sys; sys.stdin.read()"
+
+
+@pytest.fixture
+def device(attach: Callable[..., Phone], tmp_path: Path) -> Device:
+    attach("R58M", home=tmp_path)
+    return Device(
+        name="phone",
+        transport="adb",
+        serial="R58M",
+        adb_shell=True,
+        python=shlex.quote(sys.executable),
+    )
+
+
+@pytest.fixture
+def transport(device: Device) -> Iterator[AdbShellTransport]:
+    transport = AdbShellTransport.connect(device)
+    yield transport
+    transport.close()
+
+
+def test_a_shell_that_mixes_stdout_and_stderr_is_refused(
+    device: Device, adb_server: FakeAdbServer
+) -> None:
+    adb_server.phone("R58M").features = "cmd"
+    with pytest.raises(DeviceError, match=r"older than 7.*Termux"):
+        AdbShellTransport.connect(device)
+
+
+def test_a_shell_without_python_points_to_termux(device: Device) -> None:
+    transport = AdbShellTransport.connect(device.model_copy(update={"python": "python9.99"}))
+    with pytest.raises(DevicePythonError, match=r"'python9\.99' is not there .*Termux"):
+        transport.run(["-c", "print(1)"], timeout=30)
+    transport.close()
+
+
+def test_a_lost_phone_ends_reads_and_fails_writes(
+    transport: AdbShellTransport, adb_server: FakeAdbServer
+) -> None:
+    stream = transport.open(["-c", WAIT])
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(stream.read(10)))
+    reader.start()
+    adb_server.cut("R58M")
+    reader.join(20)
+    assert read == [b""]
+    assert stream.exit_status(5) is None
+    with pytest.raises(UnreachableError, match="takes no more input"):
+        stream.write([b"x"])
+    with pytest.raises(UnreachableError, match="no shell on the phone R58M"):
+        transport.run(["-c", "print(1)"], timeout=10)
+    stream.close()
+
+
+def test_a_phone_lost_while_a_command_runs(
+    transport: AdbShellTransport, adb_server: FakeAdbServer
+) -> None:
+    timer = threading.Timer(0.3, adb_server.cut, ("R58M",))
+    timer.start()
+    with pytest.raises(UnreachableError, match="lost the phone R58M while a command ran"):
+        transport.run(["-c", "import time; time.sleep(60)"], timeout=30)
+    timer.join()
+
+
+def test_closing_the_transport_ends_what_was_opened(transport: AdbShellTransport) -> None:
+    stubborn = transport.open(["-c", "import os, time; os.write(1, b'u'); time.sleep(600)"])
+    assert stubborn.read(10) == b"u"
+    transport.close()
+    assert stubborn.read(1) == b""
+    with pytest.raises(UnreachableError):
+        stubborn.write([b"x"])
+
+
+def test_close_unblocks_a_reader_in_another_thread(transport: AdbShellTransport) -> None:
+    stream = transport.open(["-c", WAIT])
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(stream.read(10)))
+    reader.start()
+    stream.close()
+    reader.join(10)
+    assert read == [b""]
+
+
+def test_output_that_nobody_reads_does_not_keep_it_open(transport: AdbShellTransport) -> None:
+    endless = "import sys\nwhile True: sys.stdout.buffer.write(bytes(1 << 16))"
+    stream = transport.open(["-c", endless])
+    assert stream.read(1) == b"\0"
+    stream.close()
+
+
+def test_7_mb_may_wait_unread(transport: AdbShellTransport) -> None:
+    code = "import sys; sys.stdout.buffer.write(bytes(7_000_000)); sys.stdout.flush()"
+    stream = transport.open(["-c", f"{code}; print('written', file=sys.stderr)"])
+    for _ in range(600):
+        if stream.stderr_tail() == "written":
+            break
+        time.sleep(0.05)
+    assert stream.stderr_tail() == "written"
+    left = 7_000_000
+    while chunk := stream.read(1 << 20):
+        left -= len(chunk)
+    assert left == 0
+    stream.close()
+
+
+def test_the_cache_is_where_the_shell_user_may_write() -> None:
+    fields = {"name": "p", "transport": "adb", "adb_shell": True}
+    assert Device.model_validate(fields).cache == "/data/local/tmp/edgeflare"
+    assert Device.model_validate({**fields, "cache": "/x"}).cache == "/x"

@@ -1,0 +1,46 @@
+"""Seeds become what TensorRT calibrates an int8 engine with."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_models import dense_onnx
+
+import edgeflare
+from edgeflare.errors import ModelError, UsageError
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> Path:
+    images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1), dtype=np.uint8)
+    np.savez(tmp_path / "seeds.npz", images=images)
+    return tmp_path / "seeds.npz"
+
+
+@pytest.mark.parametrize("batch", [1, "n"])
+def test_each_tensor_is_the_models_input(tmp_path: Path, seeds: Path, batch: object) -> None:
+    model = dense_onnx(tmp_path / "m.onnx", [batch, 8, 8, 1])
+    target = tmp_path / "calibration.npy"
+    assert edgeflare.write_calibration(model, seeds, target) == 6
+    tensors = np.load(target)
+    assert (tensors.dtype, tensors.shape) == (np.float32, (6, 1, 8, 8, 1))
+    images = np.load(seeds)["images"][:, np.newaxis]
+    np.testing.assert_array_equal(tensors, images.astype(np.float32) / np.float32(255))
+
+
+def test_what_is_stated_wins_and_the_limit_holds(tmp_path: Path, seeds: Path) -> None:
+    model = dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1])
+    target = tmp_path / "c.npy"
+    assert edgeflare.write_calibration(model, seeds, target, stated={"scale": 1}, limit=2) == 2
+    np.testing.assert_array_equal(np.load(target)[:, 0], np.load(seeds)["images"][:2])
+
+
+def test_what_can_not_be_calibrated_is_refused(tmp_path: Path, seeds: Path) -> None:
+    model = dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1])
+    with pytest.raises(UsageError, match="calibration data is a"):
+        edgeflare.write_calibration(model, seeds, tmp_path / "c.npz")
+    with pytest.raises(UsageError, match=r"the input can't be as stated: .*scale"):
+        edgeflare.write_calibration(model, seeds, tmp_path / "c.npy", stated={"scale": "1/x"})
+    integers = dense_onnx(tmp_path / "i.onnx", [1, 8, 8, 1], "uint8")
+    with pytest.raises(ModelError, match="takes uint8; only a model of float32"):
+        edgeflare.write_calibration(integers, seeds, tmp_path / "c.npy")

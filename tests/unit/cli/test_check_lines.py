@@ -1,0 +1,44 @@
+"""How a check is printed, for people and for machines."""
+
+import json
+
+import pytest
+
+from edgeflare import CheckLine
+from edgeflare.cli.check_lines import print_check
+
+LINES = [
+    CheckLine("python", True, "3.11.2 [fine]", None),
+    CheckLine("governor", True, "ondemand", "echo performance", noted=True),
+    CheckLine("numpy", False, "missing", "pip install numpy"),
+]
+
+
+def test_people_see_states_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    print_check(LINES, False)
+    assert capsys.readouterr().out.splitlines() == [
+        "ok   python: 3.11.2 [fine]",
+        "note governor: ondemand",
+        "     -> echo performance",
+        "fix  numpy: missing",
+        "     -> pip install numpy",
+    ]
+
+
+def test_machines_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    print_check(LINES, True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["ready"] is False
+    assert told["lines"][1] == {
+        "name": "governor",
+        "ok": True,
+        "state": "note",
+        "detail": "ondemand",
+        "fix": "echo performance",
+    }
+    assert [line["state"] for line in told["lines"]] == ["ok", "note", "fix"]
+
+
+def test_notes_leave_a_device_ready(capsys: pytest.CaptureFixture[str]) -> None:
+    print_check(LINES[:2], True)
+    assert json.loads(capsys.readouterr().out)["ready"] is True

@@ -1,0 +1,124 @@
+"""How the devices fared, as ``show`` prints it, and what slows a device down in the live views."""
+
+import dataclasses
+import json
+import re
+
+import pytest
+from device_statuses import HOT, PI
+from rich.console import Console
+
+from edgeflare import DeviceReport, DeviceStatus, TelemetryFigures
+from edgeflare.cli.device_lines import device_sentence, device_table
+from edgeflare.cli.device_reports import print_reports
+from edgeflare.cli.telemetry_tables import print_telemetry
+
+PI_NIGHT = TelemetryFigures(
+    device="pi4 [desk]",
+    minutes=480,
+    queries=1_000_000,
+    latency_median_s=0.01012,
+    latency_p99_s=0.0312,
+    latency_max_s=2.5,
+    rss_bytes=151_000_000,
+    temperature_max_c=81.2,
+    frequency_least_mhz=600.0,
+    gpu_load=None,
+    gpu_least_mhz=None,
+    throttled_minutes=12,
+    throttled_share=0.021,
+    throttle_reasons=("under-voltage", "throttled"),
+    battery_from=None,
+    battery_to=None,
+)
+PHONE = dataclasses.replace(
+    PI_NIGHT,
+    device="phone",
+    temperature_max_c=None,
+    throttled_minutes=0,
+    throttled_share=0.0,
+    throttle_reasons=(),
+    battery_from=90.0,
+    battery_to=38.0,
+)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *devices: TelemetryFigures) -> list[list[str]]:
+    print_telemetry(Console(width=200), devices)
+    lines = capsys.readouterr().out.splitlines()
+    return [re.split(r"\s{2,}", line.strip()) for line in lines if line.strip(" ─")]
+
+
+def test_a_column_that_some_device_tells_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    heading, pi, phone = printed(capsys, PI_NIGHT, PHONE)
+    assert heading == [
+        "device", "minutes", "queries", "inference p50/p99/max ms", "hottest", "lowest clock", "memory",
+        "slowed down", "battery",
+    ]  # fmt: skip
+    assert pi == [
+        "pi4 [desk]", "480", "1000000", "10.1/31.2/2500", "81 °C", "600 MHz", "151 MB",
+        "2 %: under-voltage, throttled", "-",
+    ]  # fmt: skip
+    assert phone[4:] == ["-", "600 MHz", "151 MB", "no", "90 to 38 %"]
+
+
+def test_of_columns_that_no_device_tells_nothing_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    heading, _ = printed(
+        capsys,
+        dataclasses.replace(PI_NIGHT, throttled_share=None, rss_bytes=None, temperature_max_c=None),
+    )
+    assert heading[4:] == ["lowest clock"]
+    assert printed(capsys) == []
+
+
+SLOW = dataclasses.replace(HOT, throttle_reasons=("under-voltage", "frequency capped", "throttled"))
+
+
+def test_the_live_line_says_what_slows_a_device_down() -> None:
+    assert "under-voltage +2" in device_table([PI, SLOW], 120).plain
+    assert "throttled" in device_table([PI, HOT], 120).plain  # an agent that gives no reasons
+    sentence = device_sentence(SLOW)
+    assert "throttled (under-voltage, frequency capped, throttled)" in sentence
+    assert "throttled" not in device_sentence(PI)
+
+
+def test_a_status_written_down_keeps_its_reasons() -> None:
+    told = json.loads(json.dumps(SLOW.to_json()))
+    assert DeviceStatus.from_json(told) == SLOW
+    del told["throttle_reasons"]
+    assert DeviceStatus.from_json(told).throttle_reasons == ()
+
+
+def test_a_device_asked_for_its_status_says_more(capsys: pytest.CaptureFixture[str]) -> None:
+    report = DeviceReport(
+        name="phone",
+        agent="0.2, protocol 2",
+        python="3.12",
+        numpy="2.0",
+        runtimes={},
+        board=None,
+        leases=(),
+        temperature_c=41.0,
+        frequency_mhz=None,
+        throttled=True,
+        memory_available_bytes=None,
+        disk_free_bytes=None,
+        load=None,
+        round_trip_s=0.01,
+        throttle_reasons=("thermal status light",),
+        throttled_since_boot=("under-voltage", "throttled"),
+        battery_percent=81.0,
+        battery_charging=False,
+        gpu_load=0.437,
+        gpu_mhz=612.0,
+    )
+    print_reports({"phone": report}, False)
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "temperature 41 °C, throttled: thermal status light" in shown
+    assert "GPU 44 % busy, 612 MHz" in shown
+    assert "battery 81 %, not charging" in shown
+    assert "throttled since boot under-voltage, throttled" in shown
+    print_reports({"phone": report}, True)
+    assert json.loads(capsys.readouterr().out)["phone"]["gpu_load"] == 0.437

@@ -1,0 +1,55 @@
+"""When a device's answer counts as this machine's."""
+
+import numpy as np
+import pytest
+
+from edgeflare.devices.doctor.smoke import Answer, demo_model, difference, is_alike
+from edgeflare.devices.runtimes import BY_EXTENSION
+from edgeflare_agent.spec import TensorInfo
+
+INF, NAN = float("inf"), float("nan")
+
+
+def answer(values: list[float], dtype: str = "float32", *, quantized: bool = False) -> Answer:
+    output = TensorInfo("y", (1, len(values)), dtype, (0.5, 0) if quantized else None)
+    return Answer({}, output, np.array(values, dtype), (0.1,))
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "apart", "alike"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0.0, True),
+        ([1.0, 2.000001], [1.0, 2.0], 1e-6, True),
+        ([1.0, 2.001], [1.0, 2.0], 1e-3, False),
+        ([1000.0, 1000.005], [1000.0, 1000.0], 5e-3, True),
+        ([NAN, INF], [NAN, INF], 0.0, True),
+        ([NAN, 1.0], [0.0, 1.0], INF, False),
+        ([-INF, 1.0], [INF, 1.0], INF, False),
+        ([1.0], [1.0, 2.0], INF, False),
+    ],
+)
+def test_real_answers_may_differ_by_rounding(
+    there: list[float], here: list[float], apart: float, alike: bool
+) -> None:
+    assert difference(answer(there), answer(here)) == pytest.approx(apart, rel=0.05)
+    assert is_alike(answer(there), answer(here)) is alike
+
+
+def test_quantised_answers_must_be_equal() -> None:
+    one, other = (answer([value, -128], "int8", quantized=True) for value in (127, 126))
+    assert is_alike(one, one)
+    assert not is_alike(one, other)
+    assert difference(one, other) == 1.0
+    assert difference(answer([-128], "int8"), answer([127], "int8")) == 255.0
+
+
+def test_each_runtime_of_a_file_has_a_small_model() -> None:
+    for runtime in BY_EXTENSION.values():
+        assert demo_model(runtime).is_file()
+
+
+def test_seconds_leave_the_first_try_out() -> None:
+    output = TensorInfo("y", (1,), "float32")
+    tried = Answer({}, output, np.zeros(1), (9.0, 0.001, 0.002, 0.003))
+    assert tried.median_ms == pytest.approx(2.0)
+    assert Answer({}, output, np.zeros(1), (0.5,)).median_ms == pytest.approx(500.0)
