@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from ssh_servers import asyncssh_server, openssh_server, ssh_server  # noqa: F401
+from virtual_board import virtual_board  # noqa: F401
 
 # Same examples every time, and no judgement by the clock: machines differ.
 settings.register_profile("edgeflare", derandomize=True, deadline=None)

@@ -10,8 +10,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from virtual_board import VirtualBoard
 
-from edgeflare.devices import Device, connect
+from edgeflare.devices import connect
 from edgeflare.virtual.wheels import platforms
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -75,10 +76,10 @@ def archive(library: Path) -> bytes:
 
 @pytest.mark.virtual
 def test_the_agents_tests_pass_on_the_boards_own_python(
-    virtual_board: Device, tmp_path: Path
+    virtual_board: VirtualBoard, tmp_path: Path
 ) -> None:
     libraries(tmp_path / "lib")
-    transport = connect(virtual_board)
+    transport = connect(virtual_board.device)
     try:
         unpacked = transport.run(["-c", UNPACK], archive(tmp_path / "lib"), timeout=300)
         assert unpacked.status == 0, unpacked.stderr

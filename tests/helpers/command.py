@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,12 +47,18 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def edgeflare(*arguments: object, home: Path, stdin: str = "", timeout: float = 300) -> Ran:
-    """Run ``edgeflare ARGUMENTS`` in `home` and return exit code, stdout and stderr."""
+def edgeflare(
+    *arguments: object,
+    home: Path,
+    stdin: str = "",
+    timeout: float = 300,
+    extra: Mapping[str, str] | None = None,
+) -> Ran:
+    """Run ``edgeflare ARGUMENTS`` in `home`, with `extra` variables; return exit code, stdout and stderr."""
     done = subprocess.run(
         [sys.executable, "-m", "edgeflare.cli", *map(str, arguments)],
         cwd=home,
-        env=environment(home),
+        env=environment(home) | dict(extra or {}),
         input=stdin,
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_board import VirtualBoard, virtual_board, within  # noqa: F401
+from virtual_board import VirtualBoard, within
 
 from edgeflare.devices import Device, connect, device_status, load_inventory
 from edgeflare.errors import HostKeyError, UnreachableError
@@ -64,7 +64,7 @@ def run(device: Device, code: str) -> str:
     return done.stdout.decode()
 
 
-def test_it_is_an_arm64_debian_with_this_machine_s_libraries(virtual_board: VirtualBoard) -> None:  # noqa: F811
+def test_it_is_an_arm64_debian_with_this_machine_s_libraries(virtual_board: VirtualBoard) -> None:
     before = time.time()
     facts = json.loads(run(virtual_board.device, f"LIBRARIES = {LIBRARIES!r}\n{FACTS}"))
     assert (facts["machine"], facts["release"]) == ("aarch64", "bookworm")
@@ -76,28 +76,28 @@ def test_it_is_an_arm64_debian_with_this_machine_s_libraries(virtual_board: Virt
     assert facts["versions"] == host_versions()
 
 
-def test_it_is_in_every_inventory_and_answers(virtual_board: VirtualBoard) -> None:  # noqa: F811
+def test_it_is_in_every_inventory_and_answers(virtual_board: VirtualBoard) -> None:
     with within(virtual_board.environment):
         assert load_inventory()["virtual"] == virtual_board.device
     report = device_status(virtual_board.device)
     assert report.runtimes == {name: host_versions()[name] for name in LIBRARIES if name != "numpy"}
 
 
-def test_root_may_enter_by_the_same_key_and_delay_the_link(virtual_board: VirtualBoard) -> None:  # noqa: F811
+def test_root_may_enter_by_the_same_key_and_delay_the_link(virtual_board: VirtualBoard) -> None:
     assert run(virtual_board.root, "import os; print(os.getuid())").strip() == "0"
     assert "netem" in run(virtual_board.root, DELAY)
 
 
-def test_it_reaches_nothing_itself(virtual_board: VirtualBoard) -> None:  # noqa: F811
+def test_it_reaches_nothing_itself(virtual_board: VirtualBoard) -> None:
     assert run(virtual_board.device, REACH) == ""
 
 
-def test_its_host_key_is_checked(virtual_board: VirtualBoard, tmp_path: Path) -> None:  # noqa: F811
+def test_its_host_key_is_checked(virtual_board: VirtualBoard, tmp_path: Path) -> None:
     with pytest.raises(HostKeyError, match="unknown"):
         connect(virtual_board.device.model_copy(update={"known_hosts": tmp_path / "empty"}))
 
 
-def test_up_on_a_board_that_is_up_leaves_it_alone(virtual_board: VirtualBoard) -> None:  # noqa: F811
+def test_up_on_a_board_that_is_up_leaves_it_alone(virtual_board: VirtualBoard) -> None:
     with within(virtual_board.environment):
         before = board_status()
         report = board_up(BoardSettings(cores=3))
@@ -109,7 +109,7 @@ def test_up_on_a_board_that_is_up_leaves_it_alone(virtual_board: VirtualBoard) -
 
 
 @pytest.fixture
-def second(virtual_board: VirtualBoard) -> Iterator[BoardStatus]:  # noqa: F811
+def second(virtual_board: VirtualBoard) -> Iterator[BoardStatus]:
     """A second board from the same build, for tests that harm it."""
     with within(virtual_board.environment):
         report = board_up(BoardSettings("second", cores=1, memory_mb=512, cpu="cortex-a76"))

@@ -35,7 +35,15 @@ def command_in(sentence: str) -> str:
     return found.group(1)
 
 
-def test_command_is_this_interpreters_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def own_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter is the user's own, whether or not the system's package manager owns it."""
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+
+
+def test_command_is_this_interpreters_pip(
+    own_python: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "/opt/my python/bin/python3")
     assert shlex.split(command_in(advice.how_to_install("tflite-runtime", "numpy<2"))) == [
         "/opt/my python/bin/python3", "-m", "pip", "install", "tflite-runtime", "numpy<2",
@@ -57,7 +65,7 @@ def test_a_python_of_the_system_gets_an_environment_of_its_own(
     assert f'name "{python}" as "python"' in sentence
 
 
-def test_a_shell_takes_the_command(tmp_path: Path) -> None:
+def test_a_shell_takes_the_command(own_python: None, tmp_path: Path) -> None:
     command = command_in(advice.how_to_install("numpy<2"))
     (tmp_path / "2").mkdir()
     echoed = subprocess.run(
