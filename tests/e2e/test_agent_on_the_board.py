@@ -7,16 +7,31 @@ import py_compile
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from virtual_board import VirtualBoard
 
-from edgeflare.devices import connect
+from edgeflare.devices import Transport, connect
 from edgeflare.virtual.wheels import platforms
 
 PROJECT = Path(__file__).resolve().parents[2]
-SUITES = ("tests/unit/agent", "tests/integration/agent", "tests/contract/runtimes")
+SUITES = (
+    "tests/unit/agent",
+    "tests/contract/runtimes",
+    pytest.param("tests/integration/agent", marks=pytest.mark.slow),  # a hundred agents started
+)
+SENT = (
+    "agent",
+    "host",
+    "pyproject.toml",
+    "tests/helpers",
+    "tests/data",
+    "tests/unit/agent",
+    "tests/contract/runtimes",
+    "tests/integration/agent",
+)
 LIBRARIES = (
     *("pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers"),
     *("onnx", "protobuf", "ml_dtypes", "typing_extensions", "typing_inspection"),
@@ -35,7 +50,7 @@ settings.load_profile("board")
 """
 UNPACK = """
 import io, os, sys, tarfile
-os.makedirs("/tmp/agent-tests")
+os.makedirs("/tmp/agent-tests", exist_ok=True)
 archive = tarfile.open(fileobj=io.BytesIO(sys.stdin.buffer.read()))
 archive.extractall("/tmp/agent-tests")
 """
@@ -66,7 +81,7 @@ def archive(library: Path) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
         tar.add(library, "lib")
-        for name in ("agent", "host", "pyproject.toml", "tests/helpers", "tests/data", *SUITES):
+        for name in SENT:
             tar.add(PROJECT / name, name)
         about = tarfile.TarInfo("tests/conftest.py")
         about.size = len(CONFTEST)
@@ -74,19 +89,29 @@ def archive(library: Path) -> bytes:
     return packed.getvalue()
 
 
-@pytest.mark.virtual
-def test_the_agents_tests_pass_on_the_boards_own_python(
-    virtual_board: VirtualBoard, tmp_path: Path
-) -> None:
-    libraries(tmp_path / "lib")
+@pytest.fixture(scope="module")
+def board_with_tests(
+    virtual_board: VirtualBoard, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Transport]:
+    """A connection to the board, which has the tests and what they import."""
+    library = tmp_path_factory.mktemp("board") / "lib"
+    libraries(library)
     transport = connect(virtual_board.device)
     try:
-        unpacked = transport.run(["-c", UNPACK], archive(tmp_path / "lib"), timeout=300)
+        unpacked = transport.run(["-c", UNPACK], archive(library), timeout=300)
         assert unpacked.status == 0, unpacked.stderr
-        left_out = [f"--ignore-glob=*/{name}" for name in LEFT_OUT]
-        done = transport.run(["-c", RUN, *SUITES, *left_out], timeout=900)
+        yield transport
     finally:
         transport.close()
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_agents_tests_pass_on_the_boards_own_python(
+    board_with_tests: Transport, suite: str
+) -> None:
+    left_out = [f"--ignore-glob=*/{name}" for name in LEFT_OUT]
+    done = board_with_tests.run(["-c", RUN, suite, *left_out], timeout=1800)
     told = done.stdout.decode()
     assert done.status == 0, told[-6000:] + done.stderr[-2000:]
     passed = told.splitlines()[-1]

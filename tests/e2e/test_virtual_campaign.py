@@ -28,7 +28,7 @@ def test_the_demo_finds_triggers_on_arm64_over_ssh(
     summary = demo(virtual_board, tmp_path, "--device", "virtual", "--seeds", 5)
     assert summary["found"] == summary["searched"] == 5
     (device,) = summary["devices"]
-    assert device["arch"] in ARM
+    assert device["fingerprint"]["arch"] in ARM
     (fared,) = summary["telemetry"]
     assert fared["queries"] == sum(summary["total_queries"][kind] for kind in ON_THE_DEVICE)
 
