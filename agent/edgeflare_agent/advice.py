@@ -3,10 +3,11 @@
 import os
 import platform
 import shlex
+import struct
 import sys
 import sysconfig
 from importlib.util import find_spec
-from typing import Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 OLD_NUMPY = "numpy<2"
 ON_JETSON = (
@@ -16,6 +17,8 @@ ON_JETSON = (
 """How TensorRT comes to a Jetson: the packages of PyPI don't run there."""
 _JETSON_RELEASE = "/etc/nv_tegra_release"
 _OWN_PYTHON = "edgeflare-python"
+_OF_32_BITS = {"aarch64": "armv8l", "x86_64": "i686"}
+"""What a 32-bit program should be told by a 64-bit kernel."""
 
 
 def is_installed(module: str) -> bool:
@@ -42,15 +45,23 @@ def how_to_install(*packages: str) -> str:
     )
 
 
+def architecture() -> str:
+    """Return the architecture that this interpreter is built for, whatever kernel it runs under."""
+    machine = platform.machine()
+    return _OF_32_BITS.get(machine, machine) if struct.calcsize("P") == 4 else machine
+
+
 def tflite_packages(
-    version: Sequence[int] = sys.version_info[:2], machine: str = platform.machine()
+    version: Sequence[int] = sys.version_info[:2], machine: Optional[str] = None
 ) -> Tuple[str, ...]:
     """Return what to install for TFLite models: ai-edge-litert where its wheels exist.
 
-    They exist for 64-bit machines and Python 3.9 and newer; elsewhere tflite-runtime (up to Python
-    3.11) serves, with the numpy that it was built for.
+    They exist for 64-bit interpreters from Python 3.9 on; elsewhere tflite-runtime (up to Python
+    3.11) serves, with the numpy that it was built for. `machine`: as `architecture` has it, this
+    interpreter's where none is given.
     """
-    if tuple(version) >= (3, 9) and machine in ("x86_64", "AMD64", "aarch64", "arm64"):
+    built_for = machine or architecture()
+    if tuple(version) >= (3, 9) and built_for in ("x86_64", "AMD64", "aarch64", "arm64"):
         return ("ai-edge-litert",)
     return ("tflite-runtime", OLD_NUMPY)
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from contextlib import suppress
 from typing import Callable, Generic, Optional, Sequence, TypeVar
@@ -13,13 +14,14 @@ T = TypeVar("T")
 LIMIT_S = 2.0
 AFTER_FAILURE_S = 60.0
 """A command that failed, hung or told nothing is not tried again for so long."""
+_PATIENCE_S = 1.0
 
 
 class Command(Generic[T]):
-    """Runs a command no more often than each `pace_s` seconds, and `read`s its output (None: it makes no sense).
+    """Runs a command no more often than each `pace_s` seconds, and `read`s what it prints.
 
-    It is looked for once, on PATH and then in the folders `places` below `root`. One thread asks;
-    `end` may be called by another.
+    What makes no sense is read as None. The command is looked for once, on PATH and then in the folders
+    `places` below `root`. One thread asks; `end` may be called by another.
     """
 
     def __init__(
@@ -42,6 +44,8 @@ class Command(Generic[T]):
         self._next = -float("inf")
         self._answer: Optional[T] = None
         self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._ended = False
+        self._lock = threading.Lock()  # held while a process begins, and while one is killed
 
     def answer(self) -> Optional[T]:
         """Return what the command says now, or said when it was last its turn; None: nothing.
@@ -57,34 +61,53 @@ class Command(Generic[T]):
         return self._answer
 
     def end(self) -> None:
-        """Kill the command if it runs right now, with all that it has started."""
-        process = self._process
-        if process is not None:
-            with suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
+        """Kill the command if it runs right now, with all that it has started; it is run no more."""
+        held = self._lock.acquire(timeout=_PATIENCE_S)
+        try:
+            self._ended = True
+            if self._process is not None:
+                _kill(self._process)
+        finally:
+            if held:
+                self._lock.release()
 
     def _output(self, path: str) -> Optional[str]:
-        try:
-            process = subprocess.Popen(
-                [path, *self._arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # a script's children hold the pipe: all are killed together
-            )
-        except OSError:
+        process = self._started(path)
+        if process is None:
             return None
-        self._process = process
         try:
             output, _ = process.communicate(timeout=self._limit_s)
         except (subprocess.TimeoutExpired, OSError):
             return None
         finally:
             if process.returncode is None:
-                self.end()
+                _kill(process)
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(1.0)
+                    process.wait(_PATIENCE_S)
             self._process = None
             if process.stdout is not None:
                 process.stdout.close()
         return output.decode("ascii", "replace") if process.returncode == 0 else None
+
+    def _started(self, path: str) -> Optional["subprocess.Popen[bytes]"]:
+        with self._lock:
+            if self._ended:
+                return None
+            try:
+                self._process = subprocess.Popen(
+                    [path, *self._arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # its children hold the pipe: all are killed together
+                )
+            except OSError:
+                return None
+            return self._process
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a process that was not waited for yet, and its session: its number is no other's so far."""
+    if process.returncode is None:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)

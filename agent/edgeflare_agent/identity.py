@@ -5,7 +5,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Dict, Optional, Tuple
 
-from edgeflare_agent.advice import is_installed
+from edgeflare_agent.advice import architecture, is_installed
 
 TENSORRT_PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12", "tensorrt-cu11")
 RUNTIME_PACKAGES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
@@ -36,8 +36,9 @@ def package_version(*packages: str) -> Tuple[str, str]:
 def device() -> Dict[str, Any]:
     """Return what tells this device from others, as JSON; None where the system doesn't tell.
 
-    `board` and `soc` come from the device tree; `cpu_flags` are x86 flags or Arm features, sorted;
-    `memory_bytes` is all of the memory.
+    `board` and `soc` come from the device tree; `cpu` is a name, or an Arm part's number such as
+    ``0xd08``; `cpu_flags` are x86 flags or Arm features, sorted; `arch` is the interpreter's, 32-bit under
+    a 64-bit kernel, too; `memory_bytes` is all of the memory.
     """
     cpu = _first_cpu()
     return {
@@ -45,7 +46,7 @@ def device() -> Dict[str, Any]:
         "soc": _last_entry(_text("/proc/device-tree/compatible", separator=" ")),
         "cpu": cpu.get("model name") or cpu.get("CPU part") or platform.processor() or None,
         "cpu_flags": sorted((cpu.get("flags") or cpu.get("Features") or "").split()),
-        "arch": platform.machine(),
+        "arch": architecture(),
         "kernel": "{} {}".format(platform.system(), platform.release()),
         "os": _pretty_name() or platform.platform(),
         "hostname": platform.node(),

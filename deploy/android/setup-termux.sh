@@ -48,7 +48,10 @@ let_in() {
     chmod 700 "$HOME/.ssh"
     [ -e "$keys" ] || : >"$keys"
     chmod 600 "$keys"
-    grep -qxF "$key" "$keys" || echo "$key" >>"$keys"
+    grep -qxF "$key" "$keys" && return
+    # the file's last line may lack its end
+    [ -z "$(tail -c 1 "$keys")" ] || echo >>"$keys"
+    echo "$key" >>"$keys"
 }
 
 in_debian() {
@@ -126,7 +129,7 @@ set_up() {
                 apt-get update
                 DEBIAN_FRONTEND=noninteractive apt-get install -y python3 python3-venv
             }
-            [ -x $python ] || python3 -m venv /root/edgeflare-python
+            $python -c 'import pip' 2>/dev/null || python3 -m venv --clear /root/edgeflare-python
             $python -m pip install --quiet --disable-pip-version-check --only-binary=:all: $packages" ||
             lacks "Debian's Python or its packages could not be installed (see above)"
         works || lacks "installed, but it doesn't work: $seen"

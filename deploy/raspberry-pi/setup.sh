@@ -126,7 +126,8 @@ make_folder() {
     set --
     # On 32 bits numpy has no wheel on PyPI: Debian's python3-numpy serves, where it is installed.
     [ "$bits" -eq 64 ] || set -- --system-site-packages
-    if [ -x "$folder/bin/python" ] && [ "$(facts "$folder/bin/python" 2>/dev/null)" = "$told" ]; then
+    if [ -x "$folder/bin/python" ] && [ "$(facts "$folder/bin/python" 2>/dev/null)" = "$told" ] &&
+        { "$folder/bin/python" -c 'import pip' 2>/dev/null || [ -n "$(pip_wheel)" ]; }; then
         return
     fi
     if [ -e "$folder" ] && [ ! -e "$folder/pyvenv.cfg" ]; then

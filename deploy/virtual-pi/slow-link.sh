@@ -72,7 +72,7 @@ $tc show dev eth0"
         off) command="{ $tc del dev eth0 root 2>/dev/null || true; } && $tc show dev eth0" ;;
     esac
     if ! ssh -F /dev/null -i "$key" -o IdentitiesOnly=yes -o BatchMode=yes -o ConnectTimeout=20 \
-        -o UserKnownHostsFile="$folder/known_hosts" -p "$port" root@127.0.0.1 "$command"; then
+        -o "UserKnownHostsFile=\"$folder/known_hosts\"" -p "$port" root@127.0.0.1 "$command"; then
         echo "slow-link.sh: $name can't be reached, or doesn't let it (see above); is it up?" >&2
         exit 3
     fi

@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         UpReport,
         board_down,
         board_status,
+        board_stopped,
         board_up,
     )
 
@@ -234,6 +235,7 @@ _HOMES = {
         "UpReport",
         "board_down",
         "board_status",
+        "board_stopped",
         "board_up",
     ),
 }
@@ -309,6 +311,7 @@ __all__ = [
     "bench_report",
     "board_down",
     "board_status",
+    "board_stopped",
     "board_up",
     "campaign_status",
     "check_device",

@@ -51,8 +51,8 @@ def virtual_board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualB
         "XDG_CACHE_HOME": kept or str(home / "cache"),
     }
     with within(environment), FileLock(home / "users.lock"):
-        _count(home, 1)
         board_up(BoardSettings())
+        _count(home, 1)
         device = board_status().device
     assert device is not None
     yield VirtualBoard(device, environment)

@@ -44,7 +44,8 @@ class EngineCache:
         if sha256_of(plan) != known:
             return None
         for ending in (".engine", ".json"):
-            os.utime(path + ending, None)  # what was used lately is kept
+            with suppress(OSError):  # the host may tidy up meanwhile
+                os.utime(path + ending, None)  # what was used lately is kept
         return Built(plan, known, build_s)
 
     def build(self, made_from: Mapping[str, Any], build: Callable[[], bytes]) -> Built:

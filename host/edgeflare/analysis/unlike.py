@@ -35,6 +35,12 @@ class Unlike:
     second: Any
     side: Side
 
+    def named(self, value: Any) -> Any:
+        """Return one of the two values as people know it: an Arm processor's name for its part number."""
+        from edgeflare.devices.doctor.cpu import shown_name  # devices bring much, as below
+
+        return shown_name(value) if self.field == "cpu" and isinstance(value, str) else value
+
 
 def what_differs(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[Unlike, ...]:
     """Return each field of two devices' fingerprints that differs, in their order."""

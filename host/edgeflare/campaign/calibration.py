@@ -53,6 +53,9 @@ def write_calibration(
     spec = resolve_input(tensor, options, told, _WHOSE)
     size, channels = input_size(tensor, options, told, _WHOSE)
     source = open_seeds(seeds, size=size, channels=channels, resize=resize, limit=limit)
-    tensors = [prepare(seed.sample, spec) for seed in source]
-    np.save(target, np.stack(tensors))
+    tensors = np.stack([prepare(seed.sample, spec) for seed in source])
+    try:
+        np.save(target, tensors)
+    except OSError as error:
+        raise UsageError(f"can't write {target}: {error.strerror or error}") from error
     return len(tensors)

@@ -137,4 +137,4 @@ def _difference(one: Unlike, pair: Agreement) -> str:
 def _value(value: Any, of: Unlike) -> str:
     if value is None:
         return "none" if of.side == "runtime" else "unknown"
-    return " + ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return " + ".join(map(str, value)) if isinstance(value, list) else str(of.named(value))

@@ -11,28 +11,29 @@ from edgeflare.cli.tables import print_json
 _MARKS = {"ok": "[green]ok  [/]", "note": "[yellow]note[/]", "fix": "[red]fix [/]"}
 
 
-def print_check(lines: Iterable[CheckLine], as_json: bool) -> None:
-    """Print the lines of a check, each with what to do below it."""
-    listed = list(lines)
-    if as_json:
-        print_json(
-            {
-                "ready": all(line.ok for line in listed),
-                "lines": [
-                    {
-                        "name": line.name,
-                        "ok": line.ok,
-                        "state": line.state,
-                        "detail": line.detail,
-                        "fix": line.fix,
-                    }
-                    for line in listed
-                ],
-            }
-        )
-        return
+def print_line(line: CheckLine) -> None:
+    """Print a line of a check, and what to do below it."""
     console = Console(soft_wrap=True, highlight=False)
-    for line in listed:
-        console.print(f"{_MARKS[line.state]} {escape(f'{line.name}: {line.detail}')}")
-        if line.fix:
-            console.print(f"     -> {escape(line.fix)}")
+    console.print(f"{_MARKS[line.state]} {escape(f'{line.name}: {line.detail}')}")
+    if line.fix:
+        console.print(f"     -> {escape(line.fix)}")
+
+
+def print_lines_as_json(lines: Iterable[CheckLine]) -> None:
+    """Print a check as one JSON object."""
+    listed = list(lines)
+    print_json(
+        {
+            "ready": all(line.ok for line in listed),
+            "lines": [
+                {
+                    "name": line.name,
+                    "ok": line.ok,
+                    "state": line.state,
+                    "detail": line.detail,
+                    "fix": line.fix,
+                }
+                for line in listed
+            ],
+        }
+    )

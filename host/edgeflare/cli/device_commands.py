@@ -42,12 +42,24 @@ def status(
     inventory: Inventory = None,
     json: Json = False,
 ) -> None:
-    """Show who uses each device, and how it is: temperature, memory, disk, load, Python, runtimes."""
-    from edgeflare import DeviceError, UsageError, load_inventory, resolve_device
+    """Show who uses each device, and how it is: temperature, memory, disk, load, Python, runtimes.
+
+    Without names, virtual boards that don't run are left out.
+    """
+    from edgeflare import DeviceError, UsageError, board_stopped, load_inventory, resolve_device
     from edgeflare.cli.device_reports import print_reports, reports_of
 
     known = load_inventory(inventory)
     names = list(dict.fromkeys(devices or known))
+    if not devices:
+        stopped = [name for name in names if board_stopped(known[name])]
+        names = [name for name in names if name not in stopped]
+        if stopped:
+            say(
+                f"left out, for they don't run: {', '.join(stopped)} (`edgeflare devices virtual up`)"
+            )
+        if stopped and not names:
+            return
     if not names:
         raise UsageError(
             "the inventory has no devices; name some, as in `edgeflare devices status local`"
@@ -77,14 +89,15 @@ def check(
 ) -> None:
     """Try a device step by step, from the connection to one inference, and say what to mend."""
     from edgeflare import DeviceError, check_device, load_inventory, resolve_device
-    from edgeflare.cli.check_lines import print_check
+    from edgeflare.cli.check_lines import print_line, print_lines_as_json
     from edgeflare.cli.prompt import ask
 
     entry = resolve_device(device, load_inventory(inventory))
     if python is not None:
         entry = entry.model_copy(update={"python": python})
-    lines = check_device(entry, model=model, ask=ask)
-    print_check(lines, json)
+    lines = check_device(entry, model=model, ask=ask, tell=None if json else print_line)
+    if json:
+        print_lines_as_json(lines)
     failed = [line.name for line in lines if not line.ok]
     if failed:
         raise DeviceError(f"{device} is not ready: {', '.join(failed)}")

@@ -11,6 +11,9 @@ from edgeflare.cli.tables import plain_table
 
 _Figure: TypeAlias = Callable[[TelemetryFigures], str]
 
+_WHOLE = 100.0
+"""From here on three figures are no fractions."""
+
 
 def print_telemetry(console: Console, devices: Sequence[TelemetryFigures]) -> None:
     """Print a row for each device; columns of which no device tells anything are left out."""
@@ -31,13 +34,10 @@ def _latency(one: TelemetryFigures) -> str:
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return (
-        "-"
-        if seconds is None
-        else f"{1000 * seconds:.3g}"
-        if seconds < 1
-        else f"{1000 * seconds:.0f}"
-    )
+    if seconds is None:
+        return "-"
+    milliseconds = 1000 * seconds
+    return f"{milliseconds:.0f}" if milliseconds >= _WHOLE else f"{milliseconds:.3g}"
 
 
 def _throttled(one: TelemetryFigures) -> str:

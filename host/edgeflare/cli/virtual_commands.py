@@ -91,6 +91,11 @@ def down(
 ) -> None:
     """Stop a virtual board; what was written to its disk is gone."""
     from edgeflare import board_down
-    from edgeflare.cli.virtual_text import down_text
+    from edgeflare.cli.virtual_text import Steps, down_text
 
-    say(down_text(board_down(name, delete)))
+    steps = Steps(sys.stderr)
+    try:
+        report = board_down(name, delete, steps)
+    finally:
+        steps.close()
+    say(down_text(report))

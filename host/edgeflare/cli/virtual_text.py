@@ -60,6 +60,11 @@ def status_text(status: BoardStatus) -> str:
     """Return how a board is, a line each."""
     state, build = status.state, status.build
     up = f"edgeflare devices virtual up{_option(status.name)}"
+    if state is None and status.running:
+        return (
+            f"{status.name}: is booting (process {status.pid}); "
+            f"if no other command is at it, {up} boots it anew"
+        )
     if state is None:
         return f"no virtual board {status.name!r}; {up} makes one"
     data = status.to_json()

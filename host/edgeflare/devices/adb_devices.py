@@ -58,8 +58,8 @@ def choose(server: AdbServer, serial: str | None, timeout: float) -> AttachedDev
 
     Without a serial: ANDROID_SERIAL, else the only one that is attached. A device that is offline is
     reconnected and waited for, at most `timeout` seconds; one on Wi-Fi (``host:port``) is connected to
-    where it is not attached. Raises UnreachableError where none or
-    several fit or it stays offline, PhoneLockedError where the phone has not let this computer in.
+    where it is not attached. Raises UnreachableError where none or several fit or it stays offline,
+    PhoneLockedError where the phone has not let this computer in, and what `AdbServer.ask` raises.
     """
     serial = serial or os.environ.get("ANDROID_SERIAL") or None
     deadline = Deadline(timeout)
@@ -151,9 +151,9 @@ def _not_ready(device: AttachedDevice, timeout: float) -> DeviceError:
         )
     if state.startswith("no permissions"):
         return UnreachableError(
-            f"{who} is seen, but this user may not open it ({state.partition(';')[0]}); install udev rules (Debian: apt "
-            "install android-sdk-platform-tools-common), join the group plugdev, plug the phone in "
-            "again and run `adb kill-server`"
+            f"{who} is seen, but this user may not open it ({state.partition(';')[0]}); install udev "
+            "rules (Debian: apt install android-sdk-platform-tools-common), join the group plugdev, "
+            "plug the phone in again and run `adb kill-server`"
         )
     if state in _PASSING:
         return UnreachableError(

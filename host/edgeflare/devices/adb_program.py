@@ -105,9 +105,11 @@ class ShellProgram:
         """End the program: by the end of its stdin, else by closing the link. Safe to repeat."""
         with self._closing:
             if self._sending.acquire(timeout=_GRACE_S):  # a writer may wait for a hung program
-                self._sending.release()
-                with contextlib.suppress(OSError):
-                    self.end_stdin()
+                try:
+                    with contextlib.suppress(OSError):  # full: a program that reads nothing
+                        self._link.send(_HEADER.pack(CLOSE_STDIN, 0), socket.MSG_DONTWAIT)
+                finally:
+                    self._sending.release()
                 self._drop_output()
                 self.exit_status(_GRACE_S)
             self._hang_up()

@@ -7,13 +7,14 @@ from edgeflare.devices.device import Device
 from edgeflare.devices.doctor import machine, software, way
 from edgeflare.devices.doctor.agent import agent
 from edgeflare.devices.doctor.facts import look
-from edgeflare.devices.doctor.line import CheckLine, failed
+from edgeflare.devices.doctor.line import CheckLine, bad, failed
 from edgeflare.devices.probe import Probe, cache_lack, numpy_lack, probe, python_lack
 from edgeflare.devices.runtimes import RuntimeName, runtime_for
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
     DeviceDiskFullError,
     DeviceProtocolError,
+    DeviceTimeoutError,
     EdgeFlareError,
     ModelError,
     UnreachableError,
@@ -23,24 +24,43 @@ __all__ = ["CheckLine", "check"]
 
 
 def check(
-    device: Device, transport_factory: Callable[[], Transport], *, model: Path | None = None
+    device: Device,
+    transport_factory: Callable[[], Transport],
+    *,
+    model: Path | None = None,
+    tell: Callable[[CheckLine], None] | None = None,
 ) -> list[CheckLine]:
     """Try all that a run needs, from the connection to one inference, a line each.
 
     The inference is one of `model`, or of small models that come with EdgeFlare on each runtime that is
     installed. Never raises for the device's faults: the line that failed says what and what to do; what
-    could not be tried after it is left out, and a line says so. Raises UsageError and ModelError for
-    the path `model` alone.
+    could not be tried after it is left out, and a line says so. `tell` is given each line at once.
+    Raises UsageError and ModelError for the path `model` alone.
     """
     runtime = None if model is None else device.runtime or runtime_for(model)
     if model is not None and not model.is_file():
         raise ModelError(f"there is no model file {model}")
+    lines = []
+    for line in _try(device, transport_factory, model, runtime):
+        lines.append(line)
+        if tell is not None:
+            tell(line)
+    return lines
+
+
+def _try(
+    device: Device,
+    transport_factory: Callable[[], Transport],
+    model: Path | None,
+    runtime: RuntimeName | None,
+) -> Iterator[CheckLine]:
     try:
         transport = transport_factory()
     except EdgeFlareError as error:
-        return list(way.not_reached(error, device))
+        yield from way.not_reached(error, device)
+        return
     try:
-        return list(_try_device(transport, device, model, runtime))
+        yield from _try_device(transport, device, model, runtime)
     finally:
         transport.close()
 
@@ -54,6 +74,10 @@ def _try_device(
         seen = probe(transport, device)
     except UnreachableError as error:
         yield failed("connection", error)
+        return
+    except DeviceTimeoutError as error:
+        advice = f"log in there and see how long `{device.python} -c 'import numpy'` takes"
+        yield bad("python", str(error), advice)
         return
     except EdgeFlareError as error:
         yield failed("python", error, advice_is_last=isinstance(error, DeviceProtocolError))

@@ -79,7 +79,7 @@ def main(cache, packages):
         "executable": sys.executable,
         "home": home,
         "root": root,
-        "arch": platform.machine(),
+        "arch": architecture(),
         "libc": " ".join(platform.libc_ver()).strip(),
         "managed": is_managed(),
     }
@@ -87,6 +87,15 @@ def main(cache, packages):
     answer["runtimes"] = runtimes(packages)
     answer.update(prepare(root))
     return answer
+
+
+def architecture():
+    import platform
+    import struct
+    machine = platform.machine()
+    if struct.calcsize("P") == 4:  # perhaps under a 64-bit kernel
+        return {"aarch64": "armv8l", "x86_64": "i686"}.get(machine, machine)
+    return machine
 
 
 def is_managed():

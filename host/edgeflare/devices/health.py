@@ -16,9 +16,9 @@ class Health(NamedTuple):
     Since the agent began: `busy_s` at work, of `uptime_s`; `served` requests answered; `waiting` are in
     its queue. `inferring_s`: since when the inference of one sample is under way; None where none is.
     `throttle_reasons` are what slows the device down now, in words, `throttled_since_boot` what has since
-    it was booted. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the recent ones. `clock_jump_s` is how far the device's
-    wall clock has jumped against the host's monotonic clock since the session began, 0.0 if by less
-    than 5 s at once.
+    it was booted. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the
+    recent ones. `clock_jump_s` is how far the device's wall clock has jumped against the host's monotonic
+    clock since the session began, 0.0 if by less than 5 s at once.
     """
 
     busy_s: float = 0.0
@@ -31,7 +31,7 @@ class Health(NamedTuple):
     frequency_mhz: float | None = None
     throttled: bool | None = None
     throttle_reasons: tuple[str, ...] = ()
-    throttled_since_boot: tuple[str, ...] = ()
+    throttled_since_boot: tuple[str, ...] | None = None
     battery_percent: float | None = None
     battery_charging: bool | None = None
     gpu_load: float | None = None
@@ -57,6 +57,7 @@ class HealthRecord:
             self._round_trips.append(received - sent)
         if pong.get("wall") is not None:
             self._clock.note(float(pong["wall"]), sent, received)
+        since_boot = pong.get("throttled_since_boot")
         self.health = Health(
             busy_s=float(pong.get("busy_s", 0.0)),
             uptime_s=float(pong.get("uptime_s", 0.0)),
@@ -68,7 +69,7 @@ class HealthRecord:
             frequency_mhz=optional_number(pong.get("frequency_mhz")),
             throttled=optional_truth(pong.get("throttled")),
             throttle_reasons=words(pong.get("throttle_reasons")),
-            throttled_since_boot=words(pong.get("throttled_since_boot")),
+            throttled_since_boot=None if since_boot is None else words(since_boot),
             battery_percent=optional_number(pong.get("battery_percent")),
             battery_charging=optional_truth(pong.get("battery_charging")),
             gpu_load=optional_number(pong.get("gpu_load")),

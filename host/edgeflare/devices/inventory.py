@@ -25,8 +25,9 @@ _tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else
 def load_inventory(path: Path | None = None) -> dict[str, Device]:
     """Return the devices by name from this file, in its order, then the virtual boards.
 
-    A name in the file wins over a board's. Without a path: ``devices.toml`` in the current folder, else ``edgeflare/devices.toml`` in the
-    user's configuration folder ($XDG_CONFIG_HOME, else ~/.config), else no device.
+    A name in the file wins over a board's. Without a path: ``devices.toml`` in the current folder,
+    else ``edgeflare/devices.toml`` in the user's configuration folder ($XDG_CONFIG_HOME, else
+    ~/.config), else no file.
     Raises InventoryError, naming file, line and key.
     """
     path = find_inventory(path)

@@ -23,7 +23,8 @@ def managed_inventories() -> list[Path]:
         folders = sorted(state_root().iterdir())
     except (OSError, RuntimeError):  # no folder, or no home
         return []
-    return [folder / _FILE for folder in folders if (folder / _FILE).is_file()]
+    # os.path: a folder that this user may not enter has none, where Path.is_file raises
+    return [folder / _FILE for folder in folders if os.path.isfile(folder / _FILE)]  # noqa: PTH113
 
 
 def is_managed(device: Device) -> bool:

@@ -84,10 +84,14 @@ def open_device(
 
 
 def check_device(
-    device: Device, *, model: Path | None = None, ask: Prompt | None = None
+    device: Device,
+    *,
+    model: Path | None = None,
+    ask: Prompt | None = None,
+    tell: Callable[[CheckLine], None] | None = None,
 ) -> list[CheckLine]:
     """Try a device step by step, with a model or small ones of EdgeFlare's own; see `check`."""
-    return check(device, lambda: connect(device, ask), model=model)
+    return check(device, lambda: connect(device, ask), model=model, tell=tell)
 
 
 def prune_device(

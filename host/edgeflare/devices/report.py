@@ -5,6 +5,7 @@ from typing import Any
 
 from edgeflare._version import __version__
 from edgeflare.devices.agent_link import AgentLink
+from edgeflare.devices.doctor.cpu import shown_name
 from edgeflare.devices.health import optional_number, optional_truth, words
 from edgeflare_agent.wire import VERSION, Frame, Kind
 
@@ -25,9 +26,9 @@ class LeaseHeld:
 class DeviceReport:
     """What a device says of itself right now. None: it doesn't tell.
 
-    `agent` is the agent's version, which is this host's, and its protocol; `runtimes` is {package: version}; `board` is the
-    board's name, else the CPU's; `load` the system's load average over the last minute; `round_trip_s`
-    the least of several. `throttle_reasons` are what slows the device down now, in words,
+    `agent` is the agent's version, which is this host's, and its protocol; `runtimes` is {package:
+    version}; `board` is the board's name, else the CPU's; `load` the system's load average over the last
+    minute; `round_trip_s` the least of several. `throttle_reasons` are what slows the device down now, in words,
     `throttled_since_boot` what has since it was booted; `battery_percent` is 0 to 100, `gpu_load` 0 to 1.
     """
 
@@ -70,7 +71,7 @@ def ask_report(link: AgentLink) -> DeviceReport:
             python=str(hello.get("python")),
             numpy=str(hello.get("numpy")),
             runtimes=dict(hello.get("runtimes") or {}),
-            board=about.get("board") or about.get("cpu"),
+            board=about.get("board") or shown_name(about.get("cpu") or "") or None,
             leases=tuple(map(_lease, state["leases"])),
             temperature_c=optional_number(state.get("temperature_c")),
             frequency_mhz=optional_number(state.get("frequency_mhz")),

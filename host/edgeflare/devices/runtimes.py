@@ -59,7 +59,7 @@ def runtime_for(model: Path) -> RuntimeName:
         raise UsageError(
             f"can't tell the runtime of {model} by its extension; EdgeFlare runs "
             f"{', '.join(BY_EXTENSION)} files: convert it to one of them, or name its `runtime` in "
-            "campaign.toml"
+            "campaign.toml or in the device's inventory entry"
         ) from None
 
 

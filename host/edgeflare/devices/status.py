@@ -22,8 +22,7 @@ class DeviceStatus:
     `in_flight` requests are on the wire or at the agent, `depth` is how many of them keep the device
     busy. `busy` is the fraction of time that the agent worked, 0 to 1. Latencies are seconds from
     sending a request to its reply, queueing at the device included. `throttle_reasons` are what slows
-    the device down now, in words. None: not known, or the device
-    doesn't tell.
+    the device down now, in words. None: not known, or the device doesn't tell.
     """
 
     name: str

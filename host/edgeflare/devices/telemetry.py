@@ -78,10 +78,7 @@ class Minutes:
             if health is self._seen or health.uptime_s <= 0:
                 return
             self._seen = health
-            since_boot = frozenset(health.throttled_since_boot)
-            news = since_boot - self._since_boot if self._since_boot is not None else ()
-            self._since_boot = since_boot
-            self._now().read(health, sorted(news))
+            self._now().read(health, self._news(health.throttled_since_boot))
 
     def take(self, *, all_of_it: bool = False) -> list[DeviceMinute]:
         """Return the minutes that are over and were not taken yet, the oldest first.
@@ -94,6 +91,13 @@ class Minutes:
                 self._close(self._current.number)
             past, self._past = self._past, []
         return [minute.told(self._name) for minute in past]
+
+    def _news(self, since_boot: Sequence[str] | None) -> list[str]:
+        """Return what slowed the device down since boot and had not when that was last told."""
+        if since_boot is None:
+            return []
+        before, self._since_boot = self._since_boot, frozenset(since_boot)
+        return [] if before is None else sorted(self._since_boot - before)
 
     def _now(self) -> "_Minute":
         number = math.floor(self._wall() / MINUTE_S)

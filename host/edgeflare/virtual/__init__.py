@@ -1,6 +1,6 @@
 """Virtual arm64 boards: Debian on an emulated machine, reached through SSH like any other device."""
 
-from edgeflare.virtual.board import board_down, board_status, board_up
+from edgeflare.virtual.board import board_down, board_status, board_stopped, board_up
 from edgeflare.virtual.report import BoardStatus, StopReport, UpReport
 from edgeflare.virtual.settings import BoardSettings
 
@@ -11,5 +11,6 @@ __all__ = [
     "UpReport",
     "board_down",
     "board_status",
+    "board_stopped",
     "board_up",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from edgeflare.devices import Device, connect
-from edgeflare.devices.managed import state_root
+from edgeflare.devices.managed import is_managed, state_root
 from edgeflare.errors import DeviceError
 from edgeflare.virtual.build import Build, Tell, build_key, ensure_build, read_build, remove_builds
 from edgeflare.virtual.entry import board_device, write_entry
@@ -20,7 +20,7 @@ from edgeflare.virtual.needs import look_for_qemu
 from edgeflare.virtual.places import board_folder, make_private
 from edgeflare.virtual.report import BoardStatus, StopReport, UpReport
 from edgeflare.virtual.settings import BoardSettings, check_name
-from edgeflare.virtual.state import State, builds_in_use, read_state, write_state
+from edgeflare.virtual.state import State, builds_in_use, claim_build, read_state, write_state
 from edgeflare.virtual.wheels import host_versions
 
 
@@ -35,49 +35,49 @@ def board_up(settings: BoardSettings, tell: Tell = _unheard) -> UpReport:
     rebuilt. `tell` hears of each step. Raises DeviceError and its kinds, DiskFullError, UsageError.
     """
     look_for_qemu()
-    folder = make_private(board_folder(settings.name))
-    machine = Machine(folder)
     with _only_one(settings.name, tell):
+        folder = make_private(board_folder(settings.name))
+        machine = Machine(folder)
         state = read_state(folder)
         if state is not None and not settings.rebuild and _is_up(machine, state):
             return UpReport(board_status(settings.name), True, None, notes(settings, state))
+        claim_build(folder, build_key(host_versions()))
         build, made = ensure_build(settings, tell)
         machine.stop()
         state = _boot(settings, machine, folder, build, state, tell)
         write_state(folder, state)
         if made:
-            remove_builds(builds_in_use())
+            remove_builds(builds_in_use)
     return UpReport(board_status(settings.name), False, build.built_s if made else None, [])
 
 
-def board_down(name: str = "virtual", delete: bool = False) -> StopReport:
+def board_down(name: str = "virtual", delete: bool = False, tell: Tell = _unheard) -> StopReport:
     """Stop a board; with `delete` remove its keys, its state and the builds that no board uses.
 
-    Raises DeviceError, UsageError.
+    Another command on the board is waited for, which `tell` hears of. Raises DeviceError, UsageError.
     """
     folder = board_folder(check_name(name))
-    if not folder.is_dir():
-        if delete:
-            remove_builds(builds_in_use())
-        return StopReport(name, made=False, ran=False, deleted=delete)
-    with _only_one(name):
-        machine = Machine(folder)
-        ran = machine.pid() is not None
-        machine.stop()
-        if delete:
-            shutil.rmtree(folder)
-            remove_builds(builds_in_use())
-    return StopReport(name, made=True, ran=ran, deleted=delete)
+    made = ran = False
+    if folder.is_dir():
+        with _only_one(name, tell):
+            made = folder.is_dir()
+            machine = Machine(folder)
+            ran = machine.pid() is not None
+            machine.stop()
+            if delete and made:
+                shutil.rmtree(folder)
+    if delete:
+        remove_builds(builds_in_use)
+    return StopReport(name, made=made, ran=ran, deleted=delete)
 
 
 def board_status(name: str = "virtual") -> BoardStatus:
     """Return how a board is, without connecting to it. Raises UsageError."""
     folder = board_folder(check_name(name))
-    state = read_state(folder)
-    if state is None:
-        return BoardStatus(name)
-    machine = Machine(folder)
+    state, machine = read_state(folder), Machine(folder)
     pid = machine.pid()
+    if state is None:
+        return BoardStatus(name, pid=pid)
     build = read_build(state.build)
     return BoardStatus(
         name,
@@ -88,6 +88,11 @@ def board_status(name: str = "virtual") -> BoardStatus:
         device=board_device(folder, name, state.port),
         folder=folder,
     )
+
+
+def board_stopped(device: Device) -> bool:
+    """Return whether a device is a virtual board of this user that does not run."""
+    return is_managed(device) and Machine(board_folder(device.name)).pid() is None
 
 
 def notes(settings: BoardSettings, state: State) -> list[str]:

@@ -97,14 +97,15 @@ def ensure_build(settings: BoardSettings, tell: Tell) -> tuple[Build, bool]:
     return build, True
 
 
-def remove_builds(but: set[str]) -> None:
-    """Remove all builds except these keys, and what an interrupted one left."""
+def remove_builds(in_use: Callable[[], set[str]]) -> None:
+    """Remove all builds except those whose keys are in use, and what an interrupted one left."""
     root = cache_root()
     if not root.is_dir():
         return
     with FileLock(root / "lock"):
+        kept = in_use()  # asked for here: nobody gets a build that has just been found unused
         for path in root.iterdir():
-            if path.is_dir() and path.name not in but:
+            if path.is_dir() and path.name not in kept:
                 shutil.rmtree(path)
 
 

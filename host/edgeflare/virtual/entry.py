@@ -33,7 +33,7 @@ def ssh_command(device: Device) -> str:
     """Return the command line that opens a shell on the board."""
     words = [
         *("ssh", "-F", "/dev/null", "-i", str(device.key), "-o", "IdentitiesOnly=yes"),
-        *("-o", f"UserKnownHostsFile={device.known_hosts}", "-p", str(device.port)),
+        *("-o", f'UserKnownHostsFile="{device.known_hosts}"', "-p", str(device.port)),
         f"{device.user}@{device.host}",
     ]
     return shlex.join(words)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edgeflare.errors import DeviceError
 from edgeflare.virtual.mirror import Mirror
-from edgeflare.virtual.tools import Log, run_tool
+from edgeflare.virtual.tools import Log, ToolError, run_tool
 
 PACKAGES = (
     *("base-files", "base-passwd", "bash", "busybox-static", "coreutils", "dash", "findutils"),
@@ -78,9 +78,15 @@ class Apt:
 
     def update(self) -> None:
         """Fetch the mirror's list of packages. Raises DeviceError where it can't be had or trusted."""
-        self._run(
-            "apt-get", "update", "--error-on=any", doing=f"reading the mirror {self._mirror.url}"
-        )
+        try:
+            self._run(
+                "apt-get",
+                "update",
+                "--error-on=any",
+                doing=f"reading the mirror {self._mirror.url}",
+            )
+        except ToolError as error:
+            raise DeviceError(f"{error}; --mirror names another mirror") from error
 
     def fetch(self) -> list[Path]:
         """Fetch the board's packages and all that these need; return the files."""
@@ -133,6 +139,8 @@ def unpack(packages: list[Path], into: Path, log: Log) -> None:
                 capture_output=True,
                 check=False,
             )
+            if reader.stdout:
+                reader.stdout.close()  # where tar ended early, the reader must not wait for it
             errors = (reader.stderr.read() if reader.stderr else b"") + done.stderr
         if reader.returncode != 0 or done.returncode != 0:
             log.add(errors.decode(errors="replace"))

@@ -53,6 +53,10 @@ class BoardSettings:
             )
         if self.keyring is not None and not self.keyring.is_file():
             raise UsageError(f"--keyring {self.keyring}: there is no such file")
+        if self.keyring is not None and " " in str(self.keyring.absolute()):
+            raise UsageError(
+                f"--keyring {self.keyring.absolute()}: apt takes no path with a space; copy the file elsewhere"
+            )
 
 
 def check_name(name: str) -> str:

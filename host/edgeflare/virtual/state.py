@@ -8,6 +8,7 @@ from edgeflare.devices.managed import state_root
 from edgeflare.virtual.places import write_private
 
 _FILE = "state.json"
+_CLAIM = "build"
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,21 @@ def write_state(folder: Path, state: State) -> None:
     write_private(folder / _FILE, (json.dumps(asdict(state), indent=2) + "\n").encode())
 
 
+def claim_build(folder: Path, key: str) -> None:
+    """Keep others from removing the build that a board is about to be started from."""
+    write_private(folder / _CLAIM, key.encode())
+
+
 def builds_in_use() -> set[str]:
-    """Return the keys of the builds that boards were last started from."""
+    """Return the keys of the builds that boards were last started from, or are about to be."""
     root = state_root()
-    folders = root.iterdir() if root.is_dir() else iter(())
-    return {state.build for state in map(read_state, folders) if state is not None}
+    folders = list(root.iterdir()) if root.is_dir() else []
+    started = {state.build for state in map(read_state, folders) if state is not None}
+    return started | {_claimed(folder) for folder in folders}
+
+
+def _claimed(folder: Path) -> str:
+    try:
+        return (folder / _CLAIM).read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""

@@ -182,6 +182,21 @@ def test_a_kept_engine_that_serves_no_more_is_built_anew(
 
 
 @pytest.mark.parametrize("version", ["10.3.0"], indirect=True)
+def test_a_kept_engine_serves_though_the_host_removes_it_meanwhile(
+    load_here: Load, library: Any, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = model_file("onnx", "float")
+    load_here(path)
+
+    def removed(*_: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("os.utime", removed)
+    load_here(path)
+    assert library.state.builds == 1
+
+
+@pytest.mark.parametrize("version", ["10.3.0"], indirect=True)
 def test_where_engines_can_not_be_kept_the_model_runs_all_the_same(
     load_here: Load, library: Any, model_file: ModelFile, tmp_path: Path
 ) -> None:

@@ -132,14 +132,17 @@ def test_a_phone_that_is_plugged_in_anew_while_it_is_waited_for(
     phone = attach("R58M", state="offline")
 
     def replug() -> None:
+        until = time.monotonic() + 30
+        while adb_server.asked.count("host:devices-l") < 2 and time.monotonic() < until:
+            time.sleep(0.02)
         adb_server.phones.remove(phone)
         time.sleep(0.5)
         attach("R58M")
 
-    timer = threading.Timer(0.3, replug)
-    timer.start()
-    assert choose(server, "R58M", 30).state == "device"
-    timer.join()
+    replugging = threading.Thread(target=replug)
+    replugging.start()
+    assert choose(server, "R58M", 60).state == "device"
+    replugging.join()
 
 
 @pytest.mark.parametrize("before", ["connecting", "authorizing", "unauthorized"])

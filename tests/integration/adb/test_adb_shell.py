@@ -1,6 +1,8 @@
 """A phone's own shell as the way to it; what every transport does alike is in tests/contract."""
 
+import contextlib
 import shlex
+import socket
 import sys
 import threading
 import time
@@ -11,6 +13,7 @@ import pytest
 from adb_server import FakeAdbServer
 from adb_services import Phone
 
+from edgeflare.devices.adb_program import ShellProgram
 from edgeflare.devices.adb_shell import AdbShellTransport
 from edgeflare.devices.device import Device
 from edgeflare.errors import DeviceError, DevicePythonError, UnreachableError
@@ -71,13 +74,22 @@ def test_a_lost_phone_ends_reads_and_fails_writes(
 
 
 def test_a_phone_lost_while_a_command_runs(
-    transport: AdbShellTransport, adb_server: FakeAdbServer
+    transport: AdbShellTransport, adb_server: FakeAdbServer, tmp_path: Path
 ) -> None:
-    timer = threading.Timer(0.3, adb_server.cut, ("R58M",))
-    timer.start()
+    runs = tmp_path / "runs"
+
+    def cut() -> None:
+        until = time.monotonic() + 60
+        while not runs.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        adb_server.cut("R58M")
+
+    cutter = threading.Thread(target=cut)
+    cutter.start()
+    code = f"import time; open({str(runs)!r}, 'w').close(); time.sleep(600)"
     with pytest.raises(UnreachableError, match="lost the phone R58M while a command ran"):
-        transport.run(["-c", "import time; time.sleep(60)"], timeout=30)
-    timer.join()
+        transport.run(["-c", code], timeout=60)
+    cutter.join()
 
 
 def test_closing_the_transport_ends_what_was_opened(transport: AdbShellTransport) -> None:
@@ -97,6 +109,19 @@ def test_close_unblocks_a_reader_in_another_thread(transport: AdbShellTransport)
     stream.close()
     reader.join(10)
     assert read == [b""]
+
+
+def test_a_program_that_reads_nothing_can_be_closed() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        program = ShellProgram(ours, "the phone")
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                ours.send(bytes(1 << 12), socket.MSG_DONTWAIT)
+        closer = threading.Thread(target=program.close, daemon=True)
+        closer.start()
+        closer.join(60)
+        assert not closer.is_alive()
 
 
 def test_output_that_nobody_reads_does_not_keep_it_open(transport: AdbShellTransport) -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,15 @@ from stand_ins import (
     python_with_old_tflite,
 )
 
-from edgeflare.devices import CheckLine, Device, Lease, check_device, open_device
+from edgeflare.devices import (
+    CheckLine,
+    Completed,
+    Device,
+    Lease,
+    check_device,
+    connect,
+    open_device,
+)
 from edgeflare.devices.check import check
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import ModelError, UnreachableError, UsageError
@@ -76,6 +85,27 @@ def test_good_device_passes_everything_in_order(device: Device) -> None:
     assert re.match(r"original\.onnx: .* ms by onnxruntime .*, CPU", onnx.detail)
 
 
+def test_each_line_is_told_before_the_next_thing_is_tried(device: Device) -> None:
+    told: list[CheckLine] = []
+    before: list[list[str]] = []
+
+    def reach() -> Transport:
+        before.append([line.name for line in told])
+        transport = connect(device)
+        run = transport.run
+
+        def noted(*arguments: Any, **more: Any) -> Completed:
+            before.append([line.name for line in told])
+            return run(*arguments, **more)
+
+        transport.run = noted  # type: ignore[method-assign]
+        return transport
+
+    assert check(device, reach, tell=told.append) == told
+    assert before[0] == []
+    assert before[1] == ["connection"]
+
+
 def test_other_interpreter_is_compared_with_this_one(device: Device, tmp_path: Path) -> None:
     tmp_path.joinpath("alike").mkdir()
     alike = python_at_start(tmp_path / "alike", "")
@@ -108,6 +138,7 @@ def test_own_model_that_cannot_run_is_to_be_mended(device: Device, tmp_path: Pat
     (tmp_path / "broken.tflite").write_bytes(b"none of it")
     lines = check_device(device, model=tmp_path / "broken.tflite")
     assert "is not a TFLite model" in smokes(lines)[0].detail
+    assert smokes(lines)[0].detail.count("broken.tflite") == 1
     assert "--model" in (smokes(lines)[0].fix or "")
 
 
@@ -241,6 +272,17 @@ def test_no_python_at_all(device: Device, command: str) -> None:
     assert [(line.name, line.ok) for line in lines] == [("connection", True), ("python", False)]
     assert command in lines[1].detail
     assert "`python`" in (lines[1].fix or "")
+
+
+def test_python_that_never_answers_is_given_up(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgeflare.devices.doctor.facts._LOOK_S", 0.5)
+    slow = device.model_copy(update={"python": "sh -c 'exec sleep 600'"})
+    _, line = check_device(slow)
+    assert (line.name, line.state) == ("python", "fix")
+    assert "did not end within" in line.detail
+    assert "import numpy" in (line.fix or "")
 
 
 def test_words_around_the_answer_are_shown(device: Device, with_banner: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from edgeflare.devices import Device
-from edgeflare.devices.device_scripts import run_script
+from edgeflare.devices.device_scripts import PROBE, run_script
 from edgeflare.devices.local import LocalTransport
 from edgeflare.devices.probe import Probe, how_to_install, probe, require
 from edgeflare.errors import (
@@ -45,6 +45,25 @@ def test_this_interpreter_is_described(seen: Probe) -> None:
     assert seen.cache_problem is None
     require(seen, "onnx")
     require(seen, "tflite")
+
+
+@pytest.mark.parametrize(
+    ("pointer", "machine", "told"),
+    [
+        (4, "aarch64", "armv8l"),
+        (4, "x86_64", "i686"),
+        (4, "armv7l", "armv7l"),
+        (8, "arm64", "arm64"),
+    ],
+)
+def test_a_32_bit_python_is_told_by_its_pointers(
+    monkeypatch: pytest.MonkeyPatch, pointer: int, machine: str, told: str
+) -> None:
+    script = {}
+    exec(PROBE, script)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("struct.calcsize", lambda _: pointer)
+    assert script["architecture"]() == told
 
 
 def test_cache_folders_are_made_for_the_user_alone(seen: Probe) -> None:

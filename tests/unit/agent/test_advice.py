@@ -21,12 +21,33 @@ from edgeflare_agent import advice
         ((3, 13), "x86_64", ("ai-edge-litert",)),
         ((3, 11), "arm64", ("ai-edge-litert",)),
         ((3, 11), "armv7l", ("tflite-runtime", "numpy<2")),
+        ((3, 11), "armv8l", ("tflite-runtime", "numpy<2")),
     ],
 )
 def test_tflite_package_depends_on_python_and_machine(
     version: tuple[int, int], machine: str, packages: tuple[str, ...]
 ) -> None:
     assert advice.tflite_packages(version, machine) == packages
+
+
+@pytest.mark.parametrize(
+    ("pointer", "machine", "told"),
+    [
+        (4, "aarch64", "armv8l"),
+        (4, "x86_64", "i686"),
+        (4, "armv7l", "armv7l"),
+        (8, "aarch64", "aarch64"),
+    ],
+)
+def test_a_32_bit_python_under_a_64_bit_kernel_is_told_by_its_pointers(
+    monkeypatch: pytest.MonkeyPatch, pointer: int, machine: str, told: str
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("struct.calcsize", lambda _: pointer)
+    assert advice.architecture() == told
+    old = pointer == 4
+    expected = ("tflite-runtime", "numpy<2") if old else ("ai-edge-litert",)
+    assert advice.tflite_packages((3, 11)) == expected
 
 
 def command_in(sentence: str) -> str:

@@ -76,7 +76,7 @@ def test_one_that_fails_or_makes_no_sense_is_left_alone_for_a_while(
 
 def test_one_that_hangs_is_killed_with_what_it_started(tmp_path: Path) -> None:
     counting(tmp_path, f"sleep 600 &\necho $! > {tmp_path}/child\nwait")
-    command = Command(["tell"], str, limit_s=0.3, places=["bin"], root=str(tmp_path))
+    command = Command(["tell"], str, limit_s=2.0, places=["bin"], root=str(tmp_path))
     assert command.answer() is None
     assert (command.answer(), runs(tmp_path)) == (None, 1)
     gone(int((tmp_path / "child").read_text()))
@@ -94,6 +94,14 @@ def test_one_that_runs_as_the_agent_leaves_is_killed(tmp_path: Path) -> None:
     thread.join()
     assert answers == [None]
     command.end()  # nothing runs any more
+
+
+def test_once_the_agent_leaves_none_begins(tmp_path: Path) -> None:
+    counting(tmp_path, "echo 7")
+    command = Command(["tell"], int, places=["bin"], root=str(tmp_path))
+    command.end()
+    assert command.answer() is None
+    assert not (tmp_path / "runs").exists()
 
 
 def test_one_that_is_not_there_tells_nothing(tmp_path: Path) -> None:

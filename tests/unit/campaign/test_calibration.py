@@ -41,6 +41,8 @@ def test_what_can_not_be_calibrated_is_refused(tmp_path: Path, seeds: Path) -> N
         edgeflare.write_calibration(model, seeds, tmp_path / "c.npz")
     with pytest.raises(UsageError, match=r"the input can't be as stated: .*scale"):
         edgeflare.write_calibration(model, seeds, tmp_path / "c.npy", stated={"scale": "1/x"})
+    with pytest.raises(UsageError, match=r"can't write .*c\.npy: No such file"):
+        edgeflare.write_calibration(model, seeds, tmp_path / "missing" / "c.npy")
     integers = dense_onnx(tmp_path / "i.onnx", [1, 8, 8, 1], "uint8")
     with pytest.raises(ModelError, match="takes uint8; only a model of float32"):
         edgeflare.write_calibration(integers, seeds, tmp_path / "c.npy")

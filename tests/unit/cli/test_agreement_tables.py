@@ -66,7 +66,7 @@ def test_what_differs_is_grouped_and_long_lists_are_counted(pair):
         flags,
     )
     assert difference_line(dataclasses.replace(pair, differences=found)) == (
-        "they differ in hardware: board unknown / Raspberry Pi 4, processor EPYC / 0xd08, "
+        "they differ in hardware: board unknown / Raspberry Pi 4, processor EPYC / Cortex-A72, "
         "processor flags (3 of host alone, 2 of board alone); system: kernel Linux 6 / Linux 5"
     )
     other = (

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from edgeflare import CheckLine
-from edgeflare.cli.check_lines import print_check
+from edgeflare.cli.check_lines import print_line, print_lines_as_json
 
 LINES = [
     CheckLine("python", True, "3.11.2 [fine]", None),
@@ -15,7 +15,8 @@ LINES = [
 
 
 def test_people_see_states_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    print_check(LINES, False)
+    for line in LINES:
+        print_line(line)
     assert capsys.readouterr().out.splitlines() == [
         "ok   python: 3.11.2 [fine]",
         "note governor: ondemand",
@@ -26,7 +27,7 @@ def test_people_see_states_and_what_to_do(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_machines_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:
-    print_check(LINES, True)
+    print_lines_as_json(LINES)
     told = json.loads(capsys.readouterr().out)
     assert told["ready"] is False
     assert told["lines"][1] == {
@@ -40,5 +41,5 @@ def test_machines_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_notes_leave_a_device_ready(capsys: pytest.CaptureFixture[str]) -> None:
-    print_check(LINES[:2], True)
+    print_lines_as_json(LINES[:2])
     assert json.loads(capsys.readouterr().out)["ready"] is True

@@ -73,6 +73,11 @@ def test_of_columns_that_no_device_tells_nothing_is_said(
     assert printed(capsys) == []
 
 
+def test_almost_a_second_is_written_as_other_times_are(capsys: pytest.CaptureFixture[str]) -> None:
+    _, row = printed(capsys, dataclasses.replace(PI_NIGHT, latency_max_s=0.9996))
+    assert row[3] == "10.1/31.2/1000"
+
+
 SLOW = dataclasses.replace(HOT, throttle_reasons=("under-voltage", "frequency capped", "throttled"))
 
 

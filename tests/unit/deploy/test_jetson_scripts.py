@@ -2,11 +2,10 @@
 
 import importlib.util
 import os
-import sys
 from pathlib import Path
 
 import pytest
-from recipes import DEPLOY, run_script, write_command
+from recipes import DEPLOY, run_script, write_command, write_python
 from stand_in_wheels import write_runtimes
 
 from edgeflare import load_inventory
@@ -33,7 +32,7 @@ def Builder(logger):
 @pytest.fixture
 def board(tmp_path: Path) -> Path:
     """A folder of commands: this Python as python3, and a module folder with TensorRT."""
-    write_command(tmp_path / "bin", "python3", f'exec {sys.executable} "$@"')
+    write_python(tmp_path / "bin", "python3")
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "tensorrt.py").write_text(TENSORRT, encoding="utf-8")
     return tmp_path / "bin"
@@ -52,7 +51,8 @@ def test_without_tensorrt_it_names_the_debian_package(tmp_path: Path, board: Pat
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("ensurepip") is None, reason="this Python can't make environments"
+    None in map(importlib.util.find_spec, ("ensurepip", "pip")),
+    reason="this Python can't make environments, or has no pip",
 )
 def test_it_makes_a_python_that_sees_jetpacks_tensorrt(
     tmp_path: Path, board: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from recipes import DEPLOY, run_script, write_command
+from recipes import DEPLOY, run_script, write_command, write_python
 from stand_in_wheels import write_runtimes
 
 from edgeflare import load_inventory
@@ -16,7 +16,8 @@ SETUP = DEPLOY / "raspberry-pi" / "setup.sh"
 PERFORMANCE = DEPLOY / "raspberry-pi" / "performance.sh"
 
 needs_venv = pytest.mark.skipif(
-    importlib.util.find_spec("ensurepip") is None, reason="this Python can't make environments"
+    None in map(importlib.util.find_spec, ("ensurepip", "pip")),
+    reason="this Python can't make environments, or has no pip",
 )
 
 
@@ -28,18 +29,24 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _python(folder: Path, facts: str, *, venv: bool = True) -> str:
     """Write a Python that says to be of another board, and perhaps has no python3-venv."""
     lacks = "" if venv else 'case "$*" in *ensurepip*) exit 1 ;; esac\n'
-    text = (
-        f'case "$*" in *calcsize*) echo "{facts}"; exit ;; esac\n{lacks}exec {sys.executable} "$@"'
-    )
-    return str(write_command(folder, "python-there", text))
+    first = f'case "$*" in *calcsize*) echo "{facts}"; exit ;; esac\n{lacks}'
+    return str(write_python(folder, "python-there", first=first))
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    """This Python, which makes environments at less than its usual cost."""
+    return str(write_python(tmp_path / "python", "python3"))
 
 
 @needs_venv
+@pytest.mark.parametrize("own", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_it_makes_a_python_whose_entry_can_be_used(
-    tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
+    own: bool, python: str, tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    options = ("--wheels", str(wheels), "--python", sys.executable, "--runtime", "both")
+    python = sys.executable if own else python
+    options = ("--wheels", str(wheels), "--python", python, "--runtime", "both")
     home = tmp_path / "home"
     done = run_script(SETUP, *options, "--name", "pi", home=home, by_stdin=True)
     assert done.returncode == 0, done.stderr
@@ -53,21 +60,31 @@ def test_it_makes_a_python_whose_entry_can_be_used(
 
 
 @needs_venv
-def test_a_second_run_changes_nothing_and_repairs_what_broke(tmp_path: Path, wheels: Path) -> None:
-    options = ("--wheels", str(wheels), "--python", sys.executable)
-    first = run_script(SETUP, *options, home=tmp_path)
-    made = tmp_path / "edgeflare-python"
+def test_a_second_run_changes_nothing_and_repairs_what_broke(
+    tmp_path: Path, wheels: Path, python: str
+) -> None:
+    home, made = tmp_path / "home", tmp_path / "home" / "edgeflare-python"
+    options = ("--wheels", str(wheels), "--python", python)
+    first = run_script(SETUP, *options, home=home)
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*.py")}
-    second = run_script(SETUP, "--python", sys.executable, home=tmp_path)
+    second = run_script(SETUP, "--python", python, home=home)
     assert (second.returncode, second.stdout) == (0, first.stdout)
     assert {path: path.stat().st_mtime_ns for path in made.rglob("*.py")} == before
-    run_script(SETUP, "--check", "--python", sys.executable, home=tmp_path)
     subprocess.run([made / "bin/python", "-m", "pip", "uninstall", "-qy", "numpy"], check=True)
-    broken = run_script(SETUP, "--check", "--python", sys.executable, home=tmp_path)
+    broken = run_script(SETUP, "--check", "--python", python, home=home)
     assert broken.returncode == 3
     assert "fix: numpy: No module named 'numpy'" in broken.stdout
-    assert run_script(SETUP, *options, home=tmp_path).returncode == 0
-    assert run_script(SETUP, "--check", "--python", sys.executable, home=tmp_path).returncode == 0
+    assert run_script(SETUP, *options, home=home).returncode == 0
+    assert run_script(SETUP, "--check", "--python", python, home=home).returncode == 0
+
+
+@needs_venv
+def test_a_run_that_was_cut_off_is_completed(tmp_path: Path, wheels: Path, python: str) -> None:
+    made = tmp_path / "home" / "edgeflare-python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", made], check=True)
+    options = ("--wheels", str(wheels), "--python", python)
+    done = run_script(SETUP, *options, home=tmp_path / "home")
+    assert done.returncode == 0, done.stderr
 
 
 @needs_venv

@@ -38,6 +38,8 @@ def test_the_board_is_told_to_delay(home: Path, arguments: tuple[str, ...], told
     assert done.returncode == 0, done.stderr
     words = done.stdout.splitlines()
     assert words[words.index("-i") + 1] == "/home/me/my state/id_ed25519"
+    # ssh takes a value with a space only in quotes of its own
+    assert f'UserKnownHostsFile="{home}/.local/state/edgeflare/virtual/lab/known_hosts"' in words
     assert words[words.index("-p") + 1] == "40022"
     assert words[-2] == "root@127.0.0.1"
     assert told in words[-1]

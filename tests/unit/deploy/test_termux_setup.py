@@ -94,6 +94,15 @@ def test_a_second_run_repeats_nothing(phone: Phone, tmp_path: Path) -> None:
     assert phone.run("--check").returncode == 0
 
 
+def test_a_key_joins_those_that_are_there(phone: Phone) -> None:
+    keys = phone.home / ".ssh" / "authorized_keys"
+    keys.parent.mkdir(parents=True)
+    keys.write_text("ssh-rsa AAAAother")
+    done = phone.run("--key", KEY)
+    assert done.returncode == 0, done.stderr
+    assert keys.read_text() == f"ssh-rsa AAAAother\n{KEY}\n"
+
+
 def test_check_only_looks(phone: Phone, tmp_path: Path) -> None:
     done = phone.run("--check")
     assert done.returncode == 3

@@ -158,6 +158,16 @@ def test_no_time_is_lost_among_threads(wall: Wall, minutes: Minutes) -> None:
     assert sum(one.queries for one in taken) == sum(one.readings for one in taken) == 2000
 
 
+def test_what_slowed_it_down_before_the_campaign_is_no_news(minutes: Minutes) -> None:
+    for since_boot in (None, ("throttled",), None, ("throttled",)):
+        minutes.see(told(throttled=False, throttled_since_boot=since_boot))
+    (before,) = minutes.take(all_of_it=True)
+    assert (before.readings, before.throttled_readings) == (4, 0)
+    minutes.see(told(throttled=False, throttled_since_boot=("throttled", "under-voltage")))
+    (after,) = minutes.take(all_of_it=True)
+    assert after.throttle_reasons == ("under-voltage",)
+
+
 def test_new_facts_of_a_heartbeat_become_health() -> None:
     record = HealthRecord()
     record.note(
@@ -181,6 +191,7 @@ def test_new_facts_of_a_heartbeat_become_health() -> None:
     assert (health.gpu_load, health.gpu_mhz) == (0.25, 612.0)
     record.note({"throttle_reasons": None}, 0.0, 0.1, True)
     assert (record.health.throttle_reasons, record.health.gpu_load) == ((), None)
+    assert record.health.throttled_since_boot is None
     with pytest.raises(TypeError):
         record.note({"throttle_reasons": 5}, 0.0, 0.1, True)
 

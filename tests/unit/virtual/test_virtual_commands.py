@@ -2,14 +2,21 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from typer.testing import CliRunner
 
+from edgeflare.cli.device_commands import app as devices_app
 from edgeflare.cli.virtual_commands import app
 from edgeflare.cli.virtual_text import Steps, up_text
-from edgeflare.virtual import UpReport, board_status
+from edgeflare.virtual import UpReport, board_down, board_status
+from edgeflare.virtual.entry import board_device, write_entry
 from edgeflare.virtual.keys import board_keys
 from edgeflare.virtual.settings import BoardSettings
 from edgeflare.virtual.state import State, write_state
@@ -65,6 +72,67 @@ def test_down_tells_what_it_did_and_delete_leaves_nothing(stopped: Path) -> None
     assert not stopped.exists()
 
 
+def test_a_board_that_is_removed_while_down_waits_is_gone_without_ado(stopped: Path) -> None:
+    told: list[str] = []
+    waits = threading.Event()
+
+    def tell(what: str, seconds: float | None) -> None:
+        told.append(what)
+        waits.set()
+
+    reports = []
+    other = threading.Thread(target=lambda: reports.append(board_down("attic", True, tell)))
+    with FileLock(stopped.parent / ".attic.lock"):
+        other.start()
+        assert waits.wait(30)
+        stopped.rename(stopped.with_name("elsewhere"))
+    other.join()
+    assert told == ["waiting for another command on this board"] * 2
+    assert [(report.made, report.ran) for report in reports] == [(False, False)]
+
+
+def test_a_board_whose_first_up_was_killed_is_not_called_unmade(boards: Path) -> None:
+    pid_file = boards / "attic" / "qemu.pid"
+    pid_file.parent.mkdir(parents=True)
+    code = "print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, pid_file], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        pid_file.write_text(str(process.pid))
+        shown = CliRunner().invoke(app, ["status", "--name", "attic"])
+        process.kill()
+    assert shown.stdout.startswith(f"attic: is booting (process {process.pid})")
+
+
+def test_a_stopped_board_is_no_fault_of_the_inventory(
+    stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    write_entry(stopped, board_device(stopped, "attic", 2222), "ssh-ed25519 AAAA")
+    shown = CliRunner().invoke(devices_app, ["status"])
+    assert shown.exit_code == 0, shown.stderr
+    assert "left out, for they don't run: attic" in shown.stderr
+    named = CliRunner().invoke(devices_app, ["status", "attic"])
+    assert named.exit_code == 3
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder")
+def test_another_user_s_board_keeps_nobody_from_the_other_devices(
+    stopped: Path, tmp_path: Path
+) -> None:
+    from edgeflare.devices import load_inventory
+
+    (tmp_path / "mine.toml").write_text('[devices.zero]\nhost = "zero"\n')
+    stopped.chmod(0)
+    try:
+        assert list(load_inventory(tmp_path / "mine.toml")) == ["zero"]
+    finally:
+        stopped.chmod(0o700)
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -83,6 +151,14 @@ def test_what_cannot_be_is_a_usage_error(words: list[str], reason: str, boards: 
     assert done.exit_code == 2
     assert reason in done.stderr
     assert not boards.exists()
+
+
+def test_keys_where_apt_cannot_name_them_are_refused(boards: Path, tmp_path: Path) -> None:
+    keyring = tmp_path / "my keys.gpg"
+    keyring.touch()
+    done = CliRunner().invoke(app, ["up", "--keyring", str(keyring)])
+    assert done.exit_code == 2
+    assert "no path with a space" in done.stderr
 
 
 def test_a_state_folder_that_cannot_be_made_is_told(

@@ -175,7 +175,9 @@ def _smoke(trial: Trial, *, spare: bool) -> CheckLine:
     there, here = trial.there, trial.here
     if isinstance(there, EdgeFlareError):
         line = failed(_SMOKE, there)
-        detail = f"{trial.model.name} by {trial.runtime}: {line.detail}"
+        detail = line.detail
+        if trial.model.name not in detail:
+            detail = f"{trial.model.name} by {trial.runtime}: {detail}"
         fix = line.fix or "try another model, with --model"
         return note(_SMOKE, detail, fix) if spare else bad(_SMOKE, detail, fix)
     detail = f"{trial.model.name}: {there.median_ms:.2f} ms by {there.runtime}"

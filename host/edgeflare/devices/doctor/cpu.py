@@ -2,7 +2,13 @@
 
 from collections.abc import Sequence
 
-_X86 = ("avx2", "avx512_vnni", "avx_vnni", "avx512f", "amx_int8")
+_X86 = {
+    "avx2": "avx2",
+    "avx512_vnni": "avx512_vnni (dot product)",
+    "avx_vnni": "avx_vnni (dot product)",
+    "avx512f": "avx512f",
+    "amx_int8": "amx_int8",
+}
 _ARM = {
     "asimddp": "asimddp (dot product)",
     "i8mm": "i8mm",
@@ -46,17 +52,25 @@ def model_name(model: str | None, implementer: str | None, part: str | None) -> 
     return known or (f"Arm part {part} of {implementer}" if part else None)
 
 
+def shown_name(cpu: str) -> str:
+    """Return the name for what a device's description calls its processor: a name, or Arm's part number."""
+    return _ARM_PARTS.get(_hexadecimal(cpu) or 0, cpu)
+
+
 def flag_names(arch: str, flags: Sequence[str] | None) -> str:
-    """Return the words on the flags on which the arithmetic of int8 and fp16 kernels depends."""
+    """Return what a processor has of the instructions on which int8 and fp16 results depend."""
     if flags is None:
         return "flags: the system doesn't tell"
-    wanted = dict.fromkeys(_X86) if arch in ("x86_64", "AMD64", "i686") else dict(_ARM)
-    named = {flag: words or flag for flag, words in wanted.items()}
-    there = [words for flag, words in named.items() if flag in flags]
-    absent = [flag for flag in named if flag not in flags]
-    return f"for int8 and fp16: {', '.join(there) or 'nothing'}" + (
-        f"; without {', '.join(absent)}" if absent else ""
-    )
+    x86 = arch in ("x86_64", "AMD64", "i686")
+    wanted = _X86 if x86 else _ARM
+    there = [words for flag, words in wanted.items() if flag in flags]
+    absent = ", ".join(flag for flag in wanted if flag not in flags)
+    if not there:
+        what = "AVX2 or int8 dot-product" if x86 else "int8 dot-product or fp16"
+        return (
+            f"no {what} instructions ({absent}): int8 results may differ from a board that has them"
+        )
+    return f"int8 and fp16 by {', '.join(there)}" + (f" (it has no {absent})" if absent else "")
 
 
 def _hexadecimal(text: str | None) -> int | None:

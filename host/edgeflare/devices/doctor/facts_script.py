@@ -8,6 +8,7 @@ import time
 
 ROOT = ["/"]
 SLOWS_THE_CPU = ("cpufreq", "thermal-cpufreq", "cpu-thermal", "cpu-throttle")
+PATIENCE_S = 5
 
 
 def main(cache, vcgencmd, root):
@@ -126,24 +127,31 @@ def firmware(vcgencmd):
 
 
 def ask_firmware(names):
-    import subprocess
     for name in names:
         path = which(name)
-        if path is None:
-            continue
         try:
-            with open(os.devnull, "rb") as nothing:
-                asked = subprocess.Popen(
-                    [path, "get_throttled"],
-                    stdin=nothing,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                )
-                answer = asked.communicate()[0].decode("ascii", "replace")
-            return int(answer.strip().partition("=")[2], 16)
-        except (OSError, ValueError):
+            return int((said([path, "get_throttled"]) if path else "").strip().partition("=")[2], 16)
+        except ValueError:
             pass
     return None
+
+
+def said(command):
+    import subprocess
+    try:
+        with open(os.devnull, "rb") as nothing:
+            asked = subprocess.Popen(
+                command, stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+    except OSError:
+        return ""
+    until = time.time() + PATIENCE_S
+    while asked.poll() is None:
+        if time.time() > until:  # a firmware that hangs may hold it beyond a kill
+            asked.kill()
+            return ""
+        time.sleep(0.01)
+    return asked.communicate()[0].decode("ascii", "replace")
 
 
 def coolers():

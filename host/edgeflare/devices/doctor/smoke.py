@@ -21,7 +21,7 @@ from edgeflare.devices.provision import Provisioned, provision
 from edgeflare.devices.runtimes import BY_EXTENSION, RuntimeName, calibration_file
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
-from edgeflare.errors import EdgeFlareError
+from edgeflare.errors import DeviceError, EdgeFlareError
 from edgeflare_agent.spec import InputSpec, TensorInfo
 
 _DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
@@ -157,8 +157,12 @@ def _answer(
 
 
 def _answer_here(runtime: RuntimeName, model: Path) -> Answer:
-    with TemporaryDirectory() as folder:
-        here = LOCAL.model_copy(update={"name": "this machine", "cache": folder})
+    try:
+        folder = TemporaryDirectory(ignore_cleanup_errors=True)
+    except OSError as error:
+        raise DeviceError(f"no temporary folder can be made here: {error.strerror}") from error
+    with folder as cache:
+        here = LOCAL.model_copy(update={"name": "this machine", "cache": cache})
         transport = LocalTransport(here.name, here.python)
         seen = probe(transport, here)
         require(seen, runtime)
