@@ -70,6 +70,7 @@ class Lines:
                 f", found {step.found} of {step.searched} searched, {step.queries} search queries, "
                 f"{step.queries / elapsed:.0f} queries/s"
             )
-        if total and 0 < step.done < total:
+        waiting = any(state != "up" for state, _ in self._devices.values())
+        if total and 0 < step.done < total and not waiting:
             line += f", about {elapsed / step.done * (total - step.done):.0f} s left"
         return line

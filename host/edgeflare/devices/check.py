@@ -87,6 +87,7 @@ def _try_device(
     yield software.python(seen, seen_machine.facts)
     if python_lack(seen) is None:
         yield from software.packages(seen, wanted)
+    yield from software.calibration(wanted, device)
     yield software.cache_folder(seen)
     disk = machine.disk(seen, seen_machine.facts, model.stat().st_size if model else 0)
     yield disk

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from edgeflare.devices.compression import CompressionMode
-from edgeflare.devices.runtimes import DeviceOptions, RuntimeName
+from edgeflare.devices.runtimes import OPTIONS_OF, DeviceOptions, RuntimeName
 from edgeflare.errors import InventoryError
 
 _URL = re.compile(
@@ -117,6 +117,18 @@ class Device(BaseModel):
         if self.transport == "adb":
             return adb_url(self.serial, self.user, shell=self.adb_shell)
         return device_url(self.host or "", self.port, self.user)
+
+    @model_validator(mode="after")
+    def _options_fit_runtime(self) -> "Device":
+        if self.runtime is not None:
+            known = OPTIONS_OF[self.runtime]
+            foreign = [option for option in self.options if option not in known]
+            if foreign:
+                raise ValueError(
+                    f"runtime {self.runtime} has no option `{foreign[0]}`; it has "
+                    f"{', '.join(sorted(known))}"
+                )
+        return self
 
     @field_validator("host", "serial", "user", "python", "cache")
     @classmethod

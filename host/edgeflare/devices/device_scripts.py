@@ -59,7 +59,10 @@ def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | De
             "give its command as `python` in the device's inventory entry"
         )
     printed = done.stdout.decode(errors="replace").split("\n") + done.stderr.split("\n")
-    lines = [line.strip() for line in printed if line.strip()][:_SHOWN_LINES]
+    lines = [line.strip() for line in printed if line.strip()]
+    if len(lines) > _SHOWN_LINES:  # a traceback says what is wrong in its last one
+        gap = ["..."] if len(lines) > _SHOWN_LINES + 1 else []
+        lines = [*lines[:_SHOWN_LINES], *gap, lines[-1]]
     return DeviceProtocolError(
         f"the command {python!r} on {name} did not behave as Python does (exit status {done.status}); "
         + (f"it printed: {' | '.join(lines)}" if lines else "it printed nothing")

@@ -79,7 +79,11 @@ def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
         return device_from_url(text)
     if text.startswith("adb://"):
         return phone_from_url(text)
-    known = ["local", *inventory]
+    known = list(dict.fromkeys(["local", *inventory]))
+    if text == "virtual":
+        raise InventoryError(
+            "there is no virtual board yet; `edgeflare devices virtual up` builds and boots one"
+        )
     raise InventoryError(
         f"no device is called {text!r}{_nearest(text, known)}; known are {', '.join(known)}, "
         "and any SSH host as ssh://[user@]host[:port], any phone on adb as adb://SERIAL"
@@ -110,7 +114,10 @@ def _read_device(path: Path, text: str, name: str, table: object) -> Device:
 
 def _sentence(path: Path, text: str, name: str, problem: Any) -> str:
     keys = [str(part) for part in problem["loc"]]
-    where = _place(path, text, name, keys[-1] if keys else None)
+    where = header = _place(path, text, name, None)
+    for key in keys:  # the innermost that has a line of its own
+        found = _place(path, text, name, key)
+        where = where if found == header else found
     if problem["type"] == "extra_forbidden":
         nested = len(keys) > 1
         fields = DeviceOptions.__annotations__ if nested else Device.model_fields

@@ -40,11 +40,15 @@ class Latencies:
         """Count what another one counted."""
         self._counts.update(buckets)
 
-    def within(self, fraction: float) -> float | None:
-        """Return the time in seconds that this fraction stayed within, by nearest rank; None: there are none."""
+    def within(self, fraction: float, longest: float | None = None) -> float | None:
+        """Return the time in seconds that this fraction stayed within, by nearest rank; None: there are none.
+
+        `longest` is the longest of all, where it is known: no fraction is said to take longer.
+        """
         rank = max(1, math.ceil(fraction * self.count))
         for bucket, count in sorted(self._counts.items()):
             rank -= count
             if rank <= 0:
-                return math.exp((bucket + 0.5) * _STEP)
+                middle = math.exp((bucket + 0.5) * _STEP)
+                return middle if longest is None else min(middle, longest)
         return None

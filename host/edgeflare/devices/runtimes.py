@@ -21,6 +21,16 @@ BY_EXTENSION: dict[str, RuntimeName] = {
 """The runtime that a model file's extension stands for."""
 
 
+OPTIONS_OF: dict[RuntimeName, frozenset[str]] = {
+    "tflite": frozenset({"threads", "delegate", "kernels"}),
+    "onnx": frozenset({"threads", "providers", "provider_options", "graph_optimization"}),
+    "tensorrt": frozenset(
+        {"threads", "precision", "tf32", "workspace_mb", "calibration", "input_shape"}
+    ),
+}
+"""The options that each runtime knows."""
+
+
 class DeviceOptions(TypedDict, total=False):
     """Options of the runtime on a device; what is absent is left to the runtime.
 

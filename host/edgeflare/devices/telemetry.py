@@ -142,13 +142,14 @@ class _Minute:
         slowed = [(one, news) for one, news in told if one.throttled or news]
         battery = [one for one in healths if one.battery_percent is not None]
         queries = self._latencies.count
+        slowest = self._slowest_s if queries else None
         return DeviceMinute(
             device=name,
             minute=datetime.fromtimestamp(self.number * MINUTE_S, timezone.utc),
             queries=queries,
-            latency_median_s=self._latencies.within(0.5),
-            latency_p99_s=self._latencies.within(0.99),
-            latency_max_s=self._slowest_s if queries else None,
+            latency_median_s=self._latencies.within(0.5, slowest),
+            latency_p99_s=self._latencies.within(0.99, slowest),
+            latency_max_s=slowest,
             latencies=self._latencies.buckets,
             rss_bytes=max((one.rss_bytes for one in healths if one.rss_bytes), default=None),
             temperature_mean_c=_mean(temperatures),

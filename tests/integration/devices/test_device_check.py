@@ -142,6 +142,20 @@ def test_own_model_that_cannot_run_is_to_be_mended(device: Device, tmp_path: Pat
     assert "--model" in (smokes(lines)[0].fix or "")
 
 
+def test_calibration_that_is_not_there_is_told(device: Device, tmp_path: Path) -> None:
+    options = {"precision": "int8", "calibration": str(tmp_path / "absent.npy")}
+    lines = check_device(device.model_copy(update={"runtime": "tensorrt", "options": options}))
+    assert "absent.npy" in named(lines, "calibration").detail
+    assert not named(lines, "calibration").ok
+
+
+def test_python_that_fails_shows_the_end_of_its_traceback(device: Device, tmp_path: Path) -> None:
+    code = "import sys\nclass Odd:\n    def __getattr__(self, name):\n        raise RuntimeError('why')\n"
+    python = python_at_start(tmp_path, code + "sys.modules['platform'] = Odd()\n")
+    line = named(check_device(device.model_copy(update={"python": python})), "python")
+    assert "RuntimeError: why" in line.detail + str(line.fix)
+
+
 def test_model_that_is_not_there_is_the_users_mistake(device: Device, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="there is no model file"):
         check_device(device, model=tmp_path / "none.onnx")

@@ -134,7 +134,7 @@ def test_something_else_than_python_is_quoted(tmp_path: Path) -> None:
     script.write_text("echo; echo 'Pick one:'; echo ' 1) reboot'; echo '2) halt'; echo 3; exit 4\n")
     with pytest.raises(DeviceProtocolError) as caught:
         look(f"{shutil.which('sh')} {script}", tmp_path / "cache")
-    assert "printed: Pick one: | 1) reboot | 2) halt;" in str(caught.value)
+    assert "printed: Pick one: | 1) reboot | 2) halt | 3;" in str(caught.value)
     assert "exit status 4" in str(caught.value)
 
 

@@ -38,3 +38,12 @@ def test_a_time_of_zero_is_a_nanosecond() -> None:
     counted = Latencies()
     counted.add([0.0, 0.0])
     assert counted.within(0.5) == pytest.approx(1e-9, rel=0.02)
+
+
+@given(TIMES, st.floats(0, 1))
+def test_no_fraction_takes_longer_than_the_longest(times: list[float], fraction: float) -> None:
+    counted = Latencies()
+    counted.add(times)
+    within = counted.within(fraction, max(times))
+    assert within is not None
+    assert within <= max(times)

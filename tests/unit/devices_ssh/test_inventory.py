@@ -100,6 +100,15 @@ def test_the_current_folder_comes_before_the_users(write, monkeypatch, tmp_path)
         ('[devices.a]\ntransport = "local"\nuser = "me"', "`user` has no meaning .*'local'"),
         ('[devices.a]\nhost = "h"\noptions.thread = 1', "line 3.*did you mean 'threads'"),
         ('[devices.a]\nhost = "h"\n[devices.a.options]\nthreads = 0', "line 4: .*options.threads"),
+        ('[devices.a]\nhost = "h"\noptions = { thread = 1 }', "line 3.*did you mean 'threads'"),
+        (
+            '[devices.a]\nhost = "h"\noptions = {precision = "int9"}',
+            "line 3: .*options.precision: .*'int8'",
+        ),
+        (
+            '[devices.a]\nhost = "h"\nruntime = "tflite"\noptions = {precision = "fp16"}',
+            "line 1: .*runtime tflite has no option `precision`; it has delegate, kernels, threads",
+        ),
         ('[devices.a]\nhost = "h"\nname = "b"', "line 3: a device's name stands in its header"),
         ('[devices.a]\nhost = "-oProxyCommand=x"', "line 2: .*not begin with a dash"),
         ('[devices.a]\nhost = "h"\npython = "a\\nb"', "line 3: .*one line"),
@@ -137,6 +146,10 @@ def test_resolve_by_name_local_and_nearest(write):
         resolve_device("pi5", devices)
     with pytest.raises(InventoryError, match="no device is called 'pi4'; known are local, and"):
         resolve_device("pi4", {})
+    with pytest.raises(InventoryError, match="known are local, pi4, and"):
+        resolve_device("x", {"local": devices["pi4"], "pi4": devices["pi4"]})
+    with pytest.raises(InventoryError, match="`edgeflare devices virtual up` builds and boots one"):
+        resolve_device("virtual", devices)
 
 
 @pytest.mark.parametrize(

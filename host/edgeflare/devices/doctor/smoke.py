@@ -18,7 +18,7 @@ from edgeflare.devices.limits import Limits
 from edgeflare.devices.local import LocalTransport
 from edgeflare.devices.probe import Probe, probe, require
 from edgeflare.devices.provision import Provisioned, provision
-from edgeflare.devices.runtimes import BY_EXTENSION, RuntimeName, calibration_file
+from edgeflare.devices.runtimes import BY_EXTENSION, OPTIONS_OF, RuntimeName, calibration_file
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import DeviceError, EdgeFlareError
@@ -30,10 +30,6 @@ _TIMED = 10
 _LONG_S = 5.0
 _USUAL_SIDE = 224
 _CLOSE = 1e-5
-_OPTIONS = {
-    "tflite": {"threads", "delegate", "kernels"},
-    "onnx": {"threads", "providers", "provider_options", "graph_optimization"},
-}
 _OF_A_MODEL = {"calibration", "input_shape", "precision"}
 
 
@@ -207,7 +203,7 @@ def _options(device: Device, runtime: RuntimeName, *, own_model: bool) -> dict[s
     """Return the device's options, without those of another runtime or of the user's own model."""
     dropped = set() if own_model else _OF_A_MODEL
     if device.runtime != runtime:
-        dropped = dropped | (set(device.options) - _OPTIONS.get(runtime, set()))
+        dropped = dropped | (set(device.options) - OPTIONS_OF[runtime])
     return {name: value for name, value in device.options.items() if name not in dropped}
 
 

@@ -16,7 +16,8 @@ from edgeflare.devices.probe import (
     python_lack,
     runtime_lack,
 )
-from edgeflare.devices.runtimes import RuntimeName
+from edgeflare.devices.runtimes import RuntimeName, calibration_file
+from edgeflare.errors import UsageError
 
 _OLD_TFLITE = "tflite-runtime"
 
@@ -53,6 +54,15 @@ def packages(seen: Probe, wanted: tuple[RuntimeName, ...]) -> Iterator[CheckLine
     """Yield the lines of numpy and the runtimes."""
     yield _numpy(seen, wanted)
     yield _runtimes(seen, wanted)
+
+
+def calibration(wanted: tuple[RuntimeName, ...], device: Device) -> Iterator[CheckLine]:
+    """Yield the line of a calibration file that is named and is not on this machine."""
+    try:
+        for runtime in wanted:
+            calibration_file(runtime, device.options)
+    except UsageError as error:
+        yield bad("calibration", str(error), None)
 
 
 def cache_folder(seen: Probe) -> CheckLine:

@@ -42,9 +42,8 @@ def not_reached(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]:
     yield good("connection", f"{_place(device)}: an SSH server answers")
     line = failed("key", error)
     if isinstance(error, AuthenticationError) and device.key is not None:
-        line = line._replace(
-            fix=f"{line.fix}, or name the right one as `key` in the device's inventory entry"
-        )
+        other = "name the right one as `key` in the device's inventory entry"
+        line = line._replace(fix=f"{line.fix}, or {other}" if line.fix else other)
     yield line
 
 
