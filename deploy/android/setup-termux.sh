@@ -150,7 +150,6 @@ host = "${address:-ADDRESS-OF-THE-PHONE}"
 port = 8022
 user = "$(id -un)"
 python = "proot-distro login debian -- $python"
-cache = "$HOME/.cache/edgeflare"
 timeout_s = 120
 
 or over USB, with USB debugging on:
@@ -158,7 +157,6 @@ or over USB, with USB debugging on:
 [devices.$name]
 transport = "adb"
 python = "proot-distro login debian -- $python"
-cache = "$HOME/.cache/edgeflare"
 timeout_s = 120
 
 and then, there:

@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 import pytest
 from recipes import DEPLOY, run_script, write_command
 
-from edgeflare import load_inventory
+from edgeflare import Device, load_inventory
 
 SETUP = DEPLOY / "android" / "setup-termux.sh"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFbogus you@host"
@@ -81,7 +81,7 @@ def test_a_fresh_phone_becomes_a_device(
     assert usb.transport == "adb"
     assert wifi.python == usb.python
     assert wifi.python.endswith("debian -- /root/edgeflare-python/bin/python")
-    assert wifi.cache == usb.cache == f"{phone.home}/.cache/edgeflare"
+    assert wifi.cache == usb.cache == Device.model_fields["cache"].default
 
 
 def test_a_second_run_repeats_nothing(phone: Phone, tmp_path: Path) -> None:
