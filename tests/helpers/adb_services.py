@@ -53,16 +53,24 @@ def open_service(phone: Phone, service: str) -> socket.socket | None:
 def pump(
     one: socket.socket, other: socket.socket, passed: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Copy both ways until either side ends; then close both. `passed` is told of bytes on their way."""
+    """Copy both ways until both sides have ended; then close both. `passed` is told of bytes on their way.
+
+    What one side sends after the other has ended is taken and dropped, so that its last words arrive:
+    a TCP socket that is closed with unread bytes is reset.
+    """
 
     def copy(source: socket.socket, sink: socket.socket) -> None:
+        taken = True
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 passed(len(data))
-                sink.sendall(data)
-        for end in (one, other):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                try:
+                    if taken:
+                        sink.sendall(data)
+                except OSError:
+                    taken = False
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
 
     for end in (one, other):
         end.settimeout(None)
