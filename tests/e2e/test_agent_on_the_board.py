@@ -17,11 +17,7 @@ from edgeflare.devices import Transport, connect
 from edgeflare.virtual.wheels import platforms
 
 PROJECT = Path(__file__).resolve().parents[2]
-SUITES = (
-    "tests/unit/agent",
-    "tests/contract/runtimes",
-    pytest.param("tests/integration/agent", marks=pytest.mark.slow),  # a hundred agents started
-)
+SUITES = ("tests/unit/agent", "tests/contract/runtimes", "tests/integration/agent")
 SENT = (
     "agent",
     "host",
@@ -105,6 +101,7 @@ def board_with_tests(
         transport.close()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_agents_tests_pass_on_the_boards_own_python(

@@ -72,6 +72,7 @@ def test_wrong_preprocessing_of_one_model_is_stopped_at_the_start(
     assert not (tmp_path / "campaign").exists()
 
 
+@pytest.mark.slow  # two minutes of searches on two cores
 def test_top_1_ties_of_an_int8_model_are_no_deviations(tmp_path: Path, shared_data: Path) -> None:
     models = shared_data / "models" / "mlperf-tiny"
     ran = edgeflare(
