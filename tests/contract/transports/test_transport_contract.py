@@ -95,7 +95,9 @@ def test_run_gives_status_stdout_and_stderr_apart(transport: Transport) -> None:
     assert transport.run(["-c", code], b"\x00abc", timeout=30) == (7, b"cba\x00", "né")
 
 
-@pytest.mark.parametrize("text", ["two words", "it's", '"$HOME" `id`', "naïve – 雪", "", "a\nb"])
+@pytest.mark.parametrize(
+    "text", ["two words", "it's", '"$HOME" `id` $(id)', "naïve – 雪", "", "a\nb", "*?[x]", "\\n;&|"]
+)
 def test_arguments_arrive_as_they_were_given(transport: Transport, text: str) -> None:
     code = "import os, sys; sys.stdout.buffer.write(b'|'.join(map(os.fsencode, sys.argv[1:])))"
     done = transport.run(["-c", code, text, "end"], timeout=30)
@@ -139,6 +141,7 @@ def test_stream_carries_10_mb_both_ways_at_once(transport: Transport) -> None:
     assert received == data
     stream.close()
     assert stream.exit_status(10) == 0
+    assert stream.read(1) == b""
 
 
 def test_stream_keeps_the_last_lines_of_stderr(transport: Transport) -> None:
