@@ -13,12 +13,13 @@ from edgeflare.errors import StoreError
 from edgeflare.store import tables
 
 DATABASE_NAME = "campaign.sqlite"
+UNFINISHED_NAME = f"{DATABASE_NAME}.new"
 _BUSY_SECONDS = 10
 _WRITES = "edgeflare_writes"
 
 
-def connect(folder: Path, url: str | None) -> Engine:
-    """Return an engine on `campaign.sqlite` in the folder, or on any SQLAlchemy URL instead.
+def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engine:
+    """Return an engine on the file `name` in the folder, or on any SQLAlchemy URL instead.
 
     SQLite runs with a write-ahead log, synchronous=FULL and foreign keys; a transaction is on disk
     when its commit returns. On a read-only disk a campaign can still be read.
@@ -32,7 +33,7 @@ def connect(folder: Path, url: str | None) -> Engine:
             )
         )
     try:
-        engine = create_engine(url or URL.create("sqlite", database=str(folder / DATABASE_NAME)))
+        engine = create_engine(url or URL.create("sqlite", database=str(folder / name)))
     except ModuleNotFoundError as error:
         raise StoreError(
             f"The campaign's database needs the Python package {error.name}; install it."

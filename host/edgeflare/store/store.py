@@ -12,7 +12,13 @@ from sqlalchemy import Engine, insert, select
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
 from edgeflare.store.about import add_environment_row
-from edgeflare.store.database import DATABASE_NAME, check_schema, connect, write_schema
+from edgeflare.store.database import (
+    DATABASE_NAME,
+    UNFINISHED_NAME,
+    check_schema,
+    connect,
+    write_schema,
+)
 from edgeflare.store.failures import told_of
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.outcomes import Outcomes
@@ -59,10 +65,18 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
         with told_of(folder, begun=False):
             made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
-            store = cls(folder, connect(folder, url))
-            store._made_folder = made
+            # Filled under another name: whoever looks at the folder meanwhile (`status --watch`) opens no
+            # half-made file, whose lock would stop this.
+            store = cls(folder, connect(folder, url, name=UNFINISHED_NAME))
             try:
                 store._fill(id or uuid.uuid4().hex, campaign, environment)
+                if url is None:
+                    store.close()
+                    (folder / UNFINISHED_NAME).replace(folder / DATABASE_NAME)
+                    store = cls.open(folder)
+                store._made_folder = made
+                sync_folder(folder)
+                sync_folder(folder.parent)
             except BaseException:
                 store.close()
                 _empty(folder)
@@ -144,8 +158,6 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
             )
             if environment is not None:
                 self._environment = add_environment_row(connection, environment)
-        sync_folder(self.folder)
-        sync_folder(self.folder.parent)
 
 
 def _empty(folder: Path) -> None:

@@ -3,9 +3,12 @@
 import itertools
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -149,3 +152,27 @@ def test_a_read_only_disk_is_read_and_says_so(small_disk: Path):
         assert reopened.notices() == ["before"]
         with pytest.raises(StoreError, match="writable"):
             reopened.add_notice("after")
+
+
+def test_whoever_looks_while_a_campaign_is_made_sees_a_whole_one_or_none(tmp_path):
+    # Looked at half-made, as `status --watch` would, the file's lock once stopped the campaign.
+    halves = []
+    done = threading.Event()
+
+    def look():
+        while not done.is_set():
+            for file in tmp_path.glob("*/campaign.sqlite"):
+                with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+                    tables = connection.execute("select count(*) from sqlite_master").fetchone()
+                    if tables == (0,):
+                        halves.append(file)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        for number in range(10):
+            Store.create(tmp_path / str(number), {}).close()
+    finally:
+        done.set()
+        watcher.join()
+    assert halves == []
