@@ -88,6 +88,9 @@ class Status(str, Enum):
     FAILED = "failed"  # the device could not answer on an input: the agent died or inference failed, each time
 
 
+NOTHING_SEARCHED = "strategy none: only the seed itself was compared"
+"""Why the strategy none gives up: it counts as no search."""
+
 TRIGGERS = frozenset({Status.FOUND, Status.SEED_DEVIATES})
 """The ends with a triggering input: one that was found, or the seed itself."""
 

@@ -105,15 +105,15 @@ def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]
             if len(by_device) == len(names):
                 answered += 1
                 on_all += all(one.deviates for one in by_device.values())
-    prints = _fingerprints(store)
+    prints = fingerprints(store)
     return tuple(
         pair.agreement(what_differs(prints.get(pair.first, {}), prints.get(pair.second, {})))
         for pair in pairs
     ), EveryDevice(len(names), answered, on_all)
 
 
-def _fingerprints(store: Store) -> dict[str, dict[str, object]]:
-    """Return each device's fingerprint; devices that are alike share one row of the store."""
+def fingerprints(store: Store) -> dict[str, dict[str, object]]:
+    """Return each device's fingerprint by its name; devices that are alike share one row of the store."""
     devices = store.devices()
     known = {device.digest: device.fingerprint for device in devices}
     digests = store.fact("fingerprints") or {device.name: device.digest for device in devices}

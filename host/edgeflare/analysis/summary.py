@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
 from edgeflare.analysis.control import ControlFigures, control_figures
@@ -16,11 +16,16 @@ from edgeflare.analysis.figures import (
     median,
     spread,
 )
+from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.opening import opened
 from edgeflare.analysis.telemetry import TelemetryCounts, TelemetryFigures
 from edgeflare.analysis.triggers import TriggerFigures
 from edgeflare.store import SeedRecord, Store
+from edgeflare.store.replay_input import REPLAY
 from edgeflare.types import Decision, Status
+
+if TYPE_CHECKING:
+    from edgeflare.analysis.replayed import ReplayFigures
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,8 @@ class Summary:
     control is wanted. `search` is the configuration's table of that name. `devices` (one for each
     fingerprint) and `models` are as the store has them. `telemetry` has a row for each device that was
     watched while it answered; `throttled` names those that were slowed down meanwhile, and the `notices`
-    end with a sentence on each.
+    end with a sentence on each. `limits` has a check for each limit that the campaign is to keep to; `replay`
+    tells of a replay what became of its inputs.
     """
 
     campaign: str
@@ -92,10 +98,18 @@ class Summary:
     search: dict[str, Any]
     telemetry: tuple[TelemetryFigures, ...] = ()
     throttled: tuple[str, ...] = ()
+    limits: tuple[LimitCheck, ...] = ()
+    replay: "ReplayFigures | None" = None
+
+    @property
+    def limits_crossed(self) -> tuple[str, ...]:
+        """The names of the limits that don't hold."""
+        return tuple(one.name for one in self.limits if one.crossed)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
+        """Return a JSON object with the same names, `limits_crossed` among them."""
+        limits = [one.to_json() for one in self.limits]
+        return {**asdict(self), "limits": limits, "limits_crossed": list(self.limits_crossed)}
 
 
 def summarize(campaign: Store | Path) -> Summary:
@@ -166,7 +180,17 @@ def _summary(store: Store) -> Summary:
         search=dict(store.campaign.get("search", {})),
         telemetry=telemetry.figures(),
         throttled=tuple(one.device for one in slowed),
+        limits=check_limits(store),
+        replay=_replay(store),
     )
+
+
+def _replay(store: Store) -> "ReplayFigures | None":
+    if store.fact(REPLAY) is None:
+        return None
+    from edgeflare.analysis.replayed import replay_summary
+
+    return replay_summary(store).figures
 
 
 def _right(seed: SeedRecord) -> list[str]:

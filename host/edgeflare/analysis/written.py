@@ -5,7 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.errors import DiskFullError, StoreError, UsageError
+from edgeflare.store.database import DATABASE_NAME
+
+
+def check_report_path(path: Path, campaign: Path) -> None:
+    """Raise UsageError where a report's file would be a folder, or the database of the campaign itself."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name the file to write.")
+    if path.resolve() == (campaign / DATABASE_NAME).resolve():
+        raise UsageError(f"{path} is the campaign itself; name another file.")
 
 
 @contextmanager

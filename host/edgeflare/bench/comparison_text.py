@@ -1,9 +1,9 @@
 """Strategies beside the baseline, and studies, as Markdown."""
 
+from edgeflare.analysis.words import number_text, p_value_text, percent_text, plain, table
 from edgeflare.bench import explanations
 from edgeflare.bench.comparisons import Comparison, Contrast
 from edgeflare.bench.report import BenchReport
-from edgeflare.bench.words import number_text, p_value_text, percent_text, plain, table
 
 
 def comparisons(report: BenchReport) -> list[str]:

@@ -6,15 +6,15 @@ from statistics import fmean
 
 import numpy as np
 
-from edgeflare.bench.cell_figures import CellFigures
-from edgeflare.bench.rows import SearchRow
-from edgeflare.bench.statistics import (
+from edgeflare.analysis.statistics import (
     a12_size,
     holm,
     paired_test,
     pearson,
     rank_biserial_size,
 )
+from edgeflare.bench.cell_figures import CellFigures
+from edgeflare.bench.rows import SearchRow
 
 _LEAST_POINTS = 3
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from edgeflare.analysis.words import number_text, percent_text, plain, table
 from edgeflare.bench import explanations
 from edgeflare.bench.cell_figures import CellFigures
 from edgeflare.bench.costs import DELAYS_MS, Costs
 from edgeflare.bench.report import BenchReport
-from edgeflare.bench.words import number_text, percent_text, plain, table
 
 _HEADER = (
     *("pair, strategy", "searches", "queries of the search", "median", "all device queries"),

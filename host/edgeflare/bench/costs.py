@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from edgeflare.analysis.statistics import mean, median
 from edgeflare.bench.rows import SearchRow
-from edgeflare.bench.statistics import mean, median
 
 DELAYS_MS = (0, 5, 20, 100)
 """Delays of a round trip to the device at which seconds are told, in milliseconds; 0 is as measured."""

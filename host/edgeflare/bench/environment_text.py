@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from edgeflare.analysis.words import NOTHING, plain, table
 from edgeflare.bench import explanations
 from edgeflare.bench.report import BenchReport, ResolvedSearch
-from edgeflare.bench.words import NOTHING, plain, table
 
 
 def environment(report: BenchReport) -> list[str]:

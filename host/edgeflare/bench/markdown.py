@@ -3,21 +3,14 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
+from edgeflare.analysis.words import margin_text, number_text, percent_text, plain, table
 from edgeflare.bench import explanations
 from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures, is_shorter
 from edgeflare.bench.comparison_text import comparisons, correlations
 from edgeflare.bench.cost_text import costs, false_alarms
 from edgeflare.bench.environment_text import environment
 from edgeflare.bench.report import BenchReport
-from edgeflare.bench.words import (
-    margin_text,
-    number_text,
-    percent_text,
-    plain,
-    published,
-    table,
-    with_interval,
-)
+from edgeflare.bench.words import published, with_interval
 
 
 def markdown(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare.analysis.rows import jsonable
+from edgeflare.analysis.statistics import P_NEEDS_SCIPY
 from edgeflare.bench.cell_figures import CellFigures, PublishedFigures, cell_figures
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.command import command
@@ -16,7 +17,6 @@ from edgeflare.bench.opening import Bench, open_bench
 from edgeflare.bench.rows import CellRecords, SearchRow, read_cell
 from edgeflare.bench.sameness import distinct_models, sameness_notices
 from edgeflare.bench.similarity import Similarities
-from edgeflare.bench.statistics import P_NEEDS_SCIPY
 from edgeflare.bench.suite import Suite
 
 

@@ -1,52 +1,9 @@
-"""Figures in words, and tables, for Markdown."""
+"""Figures of a bench in words, for Markdown."""
 
-import math
 from collections.abc import Sequence
 
+from edgeflare.analysis.words import NOTHING, number_text, percent_text, plain
 from edgeflare.bench.cell_figures import PublishedFigures
-
-NOTHING = "–"
-_SMALL = 0.01
-_TINY = 1e-5
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str] = ()) -> str:
-    """Return a Markdown table: the first column and those called `words` to the left, figures to the right."""
-    left = {header[0], *words}
-    lines = [header, ["---" if name in left else "---:" for name in header], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def plain(text: str) -> str:
-    """Return text that stays itself in a Markdown table or line: no break, nothing that marks up."""
-    words = " ".join(text.split())
-    for sign in "\\`*_|<>[]":
-        words = words.replace(sign, f"\\{sign}")
-    return words
-
-
-def number_text(value: float | None, digits: int = 2) -> str:
-    """Return a number with so many digits behind the point, a dash for None."""
-    return NOTHING if value is None else f"{value:,.{digits}f}"
-
-
-def margin_text(margin: float | None) -> str:
-    """Return a margin (from 0 to 1) with three digits behind the point, more for a small one."""
-    if margin is None or margin >= _SMALL or margin <= 0:
-        return number_text(margin, 3)
-    if margin < _TINY:
-        return f"{margin:.1e}"
-    return number_text(margin, 1 - math.floor(math.log10(margin)))
-
-
-def percent_text(rate: float | None, digits: int = 1) -> str:
-    """Return a rate as per cent; whole where it is 0 or 1, and never rounded to these."""
-    if rate is None:
-        return NOTHING
-    if rate in {0.0, 1.0}:
-        return f"{100 * rate:.0f} %"
-    least = 10.0**-digits
-    return f"{min(max(100 * rate, least), 100 - least):.{digits}f} %"
 
 
 def with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
@@ -54,13 +11,6 @@ def with_interval(value: float | None, interval: tuple[float, float] | None) -> 
     if interval is None:
         return number_text(value)
     return f"{number_text(value)} [{number_text(interval[0])}, {number_text(interval[1])}]"
-
-
-def p_value_text(p: float | None) -> str:
-    """Return a p value, a dash for None; what is very small is not told exactly."""
-    if p is None:
-        return NOTHING
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def published(figures: Sequence[PublishedFigures]) -> str:

@@ -1,10 +1,22 @@
 """A campaign: its configuration, its run, and how it goes on after an interruption."""
 
 from edgeflare.campaign.calibration import write_calibration
+from edgeflare.campaign.candidates import (
+    CandidateProgress,
+    CandidateRun,
+    Candidates,
+    run_candidates,
+)
 from edgeflare.campaign.config import CampaignConfig, FleetConfig, config_from, load_config
 from edgeflare.campaign.demo import demo_config
+from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.live import CampaignStatus, campaign_status
+from edgeflare.campaign.measures import Measure
 from edgeflare.campaign.progress import Event, Fleet, Notice, Progress, Stage, Step
+from edgeflare.campaign.replay import replay_base, run_replay
+from edgeflare.campaign.replay_settings import replay_config
+from edgeflare.campaign.replay_states import ReplayedInput, ReplayState
+from edgeflare.campaign.replay_trigger import Reproduction, TopScore, reproduce
 from edgeflare.campaign.run import resume_campaign, run_campaign
 from edgeflare.campaign.selftest import SelfTest, SelfTestPair, run_selftest
 from edgeflare.campaign.starter import write_starter
@@ -12,21 +24,35 @@ from edgeflare.campaign.starter import write_starter
 __all__ = [
     "CampaignConfig",
     "CampaignStatus",
+    "CandidateProgress",
+    "CandidateRun",
+    "Candidates",
     "Event",
     "Fleet",
     "FleetConfig",
+    "LimitsConfig",
+    "Measure",
     "Notice",
     "Progress",
+    "ReplayState",
+    "ReplayedInput",
+    "Reproduction",
     "SelfTest",
     "SelfTestPair",
     "Stage",
     "Step",
+    "TopScore",
     "campaign_status",
     "config_from",
     "demo_config",
     "load_config",
+    "replay_base",
+    "replay_config",
+    "reproduce",
     "resume_campaign",
     "run_campaign",
+    "run_candidates",
+    "run_replay",
     "run_selftest",
     "write_calibration",
     "write_starter",

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from edgeflare import toml
+from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.errors import UsageError
 from edgeflare.models import InputOptions, Pixels
 
@@ -139,7 +140,8 @@ class CampaignConfig(_Section):
     change what is found; for the strategy boundary it also sends 4 candidates at once (option
     candidates), which does.
     `control` searches from the same seeds for deviations of the original from itself, or from its float
-    copy `control_model`: each one found is a false alarm.
+    copy `control_model`: each one found is a false alarm. `limits` say what the results must keep to; they
+    change nothing of the search.
     """
 
     original: ModelConfig
@@ -153,6 +155,7 @@ class CampaignConfig(_Section):
     out: Path | None = None
     search: SearchConfig = SearchConfig()
     fleet: FleetConfig = FleetConfig()
+    limits: LimitsConfig = LimitsConfig()
     concurrency: int | None = Field(default=None, ge=1, le=4096)
     one_trip: bool = False
     control: bool = False
@@ -215,6 +218,7 @@ _PATHS = (
     ("seeds", "labels"),
     ("inventory",),
     ("control_model",),
+    ("limits", "baseline"),
     ("out",),
 )
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from edgeflare.campaign import single
 from edgeflare.campaign.config import CampaignConfig, FleetConfig, ModelConfig
 from edgeflare.campaign.fleet import Campaigner, Fleet
+from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.pair import resolve_pair
 from edgeflare.campaign.progress import Event, Notice, Stage
 from edgeflare.campaign.progress import Fleet as FleetEvent
@@ -78,6 +79,7 @@ def control_config(config: CampaignConfig, folder: Path) -> CampaignConfig:
             "inventory": None,
             "out": control_folder(folder),
             "fleet": FleetConfig(),
+            "limits": LimitsConfig(),
             "concurrency": None,
             "one_trip": False,
             "control": False,

@@ -10,6 +10,7 @@ from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.control import check_control, run_control
 from edgeflare.campaign.fleet import Connect, Prompt
 from edgeflare.campaign.progress import Progress, silent
+from edgeflare.campaign.replay import fill_on
 from edgeflare.devices import connect
 
 
@@ -62,6 +63,7 @@ def resume_campaign(
     """
     return single.go_on(
         folder,
+        fill=fill_on,
         after=partial(run_control, force=force),
         force=force,
         devices=devices,

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from edgeflare.campaign.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.changes import check_same_devices, check_unchanged, refuse_or_tell
 from edgeflare.campaign.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.counting import is_finished
@@ -56,11 +57,12 @@ def begin(
     rest, and what it raises, are as `run_campaign` says.
     """
     check_files(config)
+    baseline_pairs(config.limits)  # raises where it can't be used, before anything is made
     if config.out is not None:
         Store.check_free(config.out)
     reporter = Reporter(progress)
     devices = devices or fleet_devices(config)
-    folder = (config.out or _fresh_folder(config.deployed.path.stem)).absolute()
+    folder = (config.out or fresh_folder(config.deployed.path.stem)).absolute()
     campaigner = Campaigner(uuid.uuid4().hex, name or folder.name)
     with ExitStack() as stack:
         with ExitStack() as searching:
@@ -80,6 +82,7 @@ def begin(
             )
             sides = resolve_pair(config, parts.original, fleet)
             check_one_model(fleet)
+            baseline = baseline_pairs(config.limits, sides[0].classes)
             config = config.model_copy(
                 update={"out": folder, "inventory": find_inventory(config.inventory)}
             )
@@ -95,6 +98,8 @@ def begin(
             if fill is not None:
                 fill(store)
             store.set_fact("devices", [_described(device) for device in devices])
+            if baseline is not None:
+                store.set_fact(BASELINE_PAIRS, sorted(baseline))
             campaign = Campaign(
                 config, parts.original, fleet, sides, store, reporter, parts.workers
             )
@@ -275,7 +280,8 @@ def _seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     )
 
 
-def _fresh_folder(stem: str) -> Path:
+def fresh_folder(stem: str) -> Path:
+    """Return where a campaign of this name is made by default: a folder that isn't there yet."""
     base = Path("campaigns") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
     return next(folder for folder in candidates if not folder.exists())

@@ -14,6 +14,7 @@ from edgeflare.campaign.mismatch import SEEDS_TRIED, better_explanation
 from edgeflare.campaign.pair import Side
 from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
 from edgeflare.campaign.progress import Notice, Stage
+from edgeflare.campaign.replay_states import REPLAY
 from edgeflare.campaign.reporter import Reporter, resume_advice
 from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_phase import SearchPhase
@@ -175,7 +176,12 @@ class Campaign:
             self._reporter.notice(text)
 
     def _check(self, read: Read) -> None:
-        """Look at both models' answers on the seeds; once for each replica."""
+        """Look at both models' answers on the seeds; once for each replica.
+
+        Not those of a replay, whose inputs are there because they deviate.
+        """
+        if self._store.fact(REPLAY) is not None:
+            return
         checked = list(self._store.fact("checked") or [])
         for replica in self._replicas:
             if replica in checked:

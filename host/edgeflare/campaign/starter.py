@@ -66,6 +66,16 @@ mode = "split"              # share the seeds; "replicate": every device searche
 # total_queries = 1000000   # the same for all devices together
 # handover_s = 30           # a device away for so long hands its seeds to the others
 # patience_s = 600          # no device left for so long: the campaign pauses; `edgeflare resume` goes on
+
+[limits]                    # what the results must keep to: `edgeflare run` ends with exit code 1 where one is crossed
+# max_deviation_rate = 0.9  # of the searched seeds, the share with a triggering input
+# max_seed_deviation_rate = 0.02  # of all seeds, the share on which the models differ as they are
+# min_median_queries = 5    # search queries to a seed's first triggering input; without one: more than any
+# min_l2 = 0.5              # no triggering input is nearer to its seed (pixels from 0 to 1)
+# max_severity = 0.3        # no triggering input whose smaller margin is larger; give the search a device_budget
+# new_pairs = false         # no pair of classes deviates that doesn't in the baseline
+# baseline = "campaigns/last-release"  # the folder of a finished campaign
+# max_new_triggers = 0      # of a replay: inputs that deviate and did not before
 """
 
 

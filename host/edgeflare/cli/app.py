@@ -7,8 +7,13 @@ import typer
 from edgeflare.cli import (
     bench_commands,
     campaign_commands,
+    compare_command,
+    corpus_commands,
     device_commands,
     guard,
+    nightly_command,
+    replay_command,
+    report_command,
     run_command,
     selftest_command,
 )
@@ -28,11 +33,16 @@ for _command in (
     campaign_commands.status,
     campaign_commands.show,
     campaign_commands.export,
+    report_command.report,
+    replay_command.replay,
+    compare_command.compare,
+    nightly_command.nightly,
     selftest_command.selftest,
 ):
     app.command()(guard.guarded(_command))
 app.add_typer(device_commands.app, name="devices")
 app.add_typer(bench_commands.app, name="bench")
+app.add_typer(corpus_commands.app, name="corpus")
 
 
 def _version(wanted: bool) -> None:

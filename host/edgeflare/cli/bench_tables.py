@@ -1,12 +1,11 @@
 """What a bench found, as tables on stdout or as one JSON object."""
 
 import shlex
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from edgeflare import (
     BenchReport,
@@ -19,10 +18,10 @@ from edgeflare import (
     percent_text,
     query_limits,
 )
+from edgeflare.cli.columns import Column, fitted
 from edgeflare.cli.tables import plain_table, print_json
 
 _NOTHING = "-"
-_UNBOUNDED = 10_000  # columns
 
 
 def print_suites(suites: Sequence[SuiteAbout], as_json: bool) -> None:
@@ -51,10 +50,10 @@ def print_report(report: BenchReport, as_json: bool, *, searches: bool = False) 
         return
     console = Console(highlight=False)
 
-    def show(about: str, columns: Sequence[_Column], rows: Sequence[Any]) -> None:
+    def show(about: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
         if rows:
             console.print(about, soft_wrap=True)
-            console.print(_fitted(columns, rows, console))
+            console.print(fitted(columns, rows, console))
 
     console.print(f"[bold]{escape(report.title)}[/]: {_progress(report)}", soft_wrap=True)
     tried = [one for one in report.cells if one.searches]
@@ -94,31 +93,6 @@ def print_report(report: BenchReport, as_json: bool, *, searches: bool = False) 
     if report.unfinished or report.missing:
         command = shlex.join(["edgeflare", "bench", "resume", report.folder])
         console.print(escape(f"Not finished; go on with: {command}"), soft_wrap=True)
-
-
-class _Column(NamedTuple):
-    """A figure of a row. Of two columns the one with the greater `need` is left out later; 0: never."""
-
-    heading: str
-    need: int
-    figure: Callable[[Any], str]
-    text: bool = False
-
-
-def _fitted(columns: Sequence[_Column], rows: Sequence[Any], console: Console) -> Table:
-    """Return the table with as many of the columns as the console has room for."""
-    left = list(columns)
-    unbounded = console.options.update(max_width=_UNBOUNDED)
-    while True:
-        table = plain_table(*(column.heading for column in left))
-        for column, drawn in zip(left, table.columns, strict=True):
-            drawn.justify = "left" if column.text else "right"
-        for row in rows:
-            table.add_row(*(escape(column.figure(row)) for column in left))
-        needless = [column for column in left if column.need]
-        if not needless or console.measure(table, options=unbounded).maximum <= console.width:
-            return table
-        left.remove(min(needless, key=lambda column: column.need))
 
 
 def _progress(report: BenchReport) -> str:
@@ -172,89 +146,89 @@ def _points(one: Correlation) -> str:
 
 
 _WHERE = (
-    _Column("pair", 0, lambda one: one.pair, text=True),
-    _Column("strategy", 0, lambda one: one.strategy, text=True),
+    Column("pair", 0, lambda one: one.pair, text=True),
+    Column("strategy", 0, lambda one: one.strategy, text=True),
 )
 _COSTS = (
     *_WHERE,
-    _Column("success", 9, lambda one: percent(one.success_rate)),
-    _Column("found", 5, lambda one: f"{one.found}/{one.searched}"),
-    _Column("queries", 0, lambda one: number(one.queries)),
-    _Column("95 % interval", 6, lambda one: interval(one.queries_interval)),
-    _Column("median", 7, lambda one: number(one.queries_median, 0)),
-    _Column("seconds", 8, lambda one: number(one.seconds, 3)),
-    _Column("90th pct.", 4, lambda one: number(one.queries_p90, 0)),
+    Column("success", 9, lambda one: percent(one.success_rate)),
+    Column("found", 5, lambda one: f"{one.found}/{one.searched}"),
+    Column("queries", 0, lambda one: number(one.queries)),
+    Column("95 % interval", 6, lambda one: interval(one.queries_interval)),
+    Column("median", 7, lambda one: number(one.queries_median, 0)),
+    Column("seconds", 8, lambda one: number(one.seconds, 3)),
+    Column("90th pct.", 4, lambda one: number(one.queries_p90, 0)),
 )
 _SPENT = (
     *_WHERE,
-    _Column("queries", 6, lambda one: number(one.costs_spent.queries)),
-    _Column("all device q.", 7, lambda one: number(one.costs_spent.device_queries)),
-    _Column("round trips", 8, lambda one: number(one.costs_spent.round_trips)),
-    _Column("host queries", 0, lambda one: number(one.costs_spent.host_queries, 0)),
-    _Column("median", 3, lambda one: number(one.costs_spent.host_queries_median, 0)),
-    _Column("seconds", 10, lambda one: number(one.costs_spent.seconds_at["0"], 3)),
-    _Column("+ 5 ms", 4, lambda one: number(one.costs_spent.seconds_at["5"], 3)),
-    _Column("+ 20 ms", 9, lambda one: number(one.costs_spent.seconds_at["20"], 3)),
-    _Column("+ 100 ms", 5, lambda one: number(one.costs_spent.seconds_at["100"], 3)),
+    Column("queries", 6, lambda one: number(one.costs_spent.queries)),
+    Column("all device q.", 7, lambda one: number(one.costs_spent.device_queries)),
+    Column("round trips", 8, lambda one: number(one.costs_spent.round_trips)),
+    Column("host queries", 0, lambda one: number(one.costs_spent.host_queries, 0)),
+    Column("median", 3, lambda one: number(one.costs_spent.host_queries_median, 0)),
+    Column("seconds", 10, lambda one: number(one.costs_spent.seconds_at["0"], 3)),
+    Column("+ 5 ms", 4, lambda one: number(one.costs_spent.seconds_at["5"], 3)),
+    Column("+ 20 ms", 9, lambda one: number(one.costs_spent.seconds_at["20"], 3)),
+    Column("+ 100 ms", 5, lambda one: number(one.costs_spent.seconds_at["100"], 3)),
 )
 _FALSE_ALARMS = (
     *_WHERE,
-    _Column("margin floor", 7, lambda one: f"{one.margin_floor:g}"),
-    _Column("seed inputs", 8, lambda one: str(one.seeds)),
-    _Column("false alarms", 0, lambda one: str(one.seeds_with)),
-    _Column("rate", 9, lambda one: percent(one.rate)),
-    _Column("bound", 10, lambda one: percent(one.upper_bound)),
+    Column("margin floor", 7, lambda one: f"{one.margin_floor:g}"),
+    Column("seed inputs", 8, lambda one: str(one.seeds)),
+    Column("false alarms", 0, lambda one: str(one.seeds_with)),
+    Column("rate", 9, lambda one: percent(one.rate)),
+    Column("bound", 10, lambda one: percent(one.upper_bound)),
 )
 _FINDINGS = (
     *_WHERE,
-    _Column("in 5 s", 6, lambda one: percent(one.within["5"])),
-    _Column("timeouts", 9, lambda one: str(one.timeouts)),
-    _Column("exhausted", 3, lambda one: str(one.exhausted)),
-    _Column("unique", 8, lambda one: percent(one.unique)),
-    _Column("L2", 0, lambda one: number(one.l2, 2)),
-    _Column("Linf", 4, lambda one: number(one.linf, 0)),
-    _Column("SSIM", 10, lambda one: number(one.ssim, 2)),
-    _Column("margin", 7, lambda one: margin(one.smaller_margin)),
-    _Column("label kept", 5, lambda one: percent(one.label_kept)),
+    Column("in 5 s", 6, lambda one: percent(one.within["5"])),
+    Column("timeouts", 9, lambda one: str(one.timeouts)),
+    Column("exhausted", 3, lambda one: str(one.exhausted)),
+    Column("unique", 8, lambda one: percent(one.unique)),
+    Column("L2", 0, lambda one: number(one.l2, 2)),
+    Column("Linf", 4, lambda one: number(one.linf, 0)),
+    Column("SSIM", 10, lambda one: number(one.ssim, 2)),
+    Column("margin", 7, lambda one: margin(one.smaller_margin)),
+    Column("label kept", 5, lambda one: percent(one.label_kept)),
 )
 _COMPARISONS = (
     *_WHERE,
-    _Column("seeds", 3, lambda one: str(one.seeds)),
-    _Column("queries", 0, lambda one: times(one.queries.ratio)),
-    _Column("p", 0, lambda one: probability(one.queries.p_holm)),
-    _Column("A12", 9, lambda one: number(one.queries.a12, 2)),
-    _Column("effect", 8, lambda one: one.queries.a12_size),
-    _Column("rank-biserial", 5, lambda one: f"{one.queries.rank_biserial:+.2f}"),
-    _Column("seconds", 7, lambda one: times(one.seconds.ratio)),
-    _Column("p", 6, lambda one: probability(one.seconds.p_holm)),
+    Column("seeds", 3, lambda one: str(one.seeds)),
+    Column("queries", 0, lambda one: times(one.queries.ratio)),
+    Column("p", 0, lambda one: probability(one.queries.p_holm)),
+    Column("A12", 9, lambda one: number(one.queries.a12, 2)),
+    Column("effect", 8, lambda one: one.queries.a12_size),
+    Column("rank-biserial", 5, lambda one: f"{one.queries.rank_biserial:+.2f}"),
+    Column("seconds", 7, lambda one: times(one.seconds.ratio)),
+    Column("p", 6, lambda one: probability(one.seconds.p_holm)),
 )
 _PUBLISHED = (
-    _Column("pair", 0, lambda both: both[0].pair, text=True),
-    _Column("strategy", 0, lambda both: both[0].strategy, text=True),
-    _Column("source", 0, lambda both: both[1].source, text=True),
-    _Column("published", 0, lambda both: number(both[1].queries)),
-    _Column("here", 0, lambda both: number(both[0].queries)),
-    _Column("success", 8, lambda both: percent(both[1].success)),
-    _Column("here", 7, lambda both: percent(both[0].success_rate)),
-    _Column("seconds", 4, lambda both: number(both[1].seconds, 3)),
-    _Column("here", 3, lambda both: number(both[0].seconds, 3)),
+    Column("pair", 0, lambda both: both[0].pair, text=True),
+    Column("strategy", 0, lambda both: both[0].strategy, text=True),
+    Column("source", 0, lambda both: both[1].source, text=True),
+    Column("published", 0, lambda both: number(both[1].queries)),
+    Column("here", 0, lambda both: number(both[0].queries)),
+    Column("success", 8, lambda both: percent(both[1].success)),
+    Column("here", 7, lambda both: percent(both[0].success_rate)),
+    Column("seconds", 4, lambda both: number(both[1].seconds, 3)),
+    Column("here", 3, lambda both: number(both[0].seconds, 3)),
 )
 _CORRELATIONS = (
-    _Column("study", 0, lambda one: one.study, text=True),
-    _Column("strategy", 0, lambda one: one.strategy, text=True),
-    _Column("x with queries", 0, lambda one: number(one.queries, 3)),
-    _Column("x with seconds", 9, lambda one: number(one.seconds, 3)),
-    _Column("lowest success", 10, lambda one: percent(one.lowest_success)),
-    _Column("mean queries at x", 8, _points),
+    Column("study", 0, lambda one: one.study, text=True),
+    Column("strategy", 0, lambda one: one.strategy, text=True),
+    Column("x with queries", 0, lambda one: number(one.queries, 3)),
+    Column("x with seconds", 9, lambda one: number(one.seconds, 3)),
+    Column("lowest success", 10, lambda one: percent(one.lowest_success)),
+    Column("mean queries at x", 8, _points),
 )
 _SEARCHES = (
     *_WHERE,
-    _Column("repeat", 0, lambda row: str(row.repeat)),
-    _Column("seed", 0, lambda row: row.seed_id, text=True),
-    _Column("ended", 0, lambda row: row.status, text=True),
-    _Column("queries", 0, lambda row: str(row.queries)),
-    _Column("seconds", 9, lambda row: number(row.seconds, 3)),
-    _Column("L2", 8, lambda row: number(row.l2, 2)),
-    _Column("Linf", 6, lambda row: number(row.linf, 0)),
-    _Column("labels", 7, _labels),
+    Column("repeat", 0, lambda row: str(row.repeat)),
+    Column("seed", 0, lambda row: row.seed_id, text=True),
+    Column("ended", 0, lambda row: row.status, text=True),
+    Column("queries", 0, lambda row: str(row.queries)),
+    Column("seconds", 9, lambda row: number(row.seconds, 3)),
+    Column("L2", 8, lambda row: number(row.l2, 2)),
+    Column("Linf", 6, lambda row: number(row.linf, 0)),
+    Column("labels", 7, _labels),
 )

@@ -166,7 +166,8 @@ def run(
             metavar="NAME",
             help="The search strategy: boundary (the default: along the original's decision boundary, with "
             "the fewest device queries), dflare, dflare-d (it without state tracing), dflare-r (it with "
-            "operators chosen uniformly) or diffchaser (a genetic search).",
+            "operators chosen uniformly), diffchaser (a genetic search) or none (nothing is searched: only "
+            "the seeds themselves are compared).",
             rich_help_panel=SEARCH,
         ),
     ] = None,

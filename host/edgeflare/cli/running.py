@@ -29,14 +29,17 @@ def run_on(folder: Path, json: bool, **changes: Any) -> None:
 
 def _run(campaign: Callable[["Progress"], Path], json: bool) -> None:
     from edgeflare import summarize
+    from edgeflare.cli.limit_lines import end_by
     from edgeflare.cli.stopping import stoppable
     from edgeflare.cli.summary_tables import print_summary
     from edgeflare.cli.watch import watching
 
     with stoppable() as stop, watching(stop) as progress:
         folder = campaign(progress)
-    print_summary(summarize(folder), json)
+    summary = summarize(folder)
+    print_summary(summary, json)
     if not json:
         say(f"\nEverything is in {folder}")
         command = ["edgeflare", "export", str(folder), f"{folder}-pictures"]
         say(f"Pictures: {shlex.join(command)}")
+    end_by(summary.limits_crossed)

@@ -9,9 +9,12 @@ from rich.table import Table
 
 from edgeflare import ControlFigures, Summary
 from edgeflare.cli.agreement_tables import print_agreements
+from edgeflare.cli.limit_lines import print_limits
+from edgeflare.cli.replay_tables import print_replay_counts
 from edgeflare.cli.tables import plain_table, print_json
 from edgeflare.cli.telemetry_tables import print_telemetry
 
+_NO_SEARCH = "none"
 _PAIRS_SHOWN = 10
 _FAILURES_SHOWN = 5
 _STEPS_SHOWN = 3
@@ -23,6 +26,8 @@ def print_summary(summary: Summary, as_json: bool) -> None:
         print_json(summary.to_json())
         return
     console = Console()
+    if summary.replay is not None:
+        print_replay_counts(console, summary.replay)
     console.print(_key_figures(summary))
     if summary.label_pairs:
         console.print(_label_pairs(summary))
@@ -38,10 +43,12 @@ def print_summary(summary: Summary, as_json: bool) -> None:
     for notice in summary.notices[len(summary.notices) - len(summary.throttled) :]:
         console.print(f"[yellow]{escape(notice)}[/]", soft_wrap=True)
     for reason, count in summary.given_up.items():
-        console.print(escape(f"given up on {count}: {reason}"), soft_wrap=True)
+        if summary.search.get("strategy") != _NO_SEARCH:
+            console.print(escape(f"given up on {count}: {reason}"), soft_wrap=True)
     for failure in summary.failures[:_FAILURES_SHOWN]:
         where = f"{failure.device_name} can't answer on " if failure.device_name else ""
         console.print(escape(f"failed: {where}{failure.seed_id}: {failure.detail}"), soft_wrap=True)
+    print_limits(console, summary.limits)
 
 
 def _search(search: Mapping[str, Any]) -> str:
@@ -56,6 +63,8 @@ def _search(search: Mapping[str, Any]) -> str:
         limits.append(f"{search['timeout_s']:g} s")
     floor = search.get("margin_floor", 0)
     sure = f"margins of at least {floor:g}" if floor else "no margin floor"
+    if search["strategy"] == _NO_SEARCH:
+        return f"none (the seeds are compared as they are), {sure}"
     what = " ".join([search["strategy"], *options])
     *before, last = limits
     most = f"{', '.join(before)} and {last}" if before else last
@@ -77,11 +86,13 @@ def _key_figures(summary: Summary) -> Table:
         table.add_row(kind, escape(f"{device['name']} {board}".strip()))
     if summary.search:
         table.add_row("search", escape(_search(summary.search)))
-    rate = "-" if summary.success_rate is None else f"{100 * summary.success_rate:.1f} %"
-    table.add_row(
-        "success rate", f"[bold]{rate}[/] ({summary.found} of {summary.searched} searched)"
-    )
-    for status, words in _STATUS_WORDS.items():
+    searches = summary.search.get("strategy") != _NO_SEARCH
+    if searches:
+        rate = "-" if summary.success_rate is None else f"{100 * summary.success_rate:.1f} %"
+        table.add_row(
+            "success rate", f"[bold]{rate}[/] ({summary.found} of {summary.searched} searched)"
+        )
+    for status, words in (_STATUS_WORDS if searches else _SEED_STATUS_WORDS).items():
         if summary.by_status.get(status):
             table.add_row(words, str(summary.by_status[status]))
     if summary.ties:
@@ -186,6 +197,12 @@ _STATUS_WORDS = {
     "gave-up": "given up by the strategy",
     "failed": "failed: the device can't answer",
 }
+_SEED_STATUS_WORDS = {
+    **_STATUS_WORDS,
+    "seed-deviates": "seeds that deviate",
+    "gave-up": "seeds that don't deviate",
+}
+"""The same where nothing is searched."""
 
 
 def _label_pairs(summary: Summary) -> Table:

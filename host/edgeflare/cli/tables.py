@@ -24,7 +24,7 @@ def print_export(report: ExportReport, as_json: bool) -> None:
         return
     statuses = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
     Console().print(
-        f"{report.findings} findings ({escape(statuses)}), {report.files} files in "
+        f"{report.findings} finding{'' if report.findings == 1 else 's'} ({escape(statuses)}), {report.files} files in "
         f"{escape(report.folder)}"
     )
 

@@ -9,6 +9,7 @@ from edgeflare.errors import UsageError
 from edgeflare.search.boundary import BoundaryOptions, boundary
 from edgeflare.search.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
 from edgeflare.search.diffchaser import DiffchaserOptions, diffchaser
+from edgeflare.search.none import NoneOptions, none
 from edgeflare.types import Strategy
 from edgeflare_mutators import MutationError, Operator, get
 
@@ -24,6 +25,7 @@ _STRATEGIES = {
     "dflare-r": _Entry(DflareROptions, dflare),
     "boundary": _Entry(BoundaryOptions, boundary),
     "diffchaser": _Entry(DiffchaserOptions, diffchaser),
+    "none": _Entry(NoneOptions, none),
 }
 
 
@@ -47,9 +49,10 @@ def build_strategy(
     try:
         parsed = entry.options.model_validate(dict(options))
     except ValidationError as error:
+        known = entry.options.model_fields
         raise UsageError(
-            f"strategy {name}: {_problem(error)}; its options are "
-            f"{', '.join(entry.options.model_fields)}"
+            f"strategy {name}: {_problem(error)}; "
+            + (f"its options are {', '.join(known)}" if known else "it has no options")
         ) from error
     return entry.build(parsed, _pool(operators))
 

@@ -64,7 +64,7 @@ class Access:
             yield from map(record, rows)
             if len(rows) < BATCH:
                 return
-            last = rows[-1].position
+            last = rows[-1]._mapping[position]
 
     def _positions(self, connection: Connection, seed_ids: Iterable[str]) -> dict[str, int]:
         """Return where the seeds of these ids are. Raises StoreError for one that isn't there."""

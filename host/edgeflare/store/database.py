@@ -24,11 +24,11 @@ def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engi
     SQLite runs with a write-ahead log, synchronous=FULL and foreign keys; a transaction is on disk
     when its commit returns. On a read-only disk a campaign can still be read.
     """
-    if url is None and _only_readable(folder):
+    if url is None and _only_readable(folder, name):
         return create_engine(
             URL.create(
                 "sqlite",
-                database=(folder / DATABASE_NAME).absolute().as_uri(),
+                database=(folder / name).absolute().as_uri(),
                 query={"mode": "ro", "immutable": "1", "uri": "true"},
             )
         )
@@ -52,10 +52,10 @@ def for_writing(engine: Engine) -> Engine:
     return engine.execution_options(**{_WRITES: True})
 
 
-def _only_readable(folder: Path) -> bool:
+def _only_readable(folder: Path, name: str) -> bool:
     """Whether there is a database that nobody can write now, and no write-ahead log to be read with it."""
-    database = folder / DATABASE_NAME
-    log = folder / f"{DATABASE_NAME}-wal"
+    database = folder / name
+    log = folder / f"{name}-wal"
     writable = os.access(folder, os.W_OK) and os.access(database, os.W_OK)
     return database.is_file() and not writable and not (log.is_file() and log.stat().st_size)
 

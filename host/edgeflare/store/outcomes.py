@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Select, Table, case, func, insert, or_, select
+from sqlalchemy import Select, Table, and_, case, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from edgeflare.errors import StoreError
@@ -16,7 +16,7 @@ from edgeflare.store.rows import (
     replay_from_row,
     replay_to_row,
 )
-from edgeflare.types import Status
+from edgeflare.types import NOTHING_SEARCHED, Status
 
 _SEEDS = tables.seeds
 _OUTCOMES = tables.outcomes
@@ -46,6 +46,11 @@ class Outcomes(About):
         """Every outcome, of all replicas, in the order they were added."""
         return self._pages(_with_seed_id(_OUTCOMES), _OUTCOMES.c.position, outcome_from_row)
 
+    def outcomes_of(self, replica: str = "") -> Iterator[OutcomeRecord]:
+        """Every outcome of this replica, in the order of the seeds."""
+        query = _with_seed_id(_OUTCOMES).where(_OUTCOMES.c.replica == replica)
+        return self._pages(query, _OUTCOMES.c.seed, outcome_from_row)
+
     def finished_seed_ids(self, replica: str = "") -> set[str]:
         """The ids of all seeds that have an outcome of this replica."""
         query = select(_SEEDS.c.id).join(_OUTCOMES).where(_OUTCOMES.c.replica == replica)
@@ -57,7 +62,10 @@ class Outcomes(About):
         began = or_(
             _OUTCOMES.c.search_queries > 0,
             _OUTCOMES.c.host_only_queries > 0,
-            _OUTCOMES.c.status.in_([status.value for status in SEARCH_ENDS]),
+            and_(
+                _OUTCOMES.c.status.in_([status.value for status in SEARCH_ENDS]),
+                _OUTCOMES.c.detail != NOTHING_SEARCHED,
+            ),
         )
         query = select(
             func.count(),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.types import Decision, FrontPoint, Outputs, Sample, Scores, Status
+from edgeflare.types import NOTHING_SEARCHED, Decision, FrontPoint, Outputs, Sample, Scores, Status
 
 
 def _now() -> datetime:
@@ -119,10 +119,17 @@ class OutcomeRecord:
     def searched(self) -> bool:
         """Whether it was searched from the seed: not from one that is a finding itself.
 
-        A search that ended before its first query, since its budget couldn't pay it, counts.
+        A search that ended before its first query, since its budget couldn't pay it, counts; the strategy
+        none doesn't.
         """
         asked = self.search_queries > 0 or self.host_only_queries > 0
-        return asked or self.status in SEARCH_ENDS
+        return asked or (self.status in SEARCH_ENDS and self.detail != NOTHING_SEARCHED)
+
+    @property
+    def severity(self) -> float | None:
+        """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
+        both = (self.original_margin, self.deployed_margin)
+        return min((margin for margin in both if margin is not None), default=None)
 
 
 SEARCH_ENDS = (Status.EXHAUSTED, Status.TIMEOUT, Status.GAVE_UP)

@@ -23,7 +23,7 @@ LAYERS = (
     {"scheduler"},
     {"campaign"},
     {"analysis"},
-    {"bench"},
+    {"bench", "nightly"},
     {"__init__"},  # the public API
     {"cli", "testing"},  # testing stands aside: nothing that runs imports it
 )

@@ -8,17 +8,11 @@ from pathlib import Path
 import pytest
 from bench_searches import bench_of, fill_cell, suite_of
 
+from edgeflare.analysis.words import margin_text, number_text, p_value_text, percent_text, plain
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.report import BenchReport, bench_report
-from edgeflare.bench.words import (
-    margin_text,
-    number_text,
-    p_value_text,
-    percent_text,
-    plain,
-    with_interval,
-)
+from edgeflare.bench.words import with_interval
 from edgeflare.bench.writing import write_report
 from edgeflare.errors import StoreError
 from edgeflare.store import Store

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from edgeflare.bench.statistics import (
+from edgeflare.analysis.statistics import (
     a12_size,
     bootstrap_interval,
     holm,

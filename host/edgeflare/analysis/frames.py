@@ -1,0 +1,176 @@
+"""Campaigns as pandas data frames, for notebooks."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from edgeflare.analysis import frame_rows as rows
+from edgeflare.analysis.opening import opened
+from edgeflare.errors import UsageError
+from edgeflare.store import Store
+from edgeflare.types import Decision, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Source: TypeAlias = "Store | Path | str"
+
+_TEXT, _NAME, _TIME, _ARRAY = "string", "category", "datetime64[ns, UTC]", "object"
+_COUNT, _WHOLE, _NUMBER, _YES_NO = "int64", "Int64", "float64", "boolean"
+_LABELS = {"original_label": _WHOLE, "deployed_label": _WHOLE}
+_SCORES = {"original_scores": _ARRAY, "deployed_scores": _ARRAY}
+_MARGINS = {"original_margin": _NUMBER, "deployed_margin": _NUMBER}
+_DISTANCES = {"l2": _NUMBER, "linf": _WHOLE}
+_WHERE = {"campaign": _NAME, "seed_id": _TEXT, "replica": _NAME}
+
+_OUTCOMES = {
+    **_WHERE,
+    "device": _NAME,
+    "status": "status",
+    "searched": "bool",
+    "first_trigger_queries": _WHOLE,
+    "search_queries": _COUNT,
+    "seed_queries": _COUNT,
+    "confirmation_queries": _COUNT,
+    "host_only_queries": _COUNT,
+    "round_trips": _COUNT,
+    "seconds": _NUMBER,
+    "device_seconds": _NUMBER,
+    **_LABELS,
+    **_MARGINS,
+    **_DISTANCES,
+    "confirmed": _COUNT,
+    "detail": _TEXT,
+    "finished_at": _TIME,
+}
+_TRIGGERS = {
+    **_WHERE,
+    "device": _NAME,
+    "status": "status",
+    "cause": _NAME,
+    "label": _WHOLE,
+    **_LABELS,
+    **_MARGINS,
+    "severity": _NUMBER,
+    **_DISTANCES,
+    "first_trigger_queries": _WHOLE,
+    "search_queries": _COUNT,
+    "steps": _TEXT,
+    "seed_sample": _TEXT,
+    "trigger_sample": _TEXT,
+    **_SCORES,
+    "command": _TEXT,
+}
+_SEEDS = {
+    **_WHERE,
+    "position": _COUNT,
+    "label": _WHOLE,
+    "decision": "decision",
+    **_LABELS,
+    **_SCORES,
+    "sample": _TEXT,
+    "file_sha256": _TEXT,
+}
+_TELEMETRY = {
+    "campaign": _NAME,
+    "device": _NAME,
+    "minute": _TIME,
+    "queries": _COUNT,
+    **dict.fromkeys(("latency_median_s", "latency_p99_s", "latency_max_s"), _NUMBER),
+    "rss_bytes": _WHOLE,
+    **dict.fromkeys(("temperature_mean_c", "temperature_max_c"), _NUMBER),
+    **dict.fromkeys(("frequency_least_mhz", "gpu_load_mean", "gpu_least_mhz"), _NUMBER),
+    **dict.fromkeys(("readings", "throttled_readings"), _COUNT),
+    "throttle_reasons": _TEXT,
+    "battery_percent": _NUMBER,
+    "battery_charging": _YES_NO,
+}
+_REPLAYS = {
+    **_WHERE,
+    "on_device": _NAME,
+    "trigger_sample": _TEXT,
+    "deployed_label": _WHOLE,
+    "decision": "decision",
+    "deviates": "bool",
+}
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Data frames of one campaign or several, which the column `campaign` tells apart.
+
+    `outcomes`: how the search from each seed input ended. `triggers`: the triggering inputs in the order of
+    the seeds; `severity` is the smaller one of both models' margins, `cause` and `command` as in `Finding`.
+    `seeds`: both models' answers on each seed input, a row for each device that searched for itself.
+    `telemetry`: the devices' minutes. `replays`: what each device answers to the triggers of another one.
+
+    What may be missing is NA; labels are nullable integers, times are UTC, names of few kinds are categories.
+    `original_scores` and `deployed_scores` are arrays, float64 [classes], None where there are none. Samples
+    are digests, for `Store.get_sample`. Distances and margins have the units of `OutcomeRecord`.
+    """
+
+    outcomes: "pd.DataFrame"
+    triggers: "pd.DataFrame"
+    seeds: "pd.DataFrame"
+    telemetry: "pd.DataFrame"
+    replays: "pd.DataFrame"
+
+
+def to_frames(campaigns: "Source | Sequence[Source]") -> Frames:
+    """Return a campaign, or several below each other, as data frames.
+
+    A campaign is named by its folder, or is an open store. In the column `campaign` it has its folder's
+    name, or the whole path where two have the same one.
+
+    Raises UsageError where pandas is missing, StoreError where a folder can't be used.
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise UsageError(
+            "data frames need pandas; install it with `pip install 'edgeflare[notebook]'`"
+        ) from error
+    several = [campaigns] if isinstance(campaigns, Store | Path | str) else list(campaigns)
+    kinds: dict[str, Any] = {
+        "status": pd.CategoricalDtype([one.value for one in Status]),
+        "decision": pd.CategoricalDtype([one.value for one in Decision]),
+    }
+    with ExitStack() as stack:
+        stores = [
+            stack.enter_context(opened(Path(one) if isinstance(one, str) else one))
+            for one in several
+        ]
+        names = _names(stores)
+
+        def frame(columns: Mapping[str, str], make: _Make) -> "pd.DataFrame":
+            found = pd.DataFrame(_rows(stores, names, make), columns=list(columns))
+            typed: pd.DataFrame = found.astype(
+                {name: kinds.get(kind, kind) for name, kind in columns.items()}
+            )
+            return typed
+
+        return Frames(
+            outcomes=frame(_OUTCOMES, rows.outcomes),
+            triggers=frame(_TRIGGERS, rows.triggers),
+            seeds=frame(_SEEDS, rows.seeds),
+            telemetry=frame(_TELEMETRY, rows.telemetry),
+            replays=frame(_REPLAYS, rows.replays),
+        )
+
+
+_Make: TypeAlias = Callable[[Store], Iterable[dict[str, Any]]]
+
+
+def _rows(stores: Sequence[Store], names: Sequence[str], make: _Make) -> Iterator[dict[str, Any]]:
+    for store, name in zip(stores, names, strict=True):
+        for row in make(store):
+            yield {"campaign": name, **row}
+
+
+def _names(stores: Sequence[Store]) -> list[str]:
+    folders = [store.folder.resolve() for store in stores]
+    often = Counter(folder.name for folder in folders)
+    return [str(folder) if often[folder.name] > 1 else folder.name for folder in folders]

@@ -1,0 +1,104 @@
+"""The pictures of a page: some in the page itself, the others as files in a folder beside it."""
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from edgeflare.analysis.page.files import replace_file
+from edgeflare.analysis.page.thumbnails import Picture, picture
+from edgeflare.analysis.pictures import difference
+from edgeflare.store import Store
+
+_NAME = re.compile(r"[0-9a-f]{24}\.(png|jpg)")
+_OVERHEAD = 4  # quotes and a comma in JSON, and some
+
+
+class Shown(NamedTuple):
+    """A finding's pictures, by their numbers in `Album.addresses`; None where there is none.
+
+    A change of one level is shown as `amplification` levels in the difference.
+    """
+
+    seed: int | None
+    trigger: int
+    difference: int | None
+    amplification: float | None
+
+
+class Album:
+    """Takes the pictures of one finding after the other, the most important first.
+
+    `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within `budget`
+    bytes, and the relative address of its file for each other. One picture is kept once.
+    """
+
+    def __init__(self, store: Store, folder: Path, budget: float) -> None:
+        self.addresses: list[str] = []
+        self.embedded = 0
+        self.beside = 0
+        self._store = store
+        self._folder = folder
+        self._left = budget
+        self._numbers: dict[str, int] = {}
+        self._files: set[str] = set()
+
+    def add(self, seed: str, trigger: str | None) -> Shown:
+        """Add what there is to see of a finding, by the digests of its samples; no trigger: the seed is one.
+
+        Raises StoreError where a sample can't be read, OSError where a file can't be written.
+        """
+        first = self._store.get_sample(seed)
+        if trigger is None or trigger == seed:
+            number = self._put([(seed, picture(first))])[0]
+            return Shown(None, number, None, None)
+        second = self._store.get_sample(trigger)
+        new = [(seed, picture(first)), (trigger, picture(second))]
+        if first.shape != second.shape:
+            one, other = self._put(new)
+            return Shown(one, other, None, None)
+        change = difference(first, second)
+        numbers = self._put([*new, (f"{seed}-{trigger}", picture(change.picture))])
+        return Shown(*numbers, change.amplification)
+
+    def remove_stale(self) -> None:
+        """Remove the files of an earlier report that this one has no use for; other files stay."""
+        if not self._folder.is_dir():
+            return
+        for path in self._folder.iterdir():
+            if _NAME.fullmatch(path.name) and path.name not in self._files:
+                path.unlink()
+        if not any(self._folder.iterdir()):
+            self._folder.rmdir()
+
+    def _put(self, pictures: list[tuple[str, Picture]]) -> list[int]:
+        """Return the numbers of a finding's pictures, which are embedded together or not at all."""
+        new = {key: one for key, one in pictures if key not in self._numbers}
+        size = sum(_embedded_size(one) for one in new.values())
+        fits = size <= self._left
+        self._left = self._left - size if fits else 0.0
+        for key, one in new.items():
+            self._numbers[key] = len(self.addresses)
+            self.addresses.append(self._embed(one) if fits else self._write(one))
+        return [self._numbers[key] for key, _ in pictures]
+
+    def _embed(self, one: Picture) -> str:
+        self.embedded += 1
+        return f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}"
+
+    def _write(self, one: Picture) -> str:
+        name = f"{hashlib.sha256(one.data).hexdigest()[:24]}.{one.ending}"
+        path = self._folder / name
+        if name not in self._files:
+            self._files.add(name)
+            self.beside += 1
+            if not (path.is_file() and path.stat().st_size == len(one.data)):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                replace_file(path, one.data)
+        return quote(f"{self._folder.name}/{name}")
+
+
+def _embedded_size(one: Picture) -> int:
+    return 4 * -(-len(one.data) // 3) + len(f"data:{one.media_type};base64,") + _OVERHEAD

@@ -1,0 +1,108 @@
+"""What a page shows of a campaign's outcomes, gathered in one pass over them."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from edgeflare.analysis.export import has_input
+from edgeflare.analysis.findings import Finding
+from edgeflare.analysis.page.gallery import Card, Facets, card
+from edgeflare.types import TRIGGERS, Status
+
+_MOST_NAMED = 200
+
+
+class Ended(NamedTuple):
+    """A search without a trigger: its seed, its device, and why it ended so."""
+
+    seed_id: str
+    device: str
+    detail: str
+
+
+@dataclass
+class Ends:
+    """The searches that ended in one way: how many, and the first 200."""
+
+    count: int = 0
+    named: list[Ended] = field(default_factory=list)
+
+
+class Worst(NamedTuple):
+    """The severest trigger of a pair of labels, or of all."""
+
+    severity: float
+    finding: Finding
+
+
+@dataclass
+class Collected:
+    """The findings as cards, and the figures of triggers that no other summary has.
+
+    `pairs` counts the triggers, those that are the seed itself among them, by both models' labels; `severest`
+    has the most severe one of each pair. `queries` (up to the first trigger), `seconds` and `l2` are those of
+    the searches that found one. `deviating` counts the seeds that lead to a trigger on any device, `finished`
+    those with an outcome.
+    """
+
+    cards: list[Card] = field(default_factory=list)
+    facets: Facets = field(default_factory=Facets)
+    pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
+    severest: dict[tuple[int, int], Worst] = field(default_factory=dict)
+    triggers: int = 0
+    deviating: int = 0
+    finished: int = 0
+    queries: "array[int]" = field(default_factory=lambda: array("q"))
+    seconds: "array[float]" = field(default_factory=lambda: array("d"))
+    l2: "array[float]" = field(default_factory=lambda: array("d"))
+    ends: dict[Status, Ends] = field(default_factory=dict)
+
+    @property
+    def worst(self) -> Worst | None:
+        """The most severe trigger of all."""
+        return max(self.severest.values(), key=lambda one: one.severity, default=None)
+
+
+def collect(results: Iterable[Finding]) -> Collected:
+    """Gather what the page shows; the outcomes come in the order of the seeds."""
+    collected = Collected()
+    seen = deviating = None
+    for one in results:
+        if one.seed.position != seen:
+            seen = one.seed.position
+            collected.finished += 1
+        if one.outcome.status in TRIGGERS:
+            _add_trigger(collected, one)
+            if one.seed.position != deviating:
+                deviating = one.seed.position
+                collected.deviating += 1
+        else:
+            ends = collected.ends.setdefault(one.outcome.status, Ends())
+            ends.count += 1
+            if len(ends.named) < _MOST_NAMED:
+                device = one.outcome.device_name or one.outcome.replica
+                ends.named.append(Ended(one.seed.id, device, one.outcome.detail))
+        if has_input(one.outcome):
+            collected.cards.append(card(one))
+            collected.facets.add(collected.cards[-1])
+    return collected
+
+
+def _add_trigger(collected: Collected, one: Finding) -> None:
+    outcome = one.outcome
+    collected.triggers += 1
+    if outcome.original_label is not None and outcome.deployed_label is not None:
+        pair = (outcome.original_label, outcome.deployed_label)
+        collected.pairs[pair] += 1
+        severity = -1.0 if outcome.severity is None else outcome.severity
+        if pair not in collected.severest or severity > collected.severest[pair].severity:
+            collected.severest[pair] = Worst(severity, one)
+    if outcome.status is not Status.FOUND:
+        return
+    first = outcome.front[0].queries if outcome.front else outcome.search_queries
+    collected.queries.append(first)
+    collected.seconds.append(outcome.seconds)
+    if outcome.l2 is not None:
+        collected.l2.append(outcome.l2)

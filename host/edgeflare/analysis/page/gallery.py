@@ -1,0 +1,162 @@
+"""The findings of a campaign as the compact data that the page's gallery is made of."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from edgeflare.analysis.findings import Finding
+from edgeflare.search.words import step_words
+from edgeflare.types import Scores
+
+TOP_CLASSES = 5
+MOST_SHOWN = 20_000
+"""So many findings the gallery shows at most, the most severe of each group first."""
+
+COLUMNS = (
+    "seed",
+    "device",
+    "status",
+    "cause",
+    "original",
+    "deployed",
+    "label",
+    "original_margin",
+    "deployed_margin",
+    "severity",
+    "l2",
+    "linf",
+    "queries",
+    "seconds",
+    "confirmed",
+    "words",
+    "detail",
+    "scores",
+    "command",
+)
+"""What a row of the data has, in this order; `SHOWN_COLUMNS` follow."""
+
+SHOWN_COLUMNS = ("seed_picture", "trigger_picture", "difference_picture", "amplification")
+
+STATUS_WORDS = {
+    "found": "found by the search",
+    "seed-deviates": "the seed input itself",
+    "unstable": "unstable: it did not repeat",
+    "nonfinite": "NaN or infinity in an output",
+    "failed": "the device could not answer",
+}
+
+
+class Card(NamedTuple):
+    """A finding in the gallery: its row of data, its group, and the digests of its pictures' samples."""
+
+    row: list[Any]
+    group: tuple[str, str, str]
+    severity: float
+    seed: str
+    trigger: str | None
+
+
+@dataclass
+class Facets:
+    """What the gallery can be filtered by, each with its number of findings."""
+
+    pair: Counter[str] = field(default_factory=Counter)
+    device: Counter[str] = field(default_factory=Counter)
+    cause: Counter[str] = field(default_factory=Counter)
+    status: Counter[str] = field(default_factory=Counter)
+
+    def add(self, card: Card) -> None:
+        """Count a card."""
+        pair, device, status = card.group
+        self.pair[pair] += 1
+        self.device[device] += 1
+        self.status[status] += 1
+        self.cause[card.row[COLUMNS.index("cause")]] += 1
+
+
+def card(finding: Finding) -> Card:
+    """Return a finding's card."""
+    seed, outcome = finding.seed, finding.outcome
+    severity = _number(outcome.severity)
+    row = [
+        seed.id,
+        outcome.device_name or outcome.replica,
+        outcome.status.value,
+        finding.cause,
+        outcome.original_label,
+        outcome.deployed_label,
+        seed.label,
+        _number(outcome.original_margin),
+        _number(outcome.deployed_margin),
+        severity,
+        _number(outcome.l2),
+        outcome.linf,
+        [outcome.seed_queries, outcome.search_queries, outcome.confirmation_queries],
+        _number(outcome.seconds),
+        outcome.confirmed,
+        step_words(outcome.mutations),
+        outcome.detail,
+        _top(outcome.original, outcome.deployed),
+        finding.command,
+    ]
+    pair = pair_key(outcome.original_label, outcome.deployed_label)
+    group = (pair, row[1], outcome.status.value)
+    return Card(row, group, -1.0 if severity is None else severity, seed.sample, outcome.trigger)
+
+
+def pair_key(original: int | None, deployed: int | None) -> str:
+    """Return how the page calls a pair of labels, like ``4-9``; "none" where a model gave no label."""
+    return "none" if original is None or deployed is None else f"{original}-{deployed}"
+
+
+def by_importance(cards: Sequence[Card]) -> list[int]:
+    """Return the cards' numbers: the most severe of each group, then the second of each, and so on.
+
+    A group are those of one pair of labels, device and status.
+    """
+    groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for number in sorted(range(len(cards)), key=lambda number: -cards[number].severity):
+        groups[cards[number].group].append(number)
+    ranked = [
+        (rank, -cards[number].severity, number)
+        for numbers in groups.values()
+        for rank, number in enumerate(numbers)
+    ]
+    return [number for _, _, number in sorted(ranked)]
+
+
+def _top(original: Scores | None, deployed: Scores | None) -> list[list[Any]]:
+    """Return (class, original's score, deployed's score) for the top classes of either, the first first."""
+    known = [scores for scores in (original, deployed) if scores is not None]
+    chosen: dict[int, float] = {}
+    for scores in known:
+        for number in _largest(scores):
+            chosen[number] = max(
+                (float(one[number]) for one in known if math.isfinite(one[number])), default=0.0
+            )
+    order = sorted(chosen, key=lambda number: (-chosen[number], number))
+    return [[number, _score(original, number), _score(deployed, number)] for number in order]
+
+
+def _largest(scores: Scores) -> Iterable[int]:
+    ranked = (-scores).argsort(kind="stable")[:TOP_CLASSES]  # NaN comes last
+    return (int(number) for number in ranked)
+
+
+def _score(scores: Scores | None, number: int) -> float | str | None:
+    """Return a score, "NaN", "inf" or "-inf" where it is none, None where the model was not asked."""
+    if scores is None:
+        return None
+    value = float(scores[number])
+    if math.isfinite(value):
+        return round(value, 5)
+    return "NaN" if math.isnan(value) else str(value)
+
+
+def _number(value: float | None) -> float | None:
+    """Return a number in five digits; None for what is no number."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.5g}")

@@ -1,0 +1,131 @@
+"""``write_html_report``: a campaign as one HTML file."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from edgeflare.analysis.class_names import class_name, known_class_names
+from edgeflare.analysis.findings import results
+from edgeflare.analysis.opening import opened
+from edgeflare.analysis.page.album import Album
+from edgeflare.analysis.page.collected import Collected, collect
+from edgeflare.analysis.page.context import context
+from edgeflare.analysis.page.gallery import COLUMNS, MOST_SHOWN, SHOWN_COLUMNS, by_importance
+from edgeflare.analysis.page.templates import embedded_json, render
+from edgeflare.analysis.written import check_report_path, written_to
+from edgeflare.errors import UsageError
+from edgeflare.store import Store
+from edgeflare.store.samples import write_durably
+
+MOST_MB = 50.0
+_MB = 1_000_000
+_ADDRESS_BYTES = 120  # a picture's address in a file, and its number in a row, at most
+_FRAME_BYTES = 1_000_000  # what else is in the page, measured below 300 kB
+
+
+@dataclass(frozen=True)
+class HtmlReport:
+    """What was written: the page, its size in bytes, its findings, and its pictures: `embedded` in it, and
+    `beside` it in the folder ``<name of the page>-pictures``."""
+
+    path: str
+    findings: int
+    embedded: int
+    beside: int
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self)
+
+
+def write_html_report(
+    campaign: Store | Path,
+    path: Path,
+    *,
+    class_names: Sequence[str] | None = None,
+    embed_mb: float = 10,
+) -> HtmlReport:
+    """Write a campaign as one HTML file that needs nothing else: no network, no other program.
+
+    It says first what came out and whether the campaign's limits are kept; then which classes are taken for
+    which, every finding with its pictures, figures over all, the devices, and how to run it again. A replay,
+    a control and a campaign that isn't finished are campaigns, too.
+
+    `class_names` are the classes' names in their order; by default those of the campaign's label mapping,
+    else their numbers. Pictures of the most severe finding of each pair of labels, device and status come
+    first into the page, then the next of each, until `embed_mb` MB (10^6 bytes, base64) are used up; the page
+    itself never exceeds 50 MB. All others go into the folder ``<stem>-pictures`` beside it, whose files an
+    earlier report left are used again, or removed where they are of no use any more. Pictures above 96 pixels
+    become thumbnails of at most 224. The file appears whole or not at all.
+
+    Raises UsageError for an `embed_mb` below 0 or fewer names than classes, StoreError where a folder can't
+    be used, DiskFullError where no space is left.
+    """
+    if not embed_mb >= 0 or math.isinf(embed_mb):
+        raise UsageError(f"embed_mb is {embed_mb}; give the megabytes of pictures in the page, 0 or more.")
+    path = Path(path)
+    with (
+        opened(campaign) as store,
+        written_to(
+            path.parent,
+            untouched="the campaign itself",
+            again="write the report again",
+            instead="choose another place for the report",
+        ),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return _written(store, path, class_names, embed_mb)
+
+
+def _written(
+    store: Store, path: Path, class_names: Sequence[str] | None, embed_mb: float
+) -> HtmlReport:
+    check_report_path(path, store.folder)
+    names = known_class_names(store, class_names)
+    collected = collect(results(store))
+    shown = by_importance(collected.cards)[:MOST_SHOWN]
+    plain = len(embedded_json([collected.cards[number].row for number in shown]).encode())
+    room = MOST_MB * _MB - _FRAME_BYTES - plain - 3 * _ADDRESS_BYTES * len(shown)
+    album = Album(store, path.with_name(f"{path.stem}-pictures"), min(embed_mb * _MB, room))
+    data = _data(collected, shown, album, names)
+    page = render(
+        "report.html.j2",
+        scripts=("report.js",),
+        data=data,
+        written_at=datetime.now(timezone.utc),
+        not_shown=len(collected.cards) - len(shown),
+        **context(store, collected, partial(class_name, names)),
+    ).encode()
+    write_durably(path, page)
+    album.remove_stale()
+    return HtmlReport(str(path), len(collected.cards), album.embedded, album.beside, len(page))
+
+
+def _data(
+    collected: Collected, shown: Sequence[int], album: Album, names: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return what the page's script makes the gallery of; rows are in the order of the seeds."""
+    rows = {
+        number: [*one.row, *album.add(one.seed, one.trigger)]
+        for number in shown
+        for one in [collected.cards[number]]
+    }
+    needed = {name for row in rows.values() for name in _classes(row)}
+    return {
+        "columns": [*COLUMNS, *SHOWN_COLUMNS],
+        "rows": [rows[number] for number in sorted(rows)],
+        "classes": {str(number): class_name(names, number) for number in sorted(needed)},
+        "pictures": album.addresses,
+    }
+
+
+def _classes(row: Sequence[Any]) -> set[int]:
+    """Return the classes that a row names."""
+    labels = [row[COLUMNS.index(name)] for name in ("original", "deployed", "label")]
+    labels += [number for number, _, _ in row[COLUMNS.index("scores")]]
+    return {number for number in labels if number is not None}

@@ -1,0 +1,168 @@
+"""A candidate's campaign in the numbers that a comparison needs, by seed sample."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgeflare.campaign.config import SearchConfig
+from edgeflare.campaign.counting import replicas_of
+from edgeflare.errors import UsageError
+from edgeflare.oracles.margin import margin
+from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.types import TRIGGERS, Scores, Status
+
+WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
+"""Ends that say nothing of how hard a model is to make deviate: no answer, or none that repeats."""
+_WORST = 1.0
+
+
+class Searched(NamedTuple):
+    """One outcome: `queries` up to the first triggering input, else the most that were allowed.
+
+    `disagreement` and `severity` are those of the trigger, 0 where there is none. `searched` is False
+    where the seed is a finding itself. `device_queries` were answered in `device_seconds`.
+    """
+
+    status: Status
+    searched: bool
+    queries: float
+    disagreement: float
+    severity: float
+    l2: float | None
+    device_seconds: float
+    device_queries: int
+
+
+class OfSeed(NamedTuple):
+    """What a campaign says of one sample: an outcome a replica; whose top-1 class is the label, None without one."""
+
+    outcomes: tuple[Searched, ...]
+    original_right: bool | None = None
+    deployed_right: bool | None = None
+
+
+@dataclass(frozen=True)
+class CampaignRead:
+    """A campaign, as far as it is.
+
+    `seeds` are the digests of all seed samples, `done` what is known of those that every replica has
+    finished with an answer, `unanswered` how many ended without one. `search` has every setting of the
+    search; `devices` are fingerprints.
+    """
+
+    id: str
+    folder: Path
+    original: Mapping[str, Any]
+    deployed: Mapping[str, Any]
+    search: Mapping[str, Any]
+    devices: frozenset[str]
+    seeds: frozenset[str]
+    all_seeds: bool
+    done: Mapping[str, OfSeed]
+    unanswered: int
+    timeouts: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left of it."""
+        return self.all_seeds and len(self.done) + self.unanswered >= len(self.seeds)
+
+    @property
+    def label_only(self) -> bool:
+        """Whether the deployed model returns a class and no probabilities."""
+        return bool(self.deployed.get("output", {}).get("kind") == "label")
+
+
+def read_campaign(store: Store) -> CampaignRead:
+    """Read what a comparison needs. Raises UsageError where nothing was asked yet, and StoreError."""
+    models = store.models
+    if not models:
+        raise UsageError(
+            f"{store.folder} has no answers yet, so that nothing can be compared; go on with it first "
+            "(`edgeflare resume`)"
+        )
+    search = SearchConfig.model_validate(store.campaign.get("search", {}))
+    replicas = set(replicas_of(store))
+    seeds = {(replica, seed.id): seed for replica in replicas for seed in store.seeds(replica)}
+    expected: dict[str, int] = defaultdict(int)
+    for seed in seeds.values():
+        expected[seed.sample] += 1
+    ended: dict[str, list[Searched]] = defaultdict(list)
+    right: dict[str, tuple[bool | None, bool | None]] = {}
+    for outcome in store.outcomes():
+        of = seeds.get((outcome.replica, outcome.seed_id))
+        if of is not None:
+            ended[of.sample].append(_searched(outcome, of, search.max_queries))
+            right.setdefault(of.sample, _right(of))
+    done, unanswered = {}, 0
+    for sample, outcomes in ended.items():
+        if any(one.status in WITHOUT_ANSWER for one in outcomes):
+            unanswered += 1
+        elif len(outcomes) == expected[sample]:
+            done[sample] = OfSeed(tuple(outcomes), *right[sample])
+    return CampaignRead(
+        id=store.id,
+        folder=store.folder,
+        original=models["original"],
+        deployed=models["deployed"],
+        search=search.model_dump(mode="json"),
+        devices=frozenset(device.digest for device in store.devices()),
+        seeds=frozenset(expected),
+        all_seeds=bool(store.fact("seeds_complete")),
+        done=done,
+        unanswered=unanswered,
+        timeouts=sum(
+            one.status is Status.TIMEOUT for outcomes in ended.values() for one in outcomes
+        ),
+    )
+
+
+def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Searched:
+    original, deployed = outcome.original, outcome.deployed
+    deviates = outcome.status is Status.SEED_DEVIATES
+    if deviates and seed.outputs is not None:
+        original, deployed = seed.outputs.original, seed.outputs.deployed
+    if outcome.status is Status.NONFINITE:
+        disagreement = severity = _WORST
+    elif outcome.status in TRIGGERS and original is not None and deployed is not None:
+        disagreement, severity = total_variation(original, deployed), _severity(original, deployed)
+    else:
+        disagreement = severity = 0.0
+    if deviates or outcome.status is Status.NONFINITE:
+        queries = outcome.search_queries
+    elif outcome.status is Status.FOUND:
+        queries = outcome.front[0].queries if outcome.front else outcome.search_queries
+    else:
+        queries = max(outcome.search_queries, max_queries)
+    return Searched(
+        status=outcome.status,
+        searched=outcome.searched,
+        queries=float(queries),
+        disagreement=disagreement,
+        severity=severity,
+        l2=outcome.l2 if outcome.status is Status.FOUND else None,
+        device_seconds=outcome.device_seconds,
+        device_queries=outcome.search_queries + outcome.confirmation_queries,
+    )
+
+
+def total_variation(original: Scores, deployed: Scores) -> float:
+    """Return the share of probability, 0 to 1, that two answers, float [classes], put on different classes."""
+    return float(np.abs(original - deployed).sum() / 2)
+
+
+def _severity(original: Scores, deployed: Scores) -> float:
+    return min(margin(original) or 0.0, margin(deployed) or 0.0)
+
+
+def _right(seed: SeedRecord) -> tuple[bool | None, bool | None]:
+    if seed.label is None or seed.outputs is None:
+        return None, None
+    original, deployed = seed.outputs.original, seed.outputs.deployed
+    if original is None or deployed is None:
+        return None, None
+    return bool(original.argmax() == seed.label), bool(deployed.argmax() == seed.label)

@@ -1,0 +1,280 @@
+"use strict";
+(() => {
+  const BATCH = 24;
+  const UNASKED = 480;  // so many cards come by scrolling alone, so that what is below them can be reached
+  const TOP = "severest";
+  const STATUS = {
+    "found": "found by the search", "seed-deviates": "the seed input itself", "unstable": "unstable: it did not repeat",
+    "nonfinite": "NaN or infinity in an output", "failed": "the device could not answer",
+  };
+
+  const element = (tag, properties = {}, ...children) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(properties)) {
+      if (name in made) made[name] = value; else made.setAttribute(name, value);
+    }
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+  };
+
+  async function copy(button, text) {
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = element("textarea", { value: text, className: "visually-hidden" });
+      document.body.append(area);
+      area.select();
+      done = document.execCommand("copy");
+      area.remove();
+      button.focus();
+    }
+    button.textContent = done ? "Copied" : "Select and copy it by hand";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  }
+
+  function offerCopy(button) {
+    button.hidden = false;
+    button.setAttribute("aria-live", "polite");
+    button.addEventListener("click", () => copy(button, button.parentElement.querySelector("code").textContent));
+  }
+
+  document.querySelectorAll("button.copy").forEach(offerCopy);
+
+  const form = document.getElementById("filters");
+  if (!form) return;
+
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const at = Object.fromEntries(data.columns.map((name, place) => [name, place]));
+  const findings = data.rows.map((row, position) => ({ row, position, pair: pairOf(row) }));
+  const seeds = new Set(data.rows.map((row) => row[at.seed]));
+  const cards = document.getElementById("cards");
+  const more = document.getElementById("more");
+  const shown = document.getElementById("shown");
+  const fields = ["pair", "cause", "device", "status", "l2", "seed", "sort"];
+  let matching = [];
+  let made = 0;
+  let unasked = UNASKED;
+  const observer = "IntersectionObserver" in window && new IntersectionObserver((entries) => {
+    if (made < unasked && !more.hidden && entries.some((entry) => entry.isIntersecting)) addBatch();
+  }, { rootMargin: "0px 0px 800px 0px" });
+
+  function pairOf(row) {
+    const [original, deployed] = [row[at.original], row[at.deployed]];
+    return original === null || deployed === null ? "none" : `${original}-${deployed}`;
+  }
+
+  const className = (number) => number === null ? "–" : data.classes[number] ?? String(number);
+  const number = (value, digits = 3) => value === null ? "–" : String(Number(value.toPrecision(digits)));
+  const margin = (value) => value === null ? "–" : value === 0 || value >= 0.01 ? value.toFixed(3) : value.toPrecision(2);
+  const counted = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+
+  function state() {
+    return Object.fromEntries(fields.map((name) => [name, form.elements[name].value.trim()]));
+  }
+
+  function hashOf(values) {
+    const kept = Object.entries(values).filter(([, value]) => value !== "");
+    return kept.length ? `#${new URLSearchParams(kept)}` : "";
+  }
+
+  function readHash() {
+    const text = location.hash.slice(1);
+    if (text && !text.includes("=")) return false;  // an anchor of the page
+    const wanted = new URLSearchParams(text);
+    for (const name of fields) {
+      const field = form.elements[name];
+      field.value = wanted.get(name) ?? "";
+      if (field.selectedIndex === -1) field.value = "";
+    }
+    return text !== "";
+  }
+
+  function keepHash() {
+    try {
+      history.replaceState(null, "", hashOf(state()) || location.pathname + location.search);
+    } catch { /* a page that may not change its address still filters */ }
+  }
+
+  function wantedBy({ pair, cause, device, status, l2, seed }) {
+    const farthest = l2 === "" ? Infinity : Number(l2);
+    const exact = seeds.has(seed);
+    const part = seed.toLowerCase();
+    return ({ row, pair: own }) =>
+      (pair === "" || own === pair) &&
+      (cause === "" || row[at.cause] === cause) &&
+      (device === "" || row[at.device] === device) &&
+      (status === "" || row[at.status] === status) &&
+      (l2 === "" || (row[at.l2] ?? (row[at.status] === "seed-deviates" ? 0 : Infinity)) <= farthest) &&
+      (seed === "" || (exact ? row[at.seed] === seed : row[at.seed].toLowerCase().includes(part)));
+  }
+
+  const ORDERS = {
+    [TOP]: (one, other) => (other.row[at.severity] ?? -1) - (one.row[at.severity] ?? -1),
+    nearest: (one, other) => (one.row[at.l2] ?? Infinity) - (other.row[at.l2] ?? Infinity) || 0,
+    seed: () => 0,
+  };
+
+  function apply() {
+    const values = state();
+    const order = ORDERS[values.sort || TOP];
+    matching = findings.filter(wantedBy(values));
+    matching.sort((one, other) => order(one, other) || one.position - other.position);
+    cards.replaceChildren();
+    made = 0;
+    unasked = UNASKED;
+    shown.textContent = matching.length === findings.length
+      ? `All ${counted(findings.length, "finding")}.`
+      : `${matching.length.toLocaleString("en")} of ${counted(findings.length, "finding")}.`;
+    for (const link of document.querySelectorAll("a[data-pair]")) {
+      if (link.dataset.pair === values.pair) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+    addBatch();
+  }
+
+  function addBatch() {
+    const next = matching.slice(made, made + BATCH);
+    cards.append(...next.map(card));
+    made += next.length;
+    more.hidden = made >= matching.length;
+    more.textContent = `Show more (${(matching.length - made).toLocaleString("en")} left)`;
+    if (!observer) return;
+    observer.unobserve(more);  // observed anew it tells at once whether it is still in sight
+    observer.observe(more);
+  }
+
+  function picture(place, alt, caption) {
+    const address = data.pictures[place];
+    const exact = address.startsWith("data:image/png") || address.endsWith(".png");
+    const image = element("img", { loading: "lazy", decoding: "async", alt, className: exact ? "exact" : "" });
+    image.src = address;
+    return element("figure", {}, image, element("figcaption", { textContent: caption }));
+  }
+
+  function pictures(row) {
+    const box = element("div", { className: "pictures" });
+    const names = `original says ${className(row[at.original])}, deployed model says ${className(row[at.deployed])}`;
+    if (row[at.seed_picture] !== null) {
+      const label = row[at.label] === null ? "" : `, label ${className(row[at.label])}`;
+      box.append(picture(row[at.seed_picture], `Seed input ${row[at.seed]}${label}`, "seed input"));
+    }
+    const itself = row[at.seed_picture] === null;
+    box.append(picture(row[at.trigger_picture], `Triggering input: ${names}`, itself ? "trigger: the seed input itself" : "trigger"));
+    if (row[at.difference_picture] !== null) {
+      const factor = number(row[at.amplification], 2);
+      box.append(picture(row[at.difference_picture], `Difference of both, amplified ${factor} times; grey is no change`,
+        `difference × ${factor}`));
+    }
+    return box;
+  }
+
+  function enlarge(box) {
+    const button = element("button", { type: "button", className: "enlarge", textContent: "Enlarge", "aria-pressed": "false" });
+    button.addEventListener("click", () => {
+      const large = box.classList.toggle("large");
+      button.setAttribute("aria-pressed", String(large));
+      button.textContent = large ? "Small pictures" : "Enlarge";
+    });
+    return button;
+  }
+
+  function bar(value, which, isTop) {
+    const finite = typeof value === "number";
+    const track = element("span", { className: "track" }, element("i"));
+    track.firstChild.style.width = `${finite ? Math.max(0, Math.min(100, 100 * value)) : 0}%`;
+    const words = finite ? `${(100 * value).toFixed(1)}\u202f%` : value ?? "–";
+    const cell = element("span", { className: "bar-cell" }, track, element("span", { className: "value", textContent: words }));
+    return element("td", { className: isTop ? `${which} top` : which }, cell);
+  }
+
+  function bars(row) {
+    if (!row[at.scores].length) return null;
+    const head = element("tr", {}, element("th", { scope: "col", textContent: "class" }));
+    for (const which of ["original", "deployed"]) {
+      head.append(element("th", { scope: "col", className: which },
+        element("span", { className: "swatch", "aria-hidden": "true" }), which));
+    }
+    const body = element("tbody");
+    for (const [place, original, deployed] of row[at.scores]) {
+      const name = element("span", { className: "name", textContent: className(place), title: className(place) });
+      body.append(element("tr", {}, element("th", { scope: "row" }, name),
+        bar(original, "original", place === row[at.original]), bar(deployed, "deployed", place === row[at.deployed])));
+    }
+    return element("table", { className: "bars" },
+      element("caption", { className: "visually-hidden", textContent: "Probabilities of both models" }),
+      element("thead", {}, head), body);
+  }
+
+  function facts(row) {
+    const [, search, confirmation] = row[at.queries];
+    const [label, device] = [className(row[at.label]), row[at.device] || "–"];
+    const list = [
+      ["L2", number(row[at.l2])],
+      ["Linf", row[at.linf] === null ? "–" : counted(row[at.linf], "level")],
+      ["margin, original", margin(row[at.original_margin])],
+      ["margin, deployed", margin(row[at.deployed_margin])],
+      ["search", counted(search, "query", "queries")],
+      ["confirmed", row[at.confirmed] ? `${row[at.confirmed]} of ${confirmation} repeats` : "no"],
+      ["label of the seed", label, label.length > 8 ? "whole" : ""],
+      ["device", device, device.length > 14 ? "whole" : ""],
+      ["status", STATUS[row[at.status]] ?? row[at.status], "whole"],
+    ];
+    if (row[at.cause] !== "not attributed") list.push(["cause", row[at.cause], "whole"]);
+    if (row[at.words].length) list.push(["mutations", row[at.words].join(", then "), "whole"]);
+    if (row[at.detail]) list.push(["detail", row[at.detail], "whole"]);
+    return element("dl", {}, ...list.map(([name, value, kind = ""]) => element("div", { className: kind },
+      element("dt", { textContent: name }), element("dd", { textContent: value }))));
+  }
+
+  function reproduce(row) {
+    const button = element("button", { type: "button", className: "copy", textContent: "Copy" });
+    const line = element("div", { className: "command" },
+      element("pre", {}, element("code", { textContent: row[at.command] })), button);
+    offerCopy(button);
+    return element("details", {}, element("summary", { textContent: "How to reproduce" }), line);
+  }
+
+  function card({ row, pair }) {
+    const labels = pair === "none" ? STATUS[row[at.status]] ?? row[at.status]
+      : `${className(row[at.original])} → ${className(row[at.deployed])}`;
+    const link = element("a", { href: hashOf({ seed: row[at.seed], device: row[at.device] }), textContent: row[at.seed] });
+    const shownPictures = pictures(row);
+    const made = element("article", { className: "card panel" },
+      element("h3", { textContent: labels }), element("p", { className: "where" }, "from ", link),
+      shownPictures, enlarge(shownPictures), bars(row), facts(row), reproduce(row));
+    Object.assign(made.dataset, { seed: row[at.seed], pair, device: row[at.device], status: row[at.status], cause: row[at.cause] });
+    if (row[at.l2] !== null) made.dataset.l2 = row[at.l2];
+    return made;
+  }
+
+  function goToGallery() {
+    const title = document.getElementById("gallery-title");
+    title.focus({ preventScroll: true });
+    document.getElementById("gallery").scrollIntoView();
+  }
+
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", () => { keepHash(); apply(); });
+  form.addEventListener("reset", () => setTimeout(() => { keepHash(); apply(); }));
+  more.addEventListener("click", () => {
+    const before = made;
+    unasked = made + UNASKED;
+    addBatch();
+    if (more.hidden) cards.children[before].querySelector("a").focus({ preventScroll: true });
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[data-pair]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    form.elements.pair.value = link.dataset.pair;
+    history.pushState(null, "", hashOf(state()));
+    apply();
+    goToGallery();
+  });
+  addEventListener("hashchange", () => { if (readHash() || !location.hash) apply(); });
+  form.hidden = false;
+  const filtered = readHash();
+  apply();
+  if (filtered) goToGallery();
+})();

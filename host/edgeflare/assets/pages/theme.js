@@ -1,0 +1,30 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const remembered = () => {
+    try { return localStorage.getItem("edgeflare-theme"); } catch { return null; }
+  };
+  const remember = (theme) => {
+    try { localStorage.setItem("edgeflare-theme", theme); } catch { /* the choice lasts as long as the page */ }
+  };
+  const preferred = matchMedia("(prefers-color-scheme: dark)");
+  const current = () => root.dataset.theme || (preferred.matches ? "dark" : "light");
+  const chosen = remembered();
+  if (chosen === "dark" || chosen === "light") root.dataset.theme = chosen;
+  document.addEventListener("DOMContentLoaded", () => {
+    const button = document.getElementById("theme");
+    const show = () => {
+      const other = current() === "dark" ? "light" : "dark";
+      button.textContent = other === "dark" ? "Dark" : "Light";
+      button.setAttribute("aria-label", `Show the page in ${other} colours`);
+    };
+    button.addEventListener("click", () => {
+      root.dataset.theme = current() === "dark" ? "light" : "dark";
+      remember(root.dataset.theme);
+      show();
+    });
+    preferred.addEventListener("change", show);
+    button.hidden = false;
+    show();
+  });
+})();

@@ -1,0 +1,98 @@
+"""The configuration of a replay, made of a campaign's: another model, device or firmware, and no search."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from edgeflare.campaign.config import CampaignConfig, ModelConfig, config_from, merge
+from edgeflare.devices.runtimes import BY_EXTENSION
+from edgeflare.errors import UsageError
+
+STRATEGY = "none"
+
+
+def replay_config(
+    base: CampaignConfig,
+    *,
+    deployed: Path | None = None,
+    original: Path | None = None,
+    original_input: Mapping[str, Any] | None = None,
+    deployed_input: Mapping[str, Any] | None = None,
+    deployed_output: str | None = None,
+    runtime_options: Mapping[str, Any] | None = None,
+    devices: Sequence[str] = (),
+    fleet: str | None = None,
+    python: str | None = None,
+    inventory: Path | None = None,
+    confirmations: int | None = None,
+    out: Path | None = None,
+) -> CampaignConfig:
+    """Return the configuration of a replay: that of the campaign, with what is stated laid on top.
+
+    A model file that another runtime runs than before starts with that one's own options; what is stated
+    of its pixels' scaling holds for it, too, how the file before laid them out does not. Nothing is
+    searched: each input is asked about as it is, and each deviation is confirmed `confirmations` times.
+    The margin floor and the limits are the campaign's, but for the baseline: that of a replay is its
+    source. Raises UsageError where a model isn't there.
+    """
+    search = base.search.model_copy(
+        update={"strategy": STRATEGY, "options": {}, "operators": (), "timeout_s": 0.0}
+    )
+    if not search.max_queries:
+        search = search.model_copy(update={"max_queries": 1})
+    if confirmations is not None:
+        search = search.model_copy(update={"confirmations": confirmations})
+    endless = base.fleet.model_copy(update={"device_queries": None, "total_queries": None})
+    plain = base.model_copy(
+        update={
+            "original": _with_file(base.original, original),
+            "deployed": _with_file(base.deployed, deployed),
+            "search": search,
+            "fleet": endless,
+            "limits": base.limits.model_copy(update={"new_pairs": True, "baseline": None}),
+            "control": False,
+            "control_model": None,
+            "allow_disagreement": True,
+            "out": None,
+        }
+    )
+    stated: dict[str, Any] = {
+        "original": {"input": dict(original_input or {})},
+        "deployed": {
+            "input": dict(deployed_input or {}),
+            "options": dict(runtime_options or {}),
+            **({"output": deployed_output} if deployed_output else {}),
+        },
+        **({"devices": list(devices)} if devices else {}),
+        **({"fleet": {"mode": fleet}} if fleet else {}),
+        **({"python": python} if python else {}),
+        **({"inventory": inventory} if inventory else {}),
+        **({"out": out} if out else {}),
+    }
+    config = config_from(merge(plain.model_dump(mode="json"), stated), "replay")
+    _check_there(config)
+    return config
+
+
+def _with_file(model: ModelConfig, path: Path | None) -> ModelConfig:
+    """Return how a file is run in the place of a model's own."""
+    if path is None:
+        return model
+    path = Path(path).expanduser().absolute()
+    if _format(path) == _format(model.path):
+        return model.model_copy(update={"path": path})
+    return ModelConfig(path=path, input=model.input.model_copy(update={"layout": None}))
+
+
+def _format(path: Path) -> str:
+    suffix = path.suffix.lower()
+    return BY_EXTENSION.get(suffix, suffix)
+
+
+def _check_there(config: CampaignConfig) -> None:
+    """Say of a model that has moved how to name it."""
+    for which, model in (("original", config.original), ("deployed", config.deployed)):
+        if not model.path.is_file():
+            raise UsageError(
+                f"the {which} model {model.path} is not there (any more): name it with --{which}"
+            )

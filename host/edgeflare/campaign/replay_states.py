@@ -1,0 +1,183 @@
+"""What became of each input of a replay, told by the replay's folder alone."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from edgeflare.campaign.counting import replicas_of
+from edgeflare.campaign.records import top_label
+from edgeflare.errors import StoreError
+from edgeflare.oracles import margin
+from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.replay_input import REPLAY, Look, ReplayInput, ReplayKind
+from edgeflare.types import TRIGGERS, Decision, Sample, Scores, Status
+
+__all__ = [
+    "REPLAY",
+    "STATES",
+    "ReplayState",
+    "ReplayedInput",
+    "input_from",
+    "input_to_json",
+    "replay_fact",
+    "replayed_inputs",
+]
+
+ReplayState: TypeAlias = Literal[
+    "fixed", "still", "new", "agrees", "unstable", "nonfinite", "failed"
+]
+STATES: tuple[ReplayState, ...] = get_args(ReplayState)
+_NO_NEWS: Mapping[Status, ReplayState] = {
+    Status.UNSTABLE: "unstable",
+    Status.NONFINITE: "nonfinite",
+    Status.FAILED: "failed",
+}
+
+
+@dataclass(frozen=True)
+class ReplayedInput:
+    """One input on one device, before and now.
+
+    `state`: "fixed" deviated when last looked at and doesn't now, "still" did and does, "new" didn't and
+    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN or
+    infinity in an output now; "failed": the device could not answer. `decision` is the oracle's now: a
+    tie, or a difference with a margin below the floor, is no deviation, but a narrow matter. Labels are
+    class indices, None where there is none; `margin` is the smaller one of both models' (top-1 minus
+    top-2 probability), of the original alone where the device tells labels only. `l2` is the distance to
+    the seed input, on a scale of pixels from 0 to 1. `sample` is the digest of the stored input.
+    """
+
+    id: str
+    kind: ReplayKind
+    seed_id: str
+    device: str
+    state: ReplayState
+    deviated: bool
+    original_label_before: int | None
+    deployed_label_before: int | None
+    original_label: int | None
+    deployed_label: int | None
+    decision: Decision | None
+    margin: float | None
+    l2: float | None
+    sample: str
+    detail: str = ""
+    replica: str = ""
+
+    @property
+    def deviates(self) -> bool:
+        """Whether it is a deviation as far as is known: what did not answer steadily stays what it was."""
+        known = self.state in ("still", "new", "fixed", "agrees")
+        return self.state in ("still", "new") if known else self.deviated
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the models differ or tie, yet so narrowly that it is no deviation."""
+        return self.decision in (Decision.TIE, Decision.BELOW_FLOOR)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it still deviates, but with other labels than before."""
+        before = (self.original_label_before, self.deployed_label_before)
+        return (
+            self.state == "still"
+            and None not in before
+            and before != (self.original_label, self.deployed_label)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        decision = None if self.decision is None else self.decision.value
+        return {**asdict(self), "decision": decision}
+
+
+def input_to_json(one: ReplayInput) -> dict[str, Any]:
+    """Return what a replay remembers of an input: everything but its sample."""
+    about = {name: value for name, value in vars(one).items() if name not in ("sample", "looks")}
+    return {**about, "looks": {name: list(look) for name, look in one.looks.items()}}
+
+
+def input_from(about: Mapping[str, Any], sample: Sample) -> ReplayInput:
+    """Return what `input_to_json` was given."""
+    return ReplayInput(**{**about, "looks": _looks(about)}, sample=sample)
+
+
+def replay_fact(store: Store) -> Mapping[str, Any]:
+    """Return what a replay remembers of its source. Raises StoreError where the campaign is none."""
+    fact: Mapping[str, Any] | None = store.fact(REPLAY)
+    if fact is None:
+        raise StoreError(
+            f"{store.folder} is a campaign, but no replay; `edgeflare replay {store.folder}` makes one"
+        )
+    return fact
+
+
+def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
+    """Yield every input that was asked about so far, device by device. Raises StoreError where it is no replay."""
+    inputs = {about["id"]: about for about in replay_fact(store)["inputs"]}
+    labels_only = store.models.get("deployed", {}).get("output", {}).get("kind") == "label"
+    names = [session["name"] for session in store.fact("devices") or ()]
+    for replica in replicas_of(store):
+        outcomes = store.outcomes_of(replica)
+        outcome = next(outcomes, None)
+        for seed in store.seeds(replica):
+            if outcome is None:
+                break
+            if outcome.seed_id != seed.id:
+                continue
+            if seed.id in inputs:
+                device = outcome.device_name or replica or ", ".join(names)
+                yield _replayed(inputs[seed.id], seed, outcome, device, labels_only=labels_only)
+            outcome = next(outcomes, None)
+
+
+def _replayed(
+    about: Mapping[str, Any],
+    seed: SeedRecord,
+    outcome: OutcomeRecord,
+    device: str,
+    *,
+    labels_only: bool,
+) -> ReplayedInput:
+    look = _looks(about).get(device)
+    deviated = bool(about["deviated"]) if look is None else look.deviated
+    original, deployed, decision = outcome.original, outcome.deployed, None
+    if deployed is None and seed.outputs is not None:
+        original, deployed, decision = seed.outputs
+    if outcome.status in TRIGGERS:
+        decision = Decision.DEVIATION
+    return ReplayedInput(
+        id=seed.id,
+        kind=about["kind"],
+        seed_id=about["seed_id"],
+        device=device,
+        state=_state(outcome.status, deviated=deviated),
+        deviated=deviated,
+        original_label_before=about["original_label"],
+        deployed_label_before=about["deployed_label"] if look is None else look.deployed_label,
+        original_label=top_label(original),
+        deployed_label=top_label(deployed),
+        decision=decision,
+        margin=_margin(original, None if labels_only else deployed),
+        l2=about["l2"],
+        sample=seed.sample,
+        detail=outcome.detail if outcome.status in _NO_NEWS else "",
+        replica=outcome.replica,
+    )
+
+
+def _state(status: Status, *, deviated: bool) -> ReplayState:
+    if status in _NO_NEWS:
+        return _NO_NEWS[status]
+    if status in TRIGGERS:
+        return "still" if deviated else "new"
+    return "fixed" if deviated else "agrees"
+
+
+def _margin(*scores: Scores | None) -> float | None:
+    margins = [margin(one) for one in scores if one is not None]
+    return min((one for one in margins if one is not None), default=None)
+
+
+def _looks(about: Mapping[str, Any]) -> dict[str, Look]:
+    return {name: Look(*look) for name, look in (about.get("looks") or {}).items()}

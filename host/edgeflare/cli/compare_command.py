@@ -1,0 +1,283 @@
+# ruff: noqa: ARG001 - the parameters are what the user may type; `context` has them all
+"""``compare``: candidate deployed models of one original, ranked."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from edgeflare.cli.guard import say
+from edgeflare.cli.options import DEVICES, Json
+from edgeflare.cli.search_options import SEARCH, DeviceBudget, MarginFloor, OneTrip
+
+if TYPE_CHECKING:
+    from edgeflare import CampaignConfig, CandidateProgress, Candidates, Measure
+
+_FILES = "What the candidates are run with"
+_FAILED = 3
+_NO_SETTINGS = ("candidates", "measure", "level", "out", "json")
+"""The parameters that make no configuration."""
+
+Pairs = list[str] | None
+
+
+def compare(
+    context: typer.Context,
+    candidates: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CANDIDATE...",
+            help="Deployed model files, folders of finished campaigns, or both.",
+        ),
+    ],
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What ranks: disagreement (how far both models' answers to the worst trigger are apart; the "
+            "default), severity (how sure both are of different classes there) or queries (to the "
+            "first trigger, as in the paper). The search follows from it.",
+        ),
+    ] = None,
+    level: Annotated[
+        float, typer.Option(metavar="SHARE", help="Confidence in all verdicts together.")
+    ] = 0.95,
+    campaign: Annotated[
+        Path | None,
+        typer.Option(
+            help="A campaign.toml that says everything but the deployed model.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    original: Annotated[
+        Path | None,
+        typer.Option(help="The original model: .onnx or .tflite.", rich_help_panel=_FILES),
+    ] = None,
+    seeds: Annotated[
+        Path | None,
+        typer.Option(help="Folder of images, an image, or an .npz.", rich_help_panel=_FILES),
+    ] = None,
+    input_: Annotated[
+        Pairs,
+        typer.Option(
+            "--input",
+            metavar="KEY=VALUE",
+            help="What the files don't tell of all models' inputs, as of edgeflare run. May be repeated.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    original_input: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE", help="The same for the original alone.", rich_help_panel=_FILES
+        ),
+    ] = None,
+    deployed_input: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE", help="The same for the candidates.", rich_help_panel=_FILES
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            help="All models' outputs: auto, probabilities or logits.", rich_help_panel=_FILES
+        ),
+    ] = None,
+    original_output: Annotated[
+        str | None,
+        typer.Option(help="The same for the original alone.", rich_help_panel=_FILES),
+    ] = None,
+    deployed_output: Annotated[
+        str | None,
+        typer.Option(
+            help="The same for the candidates; label: they return a class index and no scores.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    runtime_option: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="For the candidates' runtime: threads=4, delegate=false.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    resize: Annotated[
+        str | None,
+        typer.Option(
+            help="For seeds of another size: nearest, bilinear, area, bicubic or crop.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="Maps class folders to class numbers (JSON, TOML, text).", rich_help_panel=_FILES
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only the first so many seeds.", rich_help_panel=_FILES),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the candidates' campaigns; by default a new one under comparisons/. Named again, "
+            "what is finished in it is kept and the rest goes on.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DEVICE",
+            help="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
+            rich_help_panel=DEVICES,
+        ),
+    ] = None,
+    inventory: Annotated[
+        Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(
+            help="The devices' Python command; default python3 there.", rich_help_panel=DEVICES
+        ),
+    ] = None,
+    one_trip: OneTrip = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The search strategy; by default boundary, for the measure queries dflare.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    option: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="For the strategy, as of edgeflare run; may be repeated.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    device_budget: DeviceBudget = None,
+    max_queries: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Search queries for each seed; 0: no limit.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Seconds for each seed; 0: no limit.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    margin_floor: MarginFloor = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Fixes all randomness.", rich_help_panel=SEARCH)
+    ] = None,
+    allow_disagreement: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-disagreement",
+            help="Go on though a pair looks wrong.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Rank candidate deployed models of one original by how hard they are to make deviate."""
+    from edgeflare import UsageError, rank_campaigns
+    from edgeflare.cli.ranking_tables import print_ranking
+
+    if len(candidates) < 2:
+        raise UsageError("compare needs two candidates at least: model files or campaigns' folders")
+    chosen = cast("Measure | None", measure)
+    ran = _run(candidates, context.params)
+    failed = {run.name: run.failed for run in ran.runs if run.failed} if ran else {}
+    folders = _folders(candidates, ran)
+    if len(folders) < 2:
+        for name, why in failed.items():
+            say(f"not ranked: {name}: {why}")
+        say("edgeflare: fewer than two candidates are left, so that there is nothing to rank")
+        raise typer.Exit(_FAILED)
+    ranking = rank_campaigns(folders, measure=chosen, level=level)
+    print_ranking(ranking, json, failed=failed, folder=ran.folder if ran else None)
+    if ran and not json:
+        say(f"\nThe candidates' campaigns are in {ran.folder}")
+    if failed:
+        raise typer.Exit(_FAILED)
+
+
+def _run(candidates: Sequence[Path], flags: Mapping[str, Any]) -> "Candidates | None":
+    """Run the campaigns of those candidates that are model files; None where there are none."""
+    from edgeflare import Stage, run_candidates
+    from edgeflare.cli.prompt import ask
+    from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.watch import watching
+
+    models = [path for path in candidates if not path.is_dir()]
+    if not models:
+        return None
+    like = _like(candidates, models[0], flags)
+    with stoppable() as stop, watching(stop) as watch:
+
+        def progress(report: "CandidateProgress") -> None:
+            begins = Stage("candidate", f"{report.name}, {report.number} of {report.total}")
+            watch(begins if report.event is None else report.event)
+
+        return run_candidates(
+            like, models, measure=flags["measure"], out=flags["out"], ask=ask, progress=progress
+        )
+
+
+def _like(
+    candidates: Sequence[Path], model: Path, flags: Mapping[str, Any]
+) -> "CampaignConfig | Path":
+    """Return what to run the candidates like: as the flags say, else like the first campaign that is named."""
+    from edgeflare import UsageError, config_from, load_config
+    from edgeflare.cli.parse import without_none
+    from edgeflare.cli.run_flags import values_of
+
+    stated = without_none({name: flags[name] for name in flags if name not in _NO_SETTINGS})
+    campaign = next((path for path in candidates if path.is_dir()), None)
+    if campaign is not None and not stated:
+        return campaign
+    values = values_of(_Unstated({**flags, "deployed": model, "out": None}))
+    if flags["campaign"] is not None:
+        return load_config(flags["campaign"], values)
+    missing = [name for name in ("original", "seeds") if flags[name] is None]
+    if missing:
+        raise UsageError(
+            f"{', '.join(f'--{name}' for name in missing)} missing: candidates that are model files need both, "
+            "or --campaign with a campaign.toml (`edgeflare init` writes one)"
+        )
+    return config_from(values, "compare")
+
+
+def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]:
+    """Return the campaigns' folders in the order the candidates were named, without those that failed."""
+    runs = {run.model: run for run in ran.runs} if ran else {}
+    found = []
+    for path in candidates:
+        run = runs.get(path.expanduser().absolute())
+        if run is None or run.failed is None:
+            found.append(path if run is None else run.folder)
+    return found
+
+
+class _Unstated(dict[str, Any]):
+    """Flags of ``run``: those that ``compare`` hasn't were not given."""
+
+    def __missing__(self, name: str) -> None:
+        return None

@@ -1,0 +1,116 @@
+"""``corpus add``, ``show`` and ``remove``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgeflare.cli.guard import guarded, say
+from edgeflare.cli.options import Json
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Keep the triggers of many campaigns in one folder, to replay them on every new model.",
+)
+
+Corpus = Annotated[Path, typer.Argument(help="A corpus' folder.")]
+
+
+@app.command()
+@guarded
+def add(
+    corpus: Annotated[Path, typer.Argument(help="A corpus' folder; made where there is none.")],
+    campaign: Annotated[list[Path], typer.Argument(help="Folders of campaigns or replays.")],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What the deployed model is called in the corpus; default: its file's name.",
+        ),
+    ] = None,
+    per_pair: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Keep up to N triggers of one seed input and class pair from now on (3 in a new corpus).",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Add the confirmed triggers of campaigns; of a replay, what became of those that are there, too."""
+    from edgeflare import add_to_corpus
+    from edgeflare.cli.corpus_tables import print_additions
+
+    additions = []
+    try:
+        for folder in campaign:
+            addition = add_to_corpus(corpus, folder, model=name, per_pair=per_pair)
+            additions.append(addition)
+            for notice in addition.notices:
+                say(f"note: {notice}")
+    finally:
+        print_additions(corpus, additions, json)
+
+
+@app.command()
+@guarded
+def show(corpus: Corpus, json: Json = False) -> None:
+    """Show what a corpus has: entries, class pairs, what each model and device said of them last."""
+    from edgeflare import corpus_summary
+    from edgeflare.cli.corpus_tables import print_corpus
+
+    print_corpus(corpus_summary(corpus), json)
+
+
+@app.command()
+@guarded
+def remove(
+    corpus: Corpus,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What only this deployed model showed."),
+    ] = None,
+    pair: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B", help="Those the original calls class A and the deployed model B."
+        ),
+    ] = None,
+    fixed_for: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="DAYS",
+            help="Those that nothing deviated on for so many days, by the last look of each device.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would go, and remove nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Remove triggers from a corpus, and the files nobody refers to any more."""
+    from edgeflare import remove_from_corpus
+    from edgeflare.cli.corpus_tables import print_removed
+
+    removed = remove_from_corpus(
+        corpus,
+        model=model,
+        pair=None if pair is None else _class_pair(pair),
+        fixed_for=fixed_for,
+        dry_run=dry_run,
+    )
+    print_removed(removed, json, dry_run=dry_run)
+
+
+def _class_pair(text: str) -> tuple[int, int]:
+    from edgeflare import UsageError
+
+    try:
+        original, deployed = map(int, text.split(","))
+    except ValueError as error:
+        raise UsageError(
+            f"--pair {text!r} is no pair of classes; give two class indices as in --pair 4,9"
+        ) from error
+    return original, deployed

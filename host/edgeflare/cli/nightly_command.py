@@ -1,0 +1,69 @@
+"""``nightly``: a night of hardware runs, and taking a red one for the new baseline."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgeflare.cli.guard import say
+from edgeflare.cli.options import Json
+
+_NARROWED = "Only a part"
+
+
+def nightly(
+    config: Annotated[
+        Path, typer.Argument(metavar="NIGHTLY.TOML", help="What runs each night, on which devices.")
+    ],
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept",
+            help="Run nothing: take the last search of each model on each device that is not green for "
+            "the new baseline, since the model was changed on purpose.",
+        ),
+    ] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this model; may be repeated.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this device; may be repeated.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run every model on every device, and hold each against its last green night.
+
+    What deviated before is sent again, then a budgeted search runs, then both nights are compared. Ends with
+    1 where a model got worse or a limit was crossed, else with 3 where a device was away or a run failed,
+    else with 0.
+    """
+    from edgeflare import accept_night, load_nightly, run_nightly
+    from edgeflare.cli.nightly_lines import print_accepted, print_night, watching_nightly
+    from edgeflare.cli.prompt import ask
+    from edgeflare.cli.stopping import stoppable
+
+    loaded = load_nightly(config)
+    if accept:
+        lines = accept_night(loaded, models=model or (), devices=device or ())
+        print_accepted(lines, json)
+        return
+    with stoppable() as stop, watching_nightly(stop) as progress:
+        night = run_nightly(
+            loaded,
+            models=model or (),
+            devices=device or (),
+            ask=ask,
+            progress=progress,
+            stopped=lambda: stop.asked,
+        )
+    print_night(night, json)
+    if not json:
+        say(f"\nEverything is in {night.folder}; the trend page is {loaded.history / 'index.html'}")
+    if night.exit_code:
+        raise typer.Exit(night.exit_code)

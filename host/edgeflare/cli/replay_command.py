@@ -1,0 +1,180 @@
+"""``replay``: stored triggers and seeds on another model, firmware or device."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgeflare.cli.guard import say
+from edgeflare.cli.options import DEVICES, FleetMode, Json, Out
+from edgeflare.cli.parse import pairs
+
+if TYPE_CHECKING:
+    from edgeflare import CampaignConfig
+
+_MODELS = "Models"
+_INPUTS = "Inputs"
+
+Pairs = list[str] | None
+
+
+def replay(
+    source: Annotated[
+        Path, typer.Argument(help="A campaign's folder, a replay's, or a trigger corpus.")
+    ],
+    deployed: Annotated[
+        Path | None,
+        typer.Option(
+            help="The new deployed model; by default the campaign's.", rich_help_panel=_MODELS
+        ),
+    ] = None,
+    deployed_input: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="What its file doesn't tell of its input, as of edgeflare run: scale=1/255, "
+            "layout=CHW, resize=bilinear. May be repeated.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None,
+    deployed_output: Annotated[
+        str | None,
+        typer.Option(
+            help="Its output: auto, probabilities, logits or label.", rich_help_panel=_MODELS
+        ),
+    ] = None,
+    runtime_option: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="For its runtime: threads=4, delegate=false.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None,
+    original: Annotated[
+        Path | None,
+        typer.Option(
+            help="The original model, where it has moved or changed.", rich_help_panel=_MODELS
+        ),
+    ] = None,
+    original_input: Annotated[
+        Pairs,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="What its file doesn't tell of its input.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None,
+    campaign: Annotated[
+        Path | None,
+        typer.Option(
+            help="A campaign.toml, or a campaign's folder, whose models, devices and limits are taken. "
+            "A corpus has none of its own.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DEVICE",
+            help="Other devices than the campaign's; may be repeated.",
+            rich_help_panel=DEVICES,
+        ),
+    ] = None,
+    fleet: FleetMode = None,
+    python: Annotated[
+        str | None, typer.Option(help="The devices' Python command.", rich_help_panel=DEVICES)
+    ] = None,
+    inventory: Annotated[
+        Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
+    ] = None,
+    trigger: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SEED_ID",
+            help="Only the trigger that was found from this seed, with what both models said then and say "
+            "now; may be repeated. Leaves nothing behind without --out.",
+            rich_help_panel=_INPUTS,
+        ),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="triggers, or seeds: the seed inputs on which the models agreed. Default: both.",
+            rich_help_panel=_INPUTS,
+        ),
+    ] = None,
+    confirmations: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="How often a deviation is sent again; by default as in the campaign.",
+            rich_help_panel=_INPUTS,
+        ),
+    ] = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Send stored triggers and seeds to a new model, firmware or device: what is fixed, still there, new?"""
+    from edgeflare import replay_base, replay_config
+
+    base = replay_base(source, campaign, original=original, deployed=deployed)
+    config = replay_config(
+        base,
+        deployed=deployed,
+        original=original,
+        original_input=pairs(original_input or [], "--original-input"),
+        deployed_input=pairs(deployed_input or [], "--deployed-input"),
+        deployed_output=deployed_output,
+        runtime_options=pairs(runtime_option or [], "--runtime-option"),
+        devices=device or [],
+        fleet=fleet,
+        python=python,
+        inventory=inventory,
+        confirmations=confirmations,
+        out=out,
+    )
+    if trigger and only is None:
+        _reproduce(source, trigger, config, json)
+    else:
+        _replay(source, trigger or [], config, only, json)
+
+
+def _replay(
+    source: Path, trigger: list[str], config: "CampaignConfig", only: str | None, json: bool
+) -> None:
+    from edgeflare import check_limits, replay_summary, run_replay
+    from edgeflare.cli.limit_lines import end_by
+    from edgeflare.cli.prompt import ask
+    from edgeflare.cli.replay_tables import print_replay
+    from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.watch import watching
+
+    with stoppable() as stop, watching(stop) as progress:
+        folder = run_replay(source, config, only=only, seed_ids=trigger, ask=ask, progress=progress)
+    limits = check_limits(folder)
+    summary = replay_summary(folder)
+    print_replay(summary, limits, json)
+    if not json:
+        say(f"\nEverything is in {folder}")
+        if summary.source_kind == "corpus":
+            command = ["edgeflare", "corpus", "add", summary.source, str(folder)]
+            say(f"Tell the corpus: {shlex.join(command)}")
+    end_by([one.name for one in limits if one.crossed])
+
+
+def _reproduce(source: Path, trigger: list[str], config: "CampaignConfig", json: bool) -> None:
+    from edgeflare import reproduce
+    from edgeflare.cli.prompt import ask
+    from edgeflare.cli.replay_tables import print_reproductions
+    from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.watch import watching
+
+    with stoppable() as stop, watching(stop) as progress:
+        found = reproduce(source, trigger, config, ask=ask, progress=progress)
+    print_reproductions(source, found, json)
+    if not json and config.out is not None:
+        say(f"\nEverything is in {config.out}")

@@ -1,0 +1,101 @@
+"""``report``."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from edgeflare.cli.guard import say
+
+if TYPE_CHECKING:
+    from edgeflare import ReportFormat
+
+_HTML = "html"
+_EMBED_MB = 10
+
+
+def report(
+    campaign: Annotated[Path, typer.Argument(help="A campaign's or a replay's folder.")],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="html: one page to look at. junit: test cases for CI. json: everything for a program. "
+            "markdown: for a comment on a change. csv: a line a finding.",
+        ),
+    ] = _HTML,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The file to write; by default CAMPAIGN/report.html, and stdout for the other formats.",
+        ),
+    ] = None,
+    class_names: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The classes' names: text with a name a line, a JSON list, or {name: number}; by default "
+            "the campaign's own label mapping.",
+        ),
+    ] = None,
+    embed_mb: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="MB",
+            help=f"So many MB of pictures go into the page, the rest beside it (default {_EMBED_MB}).",
+        ),
+    ] = None,
+) -> None:
+    """Write what a campaign found for people and for CI: a page, test cases, JSON, Markdown or CSV."""
+    from edgeflare import ReportFormat, UsageError, load_class_names
+
+    texts = get_args(ReportFormat)
+    if form not in (_HTML, *texts):
+        raise UsageError(f"there is no format {form!r}; take {_HTML}, {', '.join(texts)}")
+    if embed_mb is not None and form != _HTML:
+        raise UsageError(f"--embed-mb is for pages: {form} has no pictures; leave it out")
+    names = None if class_names is None else load_class_names(class_names, campaign)
+    if form == _HTML:
+        _write_page(campaign, out, names, _EMBED_MB if embed_mb is None else embed_mb)
+    else:
+        _write_text(campaign, form, out, names)  # type: ignore[arg-type] # it is checked there
+
+
+def _write_page(
+    campaign: Path, out: Path | None, names: tuple[str, ...] | None, embed_mb: float
+) -> None:
+    from edgeflare import write_html_report
+
+    page = write_html_report(
+        campaign, out or campaign / "report.html", class_names=names, embed_mb=embed_mb
+    )
+    beside = f", {page.beside:,} pictures beside it" if page.beside else ""
+    say(f"wrote {page.path}: {_size(page.bytes)}, {_findings(page.findings)}{beside}")
+
+
+def _write_text(
+    campaign: Path, form: "ReportFormat", out: Path | None, names: tuple[str, ...] | None
+) -> None:
+    from edgeflare import report_text, write_text_report
+
+    if out is None:
+        text = report_text(campaign, form, class_names=names)
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+        return
+    written = write_text_report(campaign, form, out, class_names=names)
+    say(f"wrote {written.path}: {_size(written.bytes)}, {_findings(written.findings)}")
+
+
+def _findings(count: int) -> str:
+    return f"{count:,} finding{'' if count == 1 else 's'}"
+
+
+def _size(count: int) -> str:
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} kB"
+    return f"{count / 1e6:.1f} MB"

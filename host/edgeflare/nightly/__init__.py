@@ -1,0 +1,29 @@
+"""Nightly runs: every model on every device, held against the last green night; history and trend page."""
+
+from edgeflare.nightly.accepting import accept_night
+from edgeflare.nightly.config import KeepConfig, NightlyConfig, NightlyModel, load_nightly
+from edgeflare.nightly.night import (
+    Check,
+    Identity,
+    Night,
+    NightRun,
+    ReplayCounts,
+    SearchFigures,
+)
+from edgeflare.nightly.run import NightlyProgress, run_nightly
+
+__all__ = [
+    "Check",
+    "Identity",
+    "KeepConfig",
+    "Night",
+    "NightRun",
+    "NightlyConfig",
+    "NightlyModel",
+    "NightlyProgress",
+    "ReplayCounts",
+    "SearchFigures",
+    "accept_night",
+    "load_nightly",
+    "run_nightly",
+]

@@ -1,0 +1,62 @@
+"""Whether a model got worse since the last green night."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgeflare.analysis.limits import check_limits
+from edgeflare.analysis.ranking import rank_campaigns
+from edgeflare.analysis.replayed import ReplaySummary
+from edgeflare.nightly.night import Check
+
+_SHOWN = 3
+_GREEN, _TONIGHT = "The last green night", "this one"
+
+
+def search_checks(campaign: Path) -> list[Check]:
+    """Hold a night's search against the campaign's own limits."""
+    return [
+        Check(part="search", name=one.name, words=one.words, crossed=one.crossed)
+        for one in check_limits(campaign)
+        if one.checked
+    ]
+
+
+def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) -> list[Check]:
+    """Look for inputs that deviate and did not in the last green night, whose stamp is `since`."""
+    inputs = [one for replay in replays for one in replay.inputs]
+    new = [one.id for one in inputs if one.state == "new"]
+    broken = [one.id for one in inputs if one.state == "nonfinite" and not one.deviated]
+    checks = [
+        Check(
+            part="replay",
+            name="max_new_triggers",
+            words=f"{len(new)} of {len(inputs)} inputs sent again deviate and did not in the last green night "
+            f"({since}), at most {at_most} may{_names(new)}",
+            crossed=len(new) > at_most,
+        )
+    ]
+    if broken:
+        words = f"{len(broken)} of {len(inputs)} inputs sent again give NaN or infinity now"
+        checks.append(
+            Check(part="replay", name="nonfinite", words=words + _names(broken), crossed=True)
+        )
+    return checks
+
+
+def comparison_check(last_green: Path, tonight: Path) -> Check:
+    """Compare the searches of two nights seed by seed; raises what `rank_campaigns` does."""
+    ranking = rank_campaigns([last_green, tonight], names=[_GREEN, _TONIGHT])
+    (duel,) = ranking.duels
+    return Check(
+        part="comparison",
+        name=ranking.measure,
+        words=ranking.verdict,
+        crossed=duel.verdict == _GREEN,
+    )
+
+
+def _names(ids: Sequence[str]) -> str:
+    if not ids:
+        return ""
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return f": {', '.join(ids[:_SHOWN])}{more}"

@@ -1,0 +1,210 @@
+"""The configuration of nightly runs: one model for ``nightly.toml``."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from edgeflare import toml
+from edgeflare.campaign.config import (
+    AbsolutePath,
+    CampaignConfig,
+    FleetConfig,
+    ModelConfig,
+    SearchConfig,
+    SeedsConfig,
+    config_from,
+    load_config,
+    merge,
+    problems_of,
+)
+from edgeflare.campaign.limits import LimitsConfig
+from edgeflare.errors import UsageError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NightlyModel(_Section):
+    """A model to watch: a ``campaign.toml``, or the three tables that it needs at least.
+
+    Of a campaign all settings hold but its devices, folder, fleet mode and control. `name` is the model's
+    in history and on the page.
+    """
+
+    name: str
+    campaign: AbsolutePath | None = None
+    original: ModelConfig | None = None
+    deployed: ModelConfig | None = None
+    seeds: SeedsConfig | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _plain(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"{name!r} is no plain name; take letters, digits, dots, dashes and underscores"
+            )
+        return name
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "NightlyModel":
+        tables = {name: getattr(self, name) for name in ("original", "deployed", "seeds")}
+        missing = [name for name, table in tables.items() if table is None]
+        if self.campaign is None and missing:
+            raise ValueError(f"{', '.join(missing)} missing; or name a campaign.toml as campaign")
+        if self.campaign is not None and len(missing) < len(tables):
+            raise ValueError("give either campaign or original, deployed and seeds, not both")
+        return self
+
+
+class NightlyLimits(LimitsConfig):
+    """Limits as of a campaign; `new_pairs` = False without a `baseline` means that of the last green night."""
+
+    @model_validator(mode="after")
+    def _has_a_baseline(self) -> "NightlyLimits":
+        return self
+
+
+class KeepConfig(_Section):
+    """What stays of older nights: the campaigns of the last `nights`, within `mb` megabytes together.
+
+    Figures, words and logs stay for ever, and so do the campaigns that later nights are compared with.
+    """
+
+    nights: int = Field(default=30, ge=1)
+    mb: int | None = Field(default=20_000, ge=1)
+
+
+class NightlyConfig(_Section):
+    """Everything that nightly runs are run from.
+
+    Each of the `models` runs on each of the `devices` alone. What stands in `search`, `fleet` and
+    `limits` wins over the campaign's own. `vary_seed` adds the night's number to the campaign seed, so
+    that each night searches elsewhere; without it a model and a device that did not change give the
+    same figures.
+    """
+
+    history: AbsolutePath
+    devices: Annotated[
+        tuple[str, ...],
+        BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+        Field(min_length=1),
+    ]
+    models: Annotated[tuple[NightlyModel, ...], Field(min_length=1)]
+    inventory: AbsolutePath | None = None
+    search: SearchConfig = SearchConfig()
+    fleet: FleetConfig = FleetConfig()
+    limits: NightlyLimits = NightlyLimits()
+    keep: KeepConfig = KeepConfig()
+    vary_seed: bool = False
+
+    @model_validator(mode="after")
+    def _each_once(self) -> "NightlyConfig":
+        for what, names in (
+            ("device", self.devices),
+            ("model", [one.name for one in self.models]),
+        ):
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            if twice:
+                raise ValueError(f"the {what} {twice[0]!r} stands there twice")
+        return self
+
+    def campaign(
+        self, model: NightlyModel, device: str, *, night: int = 0, baseline: Path | None = None
+    ) -> CampaignConfig:
+        """Return the campaign of a model on a device, without a folder, in the night of this number.
+
+        `baseline` is the campaign of the last green night, where there was one. Raises UsageError where the
+        model's ``campaign.toml`` is wrong.
+        """
+        limits = self.limits.model_dump(exclude_unset=True)
+        if not self.limits.new_pairs and self.limits.baseline is None:
+            limits.update({"baseline": baseline} if baseline else {"new_pairs": True})
+        over: dict[str, Any] = {
+            "devices": (device,),
+            "search": self.search.model_dump(exclude_unset=True),
+            "fleet": {**self.fleet.model_dump(exclude_unset=True), "mode": "split"},
+            "limits": limits,
+            "control": False,
+            "control_model": None,
+            "out": None,
+        }
+        if self.inventory is not None:
+            over["inventory"] = self.inventory
+        if model.campaign is not None:
+            config = load_config(model.campaign, over)
+        else:
+            tables = model.model_dump(exclude_unset=True, exclude={"name", "campaign"})
+            config = config_from(merge(tables, over), f"the model {model.name}")
+        if config.limits.max_new_triggers is None:
+            config = _with(config, "limits", max_new_triggers=0)
+        if self.vary_seed:
+            config = _with(config, "search", seed=config.search.seed + night)
+        return config
+
+
+def load_nightly(path: Path) -> NightlyConfig:
+    """Read a ``nightly.toml``; its relative paths start at its own folder.
+
+    Raises UsageError, one sentence that names each wrong key.
+    """
+    path = Path(path)
+    try:
+        values = toml.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no {path}; check the path") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from error
+    except toml.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    try:
+        return NightlyConfig.model_validate(_anchored(values, path.parent))
+    except ValidationError as error:
+        raise UsageError(f"{path}: {problems_of(error)}") from error
+
+
+_PATHS = (
+    ("history",),
+    ("inventory",),
+    ("limits", "baseline"),
+    ("models", "campaign"),
+    ("models", "original", "path"),
+    ("models", "deployed", "path"),
+    ("models", "seeds", "path"),
+    ("models", "seeds", "labels"),
+)
+
+
+def _anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the values with the paths in them starting at `folder`."""
+    return {key: _placed(value, (key,), folder) for key, value in values.items()}
+
+
+def _placed(value: Any, where: tuple[str, ...], folder: Path) -> Any:
+    if isinstance(value, dict):
+        return {key: _placed(part, (*where, key), folder) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_placed(part, where, folder) for part in value]
+    if isinstance(value, str) and where in _PATHS:
+        return str(folder / Path(value).expanduser())
+    return value
+
+
+def _with(config: CampaignConfig, table: str, **values: Any) -> CampaignConfig:
+    """Return the campaign with other values in one of its tables."""
+    return config.model_copy(update={table: getattr(config, table).model_copy(update=values)})

@@ -1,0 +1,51 @@
+"""What a history's corpora learn of a night: only once the night is green, or accepted as the new baseline.
+
+While a model is red its corpus stays as it was in the last green night, so that what came back is new every
+night until it is mended. The triggers of the red nights are added then, too.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from edgeflare.analysis.corpus import add_to_corpus, note_replay
+from edgeflare.nightly.history import History
+from edgeflare.nightly.night import Night, NightRun
+from edgeflare.store.corpus import Corpus, is_corpus
+
+
+def corpus_has_entries(folder: Path) -> bool:
+    """Whether there is anything in a corpus to be sent again. Raises StoreError."""
+    if not is_corpus(folder):
+        return False
+    with Corpus.open(folder) as corpus:
+        return len(corpus) > 0
+
+
+def learn(history: History, night: Night, run: NightRun, tell: Callable[[str], None]) -> None:
+    """Add the triggers of a green run, and of the red ones since the green one before, to the model's corpus.
+
+    Its entries are told what became of them in this run's replay; `tell` hears what there is to know.
+    Raises StoreError, and UsageError where the inputs are of another form than before.
+    """
+    corpus = history.corpus(run.model)
+    for search in [*_red_since_green(history, night, run), night.campaign(run)]:
+        addition = add_to_corpus(corpus, search, model=run.model)
+        for notice in addition.notices:
+            tell(notice)
+    if night.replayed(run).is_dir():
+        note_replay(corpus, night.replayed(run), model=run.model)
+
+
+def _red_since_green(history: History, night: Night, run: NightRun) -> list[Path]:
+    """Return the searches of the nights between this one and the last green one, the oldest first."""
+    found: list[Path] = []
+    for earlier in reversed(history.nights()):
+        other = earlier.run(run.model, run.device)
+        if earlier.number >= night.number or other is None:
+            continue
+        if other.is_baseline:
+            break
+        folder = earlier.campaign(other)
+        if other.search is not None and folder.is_dir():
+            found.append(folder)
+    return found[::-1]

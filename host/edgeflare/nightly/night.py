@@ -1,0 +1,180 @@
+"""What a night leaves in its ``night.json``: each model on each device, in figures and words."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+RunState: TypeAlias = Literal["green", "first", "regression", "away", "failed"]
+NightState: TypeAlias = Literal["running", "finished", "interrupted"]
+
+_TROUBLE = ("away", "failed")
+_VERDICTS = {"regression": "red", "away": "away", "failed": "could not be run"}
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class SearchFigures(_Record):
+    """A night's search in figures.
+
+    `seeds` were asked, on `seed_deviates` of them the models differ already; of the `searched` ones
+    `found` gave a triggering input. `queries` is the median of those that found one, `severity` the
+    median of the smaller of both models' margins on the triggering inputs, 0 to 1. `latency_s` is the
+    device's median seconds for a query and `temperature_c` its highest, None where it doesn't tell;
+    `throttled`: it was slowed down meanwhile. `whole` is False where the limit on queries ended it.
+    """
+
+    seeds: int
+    seed_deviates: int
+    searched: int
+    found: int
+    queries: float | None = None
+    severity: float | None = None
+    total_queries: int = 0
+    latency_s: float | None = None
+    temperature_c: float | None = None
+    throttled: bool = False
+    whole: bool = True
+
+    @property
+    def success_rate(self) -> float | None:
+        """The share of searches that found a triggering input, 0 to 1."""
+        return self.found / self.searched if self.searched else None
+
+    @property
+    def deviation_rate(self) -> float | None:
+        """The share of the seeds on which the models differ already, 0 to 1."""
+        return self.seed_deviates / self.seeds if self.seeds else None
+
+
+class ReplayCounts(_Record):
+    """How many of the inputs that were sent again are fixed, deviate still or newly, agree as before, or
+    gave no steady answer; `nonfinite` gave NaN or infinity."""
+
+    fixed: int = 0
+    still: int = 0
+    new: int = 0
+    agrees: int = 0
+    unstable: int = 0
+    nonfinite: int = 0
+    failed: int = 0
+
+
+class Check(_Record):
+    """One thing that was looked at in a night; `crossed`: it is why the night is red."""
+
+    part: Literal["search", "replay", "comparison"]
+    name: str
+    words: str
+    crossed: bool
+
+
+class Identity(_Record):
+    """What decides a device's answers: SHA-256 of both models' files, the device's fingerprint, the
+    host's libraries and the settings of the search."""
+
+    original: str = ""
+    deployed: str = ""
+    device: dict[str, Any] = Field(default_factory=dict)
+    host: dict[str, Any] = Field(default_factory=dict)
+    search: dict[str, Any] = Field(default_factory=dict)
+
+
+class NightRun(_Record):
+    """One model on one device in one night.
+
+    `words` say why it is not green, or what else there is to know; `changed` what is not as it was in the
+    last green night `compared_with` (its stamp, "" where there was none). `folder` is relative to the
+    night's and has the campaigns ``search`` and ``replay`` for as long as they are kept. `accepted`: a
+    person took a red night for the new baseline. `seconds` is how long it took.
+    """
+
+    model: str
+    device: str
+    folder: str
+    state: RunState
+    words: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    search: SearchFigures | None = None
+    replay: ReplayCounts | None = None
+    identity: Identity = Identity()
+    compared_with: str = ""
+    accepted: bool = False
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The model's name and the device's."""
+        return f"{self.model} on {self.device}"
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether later nights may be compared with it."""
+        return self.state in ("green", "first") or self.accepted
+
+
+class Night(_Record):
+    """A night: every model on every device, in the order in which they ran.
+
+    `stamp` is its folder's name, the time it began in UTC; `number` counts the nights of a history from
+    1; `planned` is how many runs there are to be. `folder` is where it lies; it is not written down.
+    """
+
+    stamp: str
+    number: int
+    state: NightState
+    started_at: datetime
+    ended_at: datetime | None = None
+    runs: tuple[NightRun, ...] = ()
+    planned: int = 0
+    folder: Path = Field(default=Path(), exclude=True)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where a model got worse or a limit was crossed, else 3 where one could not be run, else 0."""
+        open_runs = [run for run in self.runs if not run.accepted]
+        if any(run.state == "regression" for run in open_runs):
+            return 1
+        return 3 if any(run.state in _TROUBLE for run in open_runs) else 0
+
+    @property
+    def verdict(self) -> str:
+        """The night in one sentence."""
+        open_runs = [run for run in self.runs if not run.accepted]
+        told = [
+            f"{count} of {self.planned} {words}"
+            for state, words in _VERDICTS.items()
+            if (count := sum(run.state == state for run in open_runs))
+        ]
+        left = self.planned - len(self.runs)
+        if left and self.state != "running":
+            told.append(f"{left} of {self.planned} not run: the night was interrupted")
+        if told:
+            return "; ".join(told)
+        return "all green" if not left else f"{len(self.runs)} of {self.planned} done, all green"
+
+    def run(self, model: str, device: str) -> NightRun | None:
+        """Return how this model fared on this device, None where it did not run."""
+        return next((one for one in self.runs if (one.model, one.device) == (model, device)), None)
+
+    def campaign(self, run: NightRun) -> Path:
+        """Return the folder of a run's search, whether it is kept or not."""
+        return self.folder / run.folder / "search"
+
+    def replayed(self, run: NightRun) -> Path:
+        """Return the folder of a run's replay, whether it is kept or not."""
+        return self.folder / run.folder / "replay"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names, the folder, the exit code and the verdict."""
+        said: dict[str, Any] = self.model_dump(mode="json")
+        return {
+            **said,
+            "folder": str(self.folder),
+            "exit_code": self.exit_code,
+            "verdict": self.verdict,
+        }

@@ -1,0 +1,174 @@
+"""The trend page: how every model fared on every device, night after night."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from edgeflare.analysis.page import render
+from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, History
+from edgeflare.nightly.night import Night, NightRun
+from edgeflare.nightly.plots import STATE_WORDS, mark
+from edgeflare.nightly.trends import MOST_NIGHTS, Chart, charts, shown_state
+from edgeflare.store.failures import told_of
+from edgeflare.store.samples import write_durably
+
+_REPORT = "report.html"
+
+
+class Cell(NamedTuple):
+    """How one run of a night ended, as the page shows it; `report` is a relative link, "" without one."""
+
+    name: str
+    anchor: str
+    state: str
+    state_words: str
+    mark: Markup
+    words: tuple[str, ...]
+    changed: tuple[str, ...]
+    figures: str
+    report: str
+
+
+class Trend(NamedTuple):
+    """A model on a device over the nights; `last` is how it fared last."""
+
+    last: Cell
+    charts: tuple[Chart, ...]
+
+
+class Row(NamedTuple):
+    """A night as the page shows it; `log` and `junit` are relative links, "" without one."""
+
+    stamp: str
+    began: str
+    state: str
+    state_words: str
+    mark: Markup
+    verdict: str
+    cells: tuple[Cell, ...]
+    log: str
+    junit: str
+
+
+class Worst(NamedTuple):
+    """The newest red night, and what of it is red still; all of it where it is `mended` or accepted."""
+
+    row: Row
+    cells: tuple[Cell, ...]
+    mended: bool
+
+
+def write_page(history: History) -> Path:
+    """Write a history's ``index.html`` from its nights; return it. Raises StoreError."""
+    nights = history.nights()
+    text = render(
+        "nightly.html.j2",
+        trends=[_trend(history, nights, model, device) for model, device in _pairs(nights)],
+        rows=[_row(history, night) for night in reversed(nights)],
+        worst=_worst(history, nights),
+        damaged=[str(path) for path in history.damaged()],
+        signs=[(_sign(state), words) for state, words in STATE_WORDS.items() if state != "first"],
+        most_nights=MOST_NIGHTS,
+    )
+    with told_of(history.folder):
+        write_durably(history.page, text.encode())
+    return history.page
+
+
+def _pairs(nights: Sequence[Night]) -> list[tuple[str, str]]:
+    """Return each model and device, those of the newest night first."""
+    return list(
+        dict.fromkeys((run.model, run.device) for night in reversed(nights) for run in night.runs)
+    )
+
+
+def _worst(history: History, nights: Sequence[Night]) -> Worst | None:
+    """Return the newest night that is red, or was until all of it was mended or accepted."""
+    settled: set[tuple[str, str]] = set()
+    for night in reversed(nights):
+        settled |= {(run.model, run.device) for run in night.runs if run.is_baseline}
+        red = [run for run in night.runs if run.state == "regression"]
+        if red:
+            still = [run for run in red if (run.model, run.device) not in settled]
+            cells = tuple(_cell(history, night, run) for run in still or red)
+            return Worst(_row(history, night), cells, mended=not still)
+    return None
+
+
+def _row(history: History, night: Night) -> Row:
+    state, words = _night_state(night)
+    return Row(
+        stamp=night.stamp,
+        began=night.started_at.strftime("%Y-%m-%d %H:%M UTC"),
+        state=state,
+        state_words=words,
+        mark=_sign(state),
+        verdict=night.verdict,
+        cells=tuple(_cell(history, night, run) for run in night.runs),
+        log=_link(history, night.folder / LOG_NAME),
+        junit=_link(history, night.folder / JUNIT_NAME),
+    )
+
+
+def _night_state(night: Night) -> tuple[str, str]:
+    """Return the state whose mark a night has, and its words."""
+    cut = "" if night.state == "finished" else night.state
+    if night.exit_code == 1:
+        return "regression", ", ".join(filter(None, ("red", cut)))
+    if cut:
+        return "failed", cut
+    if night.exit_code:
+        away = all(run.state != "failed" for run in night.runs)
+        return ("away", "device away") if away else ("failed", "not all run")
+    return "green", "green"
+
+
+def _cell(history: History, night: Night, run: NightRun) -> Cell:
+    state = shown_state(run)
+    return Cell(
+        name=run.name,
+        anchor=run.folder.replace("/", "-on-"),
+        state=state,
+        state_words=STATE_WORDS[state],
+        mark=_sign(state),
+        words=run.words,
+        changed=run.changed,
+        figures=_figures(run),
+        report=_link(history, night.campaign(run) / _REPORT),
+    )
+
+
+def _trend(history: History, nights: Sequence[Night], model: str, device: str) -> Trend:
+    night, run = next(
+        (night, run) for night in reversed(nights) if (run := night.run(model, device)) is not None
+    )
+    return Trend(_cell(history, night, run), charts(nights, model, device))
+
+
+def _figures(run: NightRun) -> str:
+    """Return the main figures of a run as one line."""
+    told = []
+    if run.search is not None:
+        told.append(f"{run.search.found} of {run.search.searched} searches found a trigger")
+        if run.search.seed_deviates:
+            told.append(f"{run.search.seed_deviates} of {run.search.seeds} seeds deviate")
+    if run.replay is not None:
+        told.append(
+            f"sent again: {run.replay.new} new, {run.replay.still} still, {run.replay.fixed} fixed"
+        )
+    return "; ".join(told)
+
+
+def _sign(state: str) -> Markup:
+    """Return a state's mark for running text; the words beside it tell the same."""
+    return Markup('<svg class="sign" viewBox="2 2 12 12" aria-hidden="true">{}</svg>').format(
+        mark(state, 8, 8)
+    )
+
+
+def _link(history: History, path: Path) -> str:
+    """Return where the page finds a file, "" where the file isn't there."""
+    return quote(path.relative_to(history.folder).as_posix()) if path.is_file() else ""

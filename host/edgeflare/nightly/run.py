@@ -1,0 +1,225 @@
+"""A night: every model on every device, one after the other."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import partial
+from typing import TypeAlias
+
+from edgeflare.campaign.fleet import Asked, Connect, Prompt
+from edgeflare.campaign.progress import Event, Notice
+from edgeflare.devices import connect
+from edgeflare.errors import DiskFullError, EdgeFlareError, UsageError
+from edgeflare.nightly.config import NightlyConfig, NightlyModel
+from edgeflare.nightly.history import LOG_NAME, History
+from edgeflare.nightly.junit import write_junit
+from edgeflare.nightly.keeping import learn
+from edgeflare.nightly.log import NightLog
+from edgeflare.nightly.night import Night, NightRun
+from edgeflare.nightly.one import Part, Task, run_one
+from edgeflare.nightly.page import write_page
+from edgeflare.nightly.retention import prune_history
+from edgeflare.store import CampaignLock
+
+Clock: TypeAlias = Callable[[], datetime]
+
+
+@dataclass(frozen=True)
+class NightlyProgress:
+    """What a running night tells: where it is, and what the campaign there reports.
+
+    Run `number` of `total`, from 1, is `model` on `device`, at its `part`. `event` is None where the run
+    begins; `ended` says, without an event, how it came out.
+    """
+
+    model: str
+    device: str
+    number: int
+    total: int
+    part: Part | None = None
+    event: Event | None = None
+    ended: NightRun | None = None
+
+
+Watch: TypeAlias = Callable[[NightlyProgress], None]
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(timezone.utc)
+
+
+def never() -> bool:
+    """Return that nobody has asked for an end."""
+    return False
+
+
+def silent(progress: NightlyProgress) -> None:
+    """Tell nobody."""
+    del progress
+
+
+def run_nightly(
+    config: NightlyConfig,
+    *,
+    models: Sequence[str] = (),
+    devices: Sequence[str] = (),
+    clock: Clock = now,
+    ask: Prompt | None = None,
+    progress: Watch = silent,
+    connect: Connect = connect,
+    stopped: Callable[[], bool] = never,
+) -> Night:
+    """Run a night and return it; its folder, log and page are in the history by then.
+
+    Every model runs on every device, or those of the `models` and `devices` named here: what is in the
+    model's corpus and the seeds of the last green night are sent again, then it is searched, then compared
+    with the last green night. What goes wrong in one run is told of in it, and the others go on.
+    `clock` tells the time, `connect` reaches a device; `ask` is asked each question once. `stopped` says
+    whether a signal has asked for an end: an error after it is no run's own, but KeyboardInterrupt.
+
+    Raises UsageError for an unknown name, StoreError where the history can't be used or another process
+    runs a night in it, DiskFullError where no space is left. After these, and where it is interrupted
+    (KeyboardInterrupt), what is finished is kept, and the page says so.
+    """
+    chosen = chosen_runs(config, models, devices)
+    history = History(config.history)
+    history.make()
+    with _full_disk_told(history), CampaignLock(history.folder):
+        night = history.begin(clock(), len(chosen))
+        with NightLog(night.folder / LOG_NAME, clock) as log:
+            asked = Asked(ask) if ask is not None else None
+            turn = _Turn(config, history, night, log, clock, asked, progress, connect, stopped)
+            return turn.go(chosen)
+
+
+@contextmanager
+def _full_disk_told(history: History) -> Iterator[None]:
+    """Advise what fits a night where no space is left."""
+    try:
+        yield
+    except DiskFullError as error:
+        raise DiskFullError(
+            f"No space is left on the disk of {history.folder}; what is finished of the night is kept. Free "
+            "some space, for example by a lower keep.mb or keep.nights, and run the night again."
+        ) from error
+
+
+def chosen_runs(
+    config: NightlyConfig, models: Sequence[str], devices: Sequence[str]
+) -> list[tuple[NightlyModel, str]]:
+    """Return each model and device, of the named ones where some are. Raises UsageError for an unknown name."""
+    for what, names, known in (
+        ("model", models, [one.name for one in config.models]),
+        ("device", devices, config.devices),
+    ):
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise UsageError(
+                f"no {what} of the nightly is called {unknown[0]!r}; there is {', '.join(known)}"
+            )
+    return [
+        (model, device)
+        for model in config.models
+        if not models or model.name in models
+        for device in config.devices
+        if not devices or device in devices
+    ]
+
+
+class _Turn:
+    """A process's turn at a history, whose lock it holds."""
+
+    def __init__(
+        self,
+        config: NightlyConfig,
+        history: History,
+        night: Night,
+        log: NightLog,
+        clock: Clock,
+        ask: Prompt | None,
+        progress: Watch,
+        connect: Connect,
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._config = config
+        self._history = history
+        self._night = night
+        self._log = log
+        self._clock = clock
+        self._ask = ask
+        self._progress = progress
+        self._connect = connect
+        self._stopped = stopped
+
+    def go(self, chosen: Sequence[tuple[NightlyModel, str]]) -> Night:
+        """Run all of them."""
+        self._log.line(f"night {self._night.number} begins: {len(chosen)} runs")
+        try:
+            for number, (model, device) in enumerate(chosen, 1):
+                self._run(model, device, NightlyProgress(model.name, device, number, len(chosen)))
+        except BaseException as error:
+            with suppress(EdgeFlareError, OSError):  # a full disk can't take a last word either
+                self._log.line(f"interrupted: {error or type(error).__name__}")
+                self._close("interrupted")
+            raise
+        self._close("finished")
+        return self._night
+
+    def _run(self, model: NightlyModel, device: str, where: NightlyProgress) -> None:
+        name = f"{model.name} on {device}"
+        self._progress(where)
+        self._log.line(f"{name} begins")
+        task = Task(
+            self._config,
+            model,
+            device,
+            self._history,
+            self._night,
+            self._log,
+            self._ask,
+            partial(self._tell, where),
+            self._connect,
+            self._stopped,
+        )
+        run = run_one(task)
+        self._log.end_stage()
+        if run.is_baseline:
+            run = self._learnt(run, where)
+        self._log.line("\n".join([f"{name}: {run.state}", *run.words, *run.changed]))
+        self._save(runs=(*self._night.runs, run))
+        self._progress(NightlyProgress(model.name, device, where.number, where.total, ended=run))
+
+    def _learnt(self, run: NightRun, where: NightlyProgress) -> NightRun:
+        """Let the model's corpus learn of a green run; one that it can't take is no green one."""
+        try:
+            learn(self._history, self._night, run, lambda text: self._note(where, text))
+        except UsageError as error:
+            return run.model_copy(update={"state": "failed", "words": (*run.words, str(error))})
+        return run
+
+    def _close(self, state: str) -> None:
+        """Write down that the night has ended, tidy up, and draw the page."""
+        self._save(state=state, ended_at=self._clock().astimezone(timezone.utc))
+        self._log.line(f"night {self._night.number} {state}: {self._night.verdict}")
+        write_junit(self._night)
+        try:
+            if lost := prune_history(self._history, self._config.keep):
+                self._log.line(f"campaigns of {lost} older nights removed")
+        finally:
+            write_page(self._history)
+
+    def _save(self, **values: object) -> None:
+        self._night = self._night.model_copy(update=values)
+        self._history.save(self._night)
+
+    def _note(self, where: NightlyProgress, text: str) -> None:
+        self._tell(where, None, Notice(text))
+
+    def _tell(self, where: NightlyProgress, part: Part | None, event: Event) -> None:
+        name = f"{where.model} on {where.device}"
+        self._log.event(event, f"{name}, {part}" if part else name)
+        self._progress(
+            NightlyProgress(where.model, where.device, where.number, where.total, part, event)
+        )

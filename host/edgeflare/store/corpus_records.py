@@ -1,0 +1,134 @@
+"""What goes into a trigger corpus and comes back."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from edgeflare.types import Status
+
+
+def target_name(model: str, device: str) -> str:
+    """Return how a deployed model on a device is called as the target of a replay: ``model/device``."""
+    return f"{model}/{device}"
+
+
+class Form(NamedTuple):
+    """What every entry of a corpus has in common: the samples' shape [height, width, channels], classes."""
+
+    shape: tuple[int, ...]
+    classes: int
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A confirmed triggering input, as one campaign found it on one device.
+
+    `sample` and `seed_sample` are digests, one and the same where the seed itself is the trigger; both
+    labels are class indices. `l2` is the distance to the seed on a scale of pixels from 0 to 1, `linf`
+    in levels; the margins are top-1 minus top-2 probability, None where a device tells labels only.
+    `model` is what the deployed model is called, `campaign` the campaign's id.
+    """
+
+    sample: str
+    seed_sample: str
+    seed_id: str
+    seed_label: int | None
+    status: Status
+    original_label: int
+    deployed_label: int
+    original_margin: float | None
+    deployed_margin: float | None
+    l2: float
+    linf: int
+    original_sha256: str
+    deployed_sha256: str
+    model: str
+    device: str
+    campaign: str
+    found_at: datetime
+
+    @property
+    def severity(self) -> float:
+        """The smaller of both models' margins, of those that are known; 0 where none is."""
+        margins = (self.original_margin, self.deployed_margin)
+        return min((margin for margin in margins if margin is not None), default=0.0)
+
+
+@dataclass(frozen=True)
+class CorpusEntry(Sighting):
+    """A triggering input that a corpus keeps, as it was first found.
+
+    `position` is its number in the corpus, never used twice. `deviated_at` is when it last deviated
+    on any target; `agreeing_since` when a target first agreed after that, None where none did.
+    """
+
+    position: int
+    deviated_at: datetime
+    agreeing_since: datetime | None
+
+    @property
+    def id(self) -> str:
+        """What it is called where the corpus is replayed: unlike any other entry's, and always the same."""
+        return f"{self.position:06d}/{self.seed_id}"
+
+
+@dataclass(frozen=True)
+class EntryLook:
+    """What a deployed model on a device said of an entry when it was last looked at.
+
+    `sample` is the entry's digest; `replay` the id of the campaign or replay that looked. `since`: the
+    first of the looks in a row that said the same.
+    """
+
+    sample: str
+    model: str
+    device: str
+    deployed_sha256: str
+    deviated: bool
+    original_label: int | None
+    deployed_label: int | None
+    looked_at: datetime
+    replay: str
+    since: datetime | None = None
+
+    @property
+    def target(self) -> str:
+        """The deployed model and the device, as ``model/device``."""
+        return target_name(self.model, self.device)
+
+
+class Added(NamedTuple):
+    """What became of the sightings that were added.
+
+    `new` are entries now that were none before, `replaced` those that had to go for them; `known` were
+    there already, to the bit; `near` are near duplicates that found no place.
+    """
+
+    new: int
+    replaced: int
+    known: int
+    near: int
+
+
+class CorpusRemoved(NamedTuple):
+    """What was removed, or would be: entries, the sample files nobody refers to any more, their bytes.
+
+    `kept` are entries that would have gone, but that another deployed model showed as well.
+    """
+
+    entries: int
+    samples: int
+    bytes: int
+    kept: int
+
+
+class CorpusCampaign(NamedTuple):
+    """A campaign that was added: its id, models, and what of it is a trigger and what a near duplicate."""
+
+    id: str
+    model: str
+    original_sha256: str
+    deployed_sha256: str
+    added_at: datetime
+    triggers: int
+    near: int

@@ -1,0 +1,88 @@
+"""Rows of a corpus's tables <-> records."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row
+
+from edgeflare.store.corpus_access import stamp
+from edgeflare.store.corpus_records import CorpusCampaign, CorpusEntry, EntryLook, Sighting
+from edgeflare.types import Status
+
+
+def sighting_to_row(sighting: Sighting) -> dict[str, Any]:
+    """Return the columns of the table entries for a sighting that becomes one."""
+    found_at = stamp(sighting.found_at)
+    names = Sighting.__dataclass_fields__
+    return {name: getattr(sighting, name) for name in names} | {
+        "status": sighting.status.value,
+        "found_at": found_at,
+        "deviated_at": found_at,
+        "agreeing_since": None,
+    }
+
+
+def entry_from_row(row: Row[Any]) -> CorpusEntry:
+    """Return the record of a row of the table entries."""
+    values = {name: getattr(row, name) for name in CorpusEntry.__dataclass_fields__}
+    return CorpusEntry(
+        **values
+        | {
+            "status": Status(row.status),
+            "found_at": datetime.fromisoformat(row.found_at),
+            "deviated_at": datetime.fromisoformat(row.deviated_at),
+            "agreeing_since": _moment(row.agreeing_since),
+        }
+    )
+
+
+def look_of(sighting: Sighting) -> EntryLook:
+    """Return the look that a sighting is, too."""
+    return EntryLook(
+        sighting.sample,
+        sighting.model,
+        sighting.device,
+        sighting.deployed_sha256,
+        deviated=True,
+        original_label=sighting.original_label,
+        deployed_label=sighting.deployed_label,
+        looked_at=sighting.found_at,
+        replay=sighting.campaign,
+    )
+
+
+def look_to_row(look: EntryLook, since: str) -> dict[str, Any]:
+    """Return the columns of the table looks, but for the entry's."""
+    return {
+        "model": look.model,
+        "device": look.device,
+        "deployed_sha256": look.deployed_sha256,
+        "deviated": look.deviated,
+        "original_label": look.original_label,
+        "deployed_label": look.deployed_label,
+        "looked_at": stamp(look.looked_at),
+        "since": since,
+        "replay": look.replay,
+    }
+
+
+def look_from_row(row: Row[Any]) -> EntryLook:
+    """Return the record of a row of the table looks and its entry's sample."""
+    values = {name: getattr(row, name) for name in EntryLook.__dataclass_fields__}
+    return EntryLook(
+        **values
+        | {
+            "looked_at": datetime.fromisoformat(row.looked_at),
+            "since": datetime.fromisoformat(row.since),
+        }
+    )
+
+
+def campaign_from_row(row: Row[Any]) -> CorpusCampaign:
+    """Return the record of a row of the table campaigns."""
+    values = {name: getattr(row, name) for name in CorpusCampaign._fields}
+    return CorpusCampaign(**values | {"added_at": datetime.fromisoformat(row.added_at)})
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,318 @@
+"""Replays on this machine: what a campaign found, asked about on the same model, a better and a worse one."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from campaigns import found_in
+from command import DEMO, DEMO_PAIR, edgeflare, environment
+from damaged_models import damaged_onnx
+from typer.testing import CliRunner
+
+from edgeflare import (
+    CampaignConfig,
+    Event,
+    Notice,
+    ReplaySummary,
+    Stage,
+    StoreError,
+    UsageError,
+    add_to_corpus,
+    demo_config,
+    replay_base,
+    replay_config,
+    replay_summary,
+    reproduce,
+    resume_campaign,
+    run_campaign,
+    run_replay,
+)
+from edgeflare.cli.app import app
+from edgeflare.store import Store
+
+SEEDS = 10
+KILLED_WHILE_FILLING = """
+import os, sys
+from pathlib import Path
+from edgeflare import replay_base, replay_config, run_replay
+from edgeflare.store import Store
+plain = Store.add_seeds
+def dying(self, seeds):
+    plain(self, list(seeds)[:3])
+    os._exit(99)
+Store.add_seeds = dying
+source, out = map(Path, sys.argv[1:])
+run_replay(source, replay_config(replay_base(source), out=out))
+"""
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_campaign(demo_config(seeds=SEEDS, out=tmp_path_factory.mktemp("c") / "campaign"))
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("f") / "fleet"
+    devices = ("local", "local")
+    return run_campaign(demo_config(seeds=3, devices=devices, fleet="replicate", out=out))
+
+
+def config(source: Path, out: Path, deployed: Path | None = None) -> CampaignConfig:
+    return replay_config(replay_base(source), deployed=deployed, out=out)
+
+
+def replayed(source: Path, out: Path, deployed: Path | None = None) -> ReplaySummary:
+    return replay_summary(run_replay(source, config(source, out, deployed)))
+
+
+def states(summary: ReplaySummary) -> Counter[tuple[str, str]]:
+    return Counter((one.kind, one.state) for one in summary.inputs)
+
+
+def test_on_the_same_model_and_device_everything_is_as_it_was(
+    campaign: Path, tmp_path: Path
+) -> None:
+    summary = replayed(campaign, tmp_path / "replay")
+    assert states(summary) == {("trigger", "still"): SEEDS, ("seed", "agrees"): SEEDS}
+    assert not summary.elsewhere
+    assert summary.same_deployed
+    assert summary.devices == ("local",)
+    assert summary.unfinished == 0
+    assert summary.notices == ()
+
+
+def test_a_model_that_equals_the_original_fixes_every_trigger(
+    campaign: Path, tmp_path: Path
+) -> None:
+    summary = replayed(campaign, tmp_path / "replay", DEMO / "original.tflite")
+    assert states(summary) == {("trigger", "fixed"): SEEDS, ("seed", "agrees"): SEEDS}
+    assert summary.same_deployed is False
+
+
+def test_a_damaged_model_has_new_deviations_and_a_second_replay_tells_what_changed_since(
+    campaign: Path, tmp_path: Path
+) -> None:
+    worse = damaged_onnx(tmp_path / "worse.onnx", 0.5)
+    first = replayed(campaign, tmp_path / "first", worse)
+    assert first.new
+    assert {one.kind for one in first.new} == {"seed"}
+    assert all(one.original_label != one.deployed_label for one in first.new)
+
+    again = replayed(tmp_path / "first", tmp_path / "again")
+    assert len(again.still) == len(first.still) + len(first.new)
+    assert not again.new
+    assert not again.fixed
+
+    back = replayed(tmp_path / "first", tmp_path / "back", DEMO / "deployed.tflite")
+    assert {one.id for one in first.new} <= {one.id for one in back.fixed}
+    assert {one.id for one in back.new} == {one.id for one in first.fixed}
+    assert [one.id for one in back.inputs] == [one.id for one in first.inputs]
+
+
+def test_only_triggers_or_only_seeds_are_sent_where_that_is_wanted(
+    campaign: Path, tmp_path: Path
+) -> None:
+    for only, kind in (("triggers", "trigger"), ("seeds", "seed")):
+        folder = run_replay(campaign, config(campaign, tmp_path / only), only=only)
+        inputs = replay_summary(folder).inputs
+        assert len(inputs) == SEEDS
+        assert {one.kind for one in inputs} == {kind}
+
+
+def test_of_a_fleet_each_device_is_told_of(fleet: Path, tmp_path: Path) -> None:
+    summary = replayed(fleet, tmp_path / "replay")
+    assert set(summary.by_device) == {"local", "local#2"}
+    for counts in summary.by_device.values():
+        assert (counts["still"], counts["agrees"]) == (3, 3)
+    second = reproduce(
+        fleet, ["seeds.npz:1"], replay_config(replay_base(fleet), devices=["local#2"])
+    )
+    assert [(one.device, one.found_on, one.bit_equal) for one in second] == [
+        ("local#2", "local#2", True)
+    ]
+
+
+class StopsAt:
+    """Interrupts a campaign, as Ctrl-C does, when a stage begins."""
+
+    def __init__(self, stage: str) -> None:
+        self._stage = stage
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Stage) and event.name == self._stage:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_replay_goes_on_and_ends_as_it_would_have(
+    campaign: Path, tmp_path: Path
+) -> None:
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    run_replay(campaign, config(campaign, whole))
+    with pytest.raises(KeyboardInterrupt):
+        run_replay(campaign, config(campaign, torn), progress=StopsAt("search"))
+    assert replay_summary(torn).unfinished == 2 * SEEDS
+    resume_campaign(torn)
+    assert found_in(torn) == found_in(whole)
+    assert replay_summary(torn).inputs == replay_summary(whole).inputs
+
+
+def test_one_that_was_killed_while_its_inputs_were_stored_goes_on(
+    campaign: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "torn"
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_FILLING, campaign, folder],
+        env=environment(tmp_path),
+        timeout=120,
+    )
+    assert killed.returncode == 99
+    with Store.open(folder) as store:
+        assert store.seed_count() == 3
+    resume_campaign(folder)
+    assert len(replay_summary(folder).still) == SEEDS
+
+
+def test_a_campaign_that_lost_a_sample_leaves_no_half_made_replay(
+    campaign: Path, tmp_path: Path
+) -> None:
+    torn = tmp_path / "campaign"
+    shutil.copytree(campaign, torn)
+    with Store.open(torn) as store:
+        digest = list(store.seeds())[-1].sample
+    for path in (torn / "samples").rglob(f"*{digest[4:]}*"):
+        path.unlink()
+    with pytest.raises(StoreError):
+        run_replay(torn, config(torn, tmp_path / "replay"))
+    assert not (tmp_path / "replay").exists()
+
+
+def test_an_unfinished_campaign_is_replayed_as_far_as_it_came(tmp_path: Path) -> None:
+    unfinished = tmp_path / "campaign"
+    limited = demo_config(seeds=4, out=unfinished)
+    fleet = limited.fleet.model_copy(update={"total_queries": 1})
+    run_campaign(limited.model_copy(update={"fleet": fleet, "concurrency": 1}))
+    told: list[str] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, Notice):
+            told.append(event.text)
+
+    folder = run_replay(unfinished, config(unfinished, tmp_path / "replay"), progress=note)
+    summary = replay_summary(folder)
+    assert any("is not finished: what it found so far is replayed" in one for one in told)
+    assert summary.notices == tuple(told)
+    assert 1 <= len(summary.still) < 4
+    assert len(summary.agrees) == 4
+
+
+def test_a_corpus_is_replayed_with_the_models_of_a_campaign(campaign: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    add_to_corpus(corpus, campaign)
+    with pytest.raises(UsageError, match="has no models of its own"):
+        replay_base(corpus)
+    settings = replay_config(replay_base(corpus, campaign), out=tmp_path / "replay")
+    summary = replay_summary(run_replay(corpus, settings))
+    assert summary.source_kind == "corpus"
+    assert states(summary) == {("trigger", "still"): SEEDS}
+
+
+def test_one_trigger_is_reproduced_to_the_last_bit_and_leaves_nothing_behind(
+    campaign: Path, tmp_path: Path
+) -> None:
+    ran = edgeflare("replay", campaign, "--trigger", "seeds.npz:3", "--json", home=tmp_path)
+    assert ran.code == 0, ran.err
+    (one,) = ran.json["triggers"]
+    assert one["bit_equal"] is True
+    assert (one["state"], one["device"], one["found_on"]) == ("still", "local", "local")
+    assert one["original_now"][0]["label"] != one["deployed_now"][0]["label"]
+    assert one["deployed_before"] == one["deployed_now"]
+    assert not (tmp_path / "campaigns").exists()
+
+
+def test_a_reproduction_on_another_model_shows_both_answers_then_and_now(
+    campaign: Path, tmp_path: Path
+) -> None:
+    flags = ("--trigger", "seeds.npz:3", "--deployed", DEMO / "original.tflite")
+    ran = edgeflare("replay", campaign, *flags, home=tmp_path)
+    assert ran.code == 0, ran.err
+    assert "seeds.npz:3 on local: does not deviate" in ran.out
+    assert "The original's answer alone is what was stored, to the last bit." in ran.out
+    assert ran.out.count("when found") == ran.out.count(" now ") == 2
+
+
+def test_the_command_tells_counts_and_where_everything_is(campaign: Path, tmp_path: Path) -> None:
+    worse = damaged_onnx(tmp_path / "worse.onnx", 0.5)
+    ran = edgeflare("replay", campaign, "--deployed", worse, home=tmp_path)
+    assert ran.code == 0, ran.err
+    (folder,) = (tmp_path / "campaigns").glob("worse-replay-*")
+    assert str(folder) in ran.err
+    assert f"edgeflare report {folder}" in ran.out
+    summary = replay_summary(folder)
+    for state, words in (("new", "deviates now, did not before"), ("fixed", "deviated, and does")):
+        line = next(line for line in ran.out.splitlines() if words in line)
+        assert int(line.split()[-1]) == len([one for one in summary.inputs if one.state == state])
+    assert f"seed {summary.new[0].seed_id}" in ran.out
+
+    shown = edgeflare("show", folder, home=tmp_path)
+    assert f"A replay of the campaign {campaign} on worse.onnx" in shown.out
+    assert "success rate" not in shown.out
+
+
+def test_too_many_new_deviations_end_with_exit_code_1(campaign: Path, tmp_path: Path) -> None:
+    worse = damaged_onnx(tmp_path / "worse.onnx", 0.5)
+    limited = tmp_path / "campaign.toml"
+    models = f'[original]\npath = "{DEMO / "original.onnx"}"\n[deployed]\npath = "{worse}"\n'
+    limited.write_text(
+        f'{models}[seeds]\npath = "{DEMO / "seeds.npz"}"\n[limits]\nmax_new_triggers = 0\n'
+    )
+    ran = edgeflare("replay", campaign, "--campaign", limited, "--json", home=tmp_path)
+    assert ran.code == 1, ran.err
+    (limit,) = ran.json["limits"]
+    assert (limit["name"], limit["crossed"]) == ("max_new_triggers", True)
+    assert limit["value"] == ran.json["counts"]["new"] > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (
+            ("--trigger", "seeds.npz:33"),
+            "no trigger of a seed 'seeds.npz:33'.*example, seeds.npz:3",
+        ),
+        (("--only", "all"), "--only all: choose one of triggers, seeds"),
+        (("--only", "seeds", "--trigger", "seeds.npz:3"), "contradict each other"),
+        (("--deployed", "gone.tflite"), "gone.tflite is not there .*name it with --deployed"),
+        (("--original", DEMO / "deployed.tflite", "--original-input", "size=1,1"), "size=1,1"),
+    ],
+)
+def test_what_can_not_be_replayed_is_told_in_a_sentence(
+    campaign: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[object, ...],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(app, ["replay", str(campaign), *map(str, flags)])
+    assert ran.exit_code == 2
+    assert re.search(sentence, ran.stderr), ran.stderr
+    assert not (tmp_path / "campaigns").exists()
+
+
+def test_a_run_without_a_search_compares_the_seeds_and_its_replay_has_no_triggers(
+    tmp_path: Path,
+) -> None:
+    ran = edgeflare(
+        "run", *DEMO_PAIR, "--limit", 5, "--strategy", "none", "--out", "plain", home=tmp_path
+    )
+    assert ran.code == 0, ran.err
+    assert "success rate" not in ran.out
+    again = edgeflare("replay", "plain", "--json", home=tmp_path)
+    assert "has no triggering input: only its seed inputs are compared" in again.err
+    assert json.loads(again.out)["counts"]["agrees"] == 5

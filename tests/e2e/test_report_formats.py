@@ -1,0 +1,131 @@
+"""``edgeflare report`` for CI, for programs and for comments, as a user runs it."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from command import DEMO, Ran, edgeflare
+from junitparser import Failure, JUnitXml
+from typer.testing import CliRunner
+
+from edgeflare import demo_config, replay_base, replay_config, run_campaign, run_replay
+from edgeflare.cli.app import app
+
+CLASSES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the demo's campaign "digits" is: five triggers from five seeds."""
+    made = tmp_path_factory.mktemp("reports")
+    run_campaign(demo_config(seeds=5, out=made / "digits"))
+    return made
+
+
+@pytest.fixture
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def report(*arguments: object) -> Ran:
+    ran = CliRunner().invoke(app, ["report", *map(str, arguments)])
+    return Ran(ran.exit_code, ran.stdout, ran.stderr)
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_ci_gets_a_failed_test_for_each_trigger(home):
+    ran = report("digits", "--format", "junit", "--out", "ci/junit.xml")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.sentence.startswith("wrote ci/junit.xml: ")
+    assert ran.sentence.endswith(" kB, 5 findings")
+    (suite,) = JUnitXml.fromfile(str(home / "ci" / "junit.xml"))
+    assert (suite.name, suite.tests, suite.failures, suite.errors) == ("local", 5, 5, 0)
+    for case in suite:
+        (result,) = case.result
+        assert isinstance(result, Failure)
+        assert f"edgeflare replay digits --trigger {case.name}\n" in result.text
+
+
+def test_a_new_report_takes_the_place_of_the_one_before(home):
+    (home / "again.csv").write_text("x" * 100_000)
+    assert report("digits", "--format", "csv", "--out", "again.csv").code == 0
+    assert len(rows_of((home / "again.csv").read_text())) == 5
+    assert [path.name for path in home.glob("*again*")] == ["again.csv"]
+
+
+def test_a_pipe_gets_the_text_and_nothing_else(home):
+    ran = edgeflare("report", "digits", "--format", "json", home=home)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json["found"] == len(ran.json["findings"]) == 5
+    comment = report("digits", "--format", "markdown")
+    assert comment.out.startswith(
+        "## EdgeFlare: digits\n\n**A triggering input was found from 5 of 5"
+    )
+    assert comment.err == ""
+    assert len(rows_of(report("digits", "--format", "csv").out)) == 5
+
+
+def test_without_a_format_a_page_is_put_into_the_campaign(home):
+    ran = report("digits", "--embed-mb", "1")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.sentence.startswith("wrote digits/report.html: ")
+    assert ran.sentence.endswith(" kB, 5 findings")
+    page = (home / "digits" / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "seeds.npz:4" in page
+
+
+def test_classes_are_called_by_their_names(home):
+    (home / "names.txt").write_text("\n".join(CLASSES))
+    rows = report("digits", "--format", "json", "--class-names", "names.txt").json["findings"]
+    for row in rows:
+        assert row["original_class"] == CLASSES[row["original_label"]]
+        assert row["deployed_class"] == CLASSES[row["deployed_label"]]
+
+
+def test_a_replay_fails_on_what_is_new_only(home):
+    for source, model, out in (
+        ("digits", "original.onnx", "fixed"),
+        ("fixed", "deployed.tflite", "broken"),
+    ):
+        base = replay_base(home / source)
+        run_replay(home / source, replay_config(base, deployed=DEMO / model, out=home / out))
+    for folder, failures, state in (("fixed", 0, "fixed"), ("broken", 5, "new")):
+        (suite,) = JUnitXml.fromstring(report(folder, "--format", "junit").out.encode())
+        assert (suite.tests, suite.failures, suite.errors) == (10, failures, 0)
+        said = report(folder, "--format", "json").json
+        assert said["replay"]["counts"][state] == 5
+        assert said["replay"]["counts"]["agrees"] == 5
+    comment = report("broken", "--format", "markdown").out
+    assert "5 deviate and did not before, 5 agree as before" in comment
+    assert comment.count("| local | deviates and did not before: ") == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing"], "There is no campaign folder nothing"),
+        (["names.json"], "There is no campaign folder names.json"),
+        (["."], "is not a campaign folder"),
+        (["digits", "--format", "pdf"], "take html, junit, json, markdown, csv"),
+        (["digits", "--format", "csv", "--out", "."], "is a folder; name the file to write"),
+        (["digits", "--format", "csv", "--out", "names.json/a.csv"], "can't be written"),
+        (["digits", "--format", "csv", "--out", "digits/campaign.sqlite"], "the campaign itself"),
+        (["digits", "--format", "html", "--out", "digits/campaign.sqlite"], "the campaign itself"),
+        (["digits", "--format", "csv", "--class-names", "names.json"], "it names 2 of 10 classes"),
+        (["digits", "--format", "csv", "--class-names", "nothing"], "nothing can't be read"),
+        (["digits", "--format", "csv", "--embed-mb", "2"], "csv has no pictures"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_sentence(home, arguments, words):
+    (home / "names.json").write_text(json.dumps(CLASSES[:2]))
+    ran = report(*arguments, *(() if "--format" in arguments else ("--format", "junit")))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+    assert words in ran.err

@@ -1,0 +1,153 @@
+"""The reports for programs and for people, read back."""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from fleet_stores import compared_campaign, pooled_campaign
+
+from edgeflare.analysis import report_text, summarize
+from edgeflare.analysis.formats.csv_text import COLUMNS
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.store import OutcomeRecord, SeedInput, Store
+from edgeflare.types import Status
+
+FINDINGS = ["near", "far", "seed-deviates", "unstable", "nonfinite"]
+
+
+def strict(text: str):
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_the_object_is_the_summary_with_limits_and_findings(every_status):
+    with every_status(limits={"min_l2": 1.0}) as store:
+        said = strict(report_text(store, "json"))
+        summary = strict(json.dumps(summarize(store).to_json()))
+    assert {name: said[name] for name in summary} == summary
+    assert said["verdict"].startswith("The limit is crossed: ")
+    assert [(one["name"], one["crossed"]) for one in said["limits"]] == [("min_l2", True)]
+    assert said["replay"] is None
+    assert [one["seed_id"] for one in said["findings"]] == FINDINGS
+    near, *_, nonfinite = said["findings"]
+    assert (near["original_label"], near["deployed_label"], near["l2"]) == (0, 1, 0.5)
+    assert near["cause"] == "not attributed"
+    assert near["command"].endswith("--trigger near")
+    assert nonfinite["deployed_scores"] == ["nan", "inf", 0.0]
+    assert (near["original_class"], said["class_names"]) == (None, None)
+
+
+def test_a_finding_is_one_line_of_the_object(every_status):
+    with every_status() as store:
+        lines = report_text(store, "json").splitlines()
+    rows = [line for line in lines if line.startswith('{"seed_id"')]
+    assert [strict(row.rstrip(","))["seed_id"] for row in rows] == FINDINGS
+
+
+def test_a_campaign_without_findings_is_still_an_object(tmp_path):
+    with Store.create(tmp_path / "c", {}) as store:
+        said = strict(report_text(store, "json"))
+    assert (said["findings"], said["verdict"]) == ([], "nothing was searched.")
+
+
+def test_pandas_reads_the_lines_back(demo):
+    table = pd.read_csv(io.StringIO(report_text(demo, "csv")))
+    with Store.open(demo) as store:
+        kept = {one.seed_id: one for one in store.outcomes()}
+    assert tuple(table.columns) == COLUMNS
+    assert sorted(table.seed_id) == sorted(kept)
+    for row in table.itertuples():
+        one = kept[row.seed_id]
+        assert (row.status, row.original_label) == ("found", one.original_label)
+        assert (row.l2, row.search_queries) == (one.l2, one.search_queries)
+        assert row.trigger_sample == one.trigger
+    assert pd.to_datetime(table.finished_at).dt.tz is not None
+
+
+def test_a_line_break_or_a_quote_does_not_break_the_table(tmp_path):
+    names = ['a,"b".png', "line\nbreak.png", "=1+1"]
+    with Store.create(tmp_path / "c", {}) as store:
+        store.add_seeds(SeedInput(name, np.zeros((2, 2, 1), np.uint8)) for name in names)
+        for name in names:
+            store.add_outcome(OutcomeRecord(name, Status.UNSTABLE, 0, detail='he said:\n"no"'))
+        rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"), newline="")))
+    assert [row["seed_id"] for row in rows] == names
+    assert {row["detail"] for row in rows} == {'he said:\n"no"'}
+
+
+def test_causes_reach_every_report(tmp_path):
+    with compared_campaign(tmp_path / "c", {"board": "pi"}, {"board": "jetson"}) as store:
+        rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"))))
+        comment = report_text(store, "markdown")
+    causes = [row["cause"] for row in rows]
+    assert causes[:4] == ["compression", "compression", "hardware", "hardware"]
+    assert re.search(r"\| s/1.png on host \|.*\| hardware \|", comment)
+
+
+def test_a_comment_begins_with_the_verdict_and_has_the_limits(every_status):
+    with every_status(limits={"min_l2": 1.0, "max_deviation_rate": 1.0}) as store:
+        lines = report_text(store, "markdown").splitlines()
+    assert lines[0] == "## EdgeFlare: night"
+    assert lines[2].startswith("**Failed.** 1 of 2 limits is crossed: a triggering input was found")
+    limits = [line for line in lines if line.startswith(("| max\\_", "| min\\_"))]
+    assert [line.split(" | ")[1] for line in limits] == ["kept", "**crossed**"]
+
+
+def test_a_comment_on_kept_limits_says_passed(every_status):
+    with every_status(limits={"min_l2": 0.25}) as store:
+        assert "**Passed.** The limit is kept: " in report_text(store, "markdown")
+
+
+def test_every_row_of_a_comment_has_as_many_cells_as_its_header(every_status):
+    with every_status(limits={"min_l2": 1.0}) as store:
+        store.add_notice("a | pipe, <b>bold</b> and\na line")
+        text = report_text(store, "markdown", class_names=["a|b", "<img>", "*c*"])
+    tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    assert len(tables) == 5
+    for rows in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows
+    assert "a\\|b -\\> \\<img\\>" in text
+    assert "- a \\| pipe, \\<b\\>bold\\</b\\> and a line" in text
+    assert "<img>" not in text.replace("\\<img\\>", "")
+
+
+def test_a_comment_stays_short_and_says_how_much_more_there_is(tmp_path):
+    with Store.create(tmp_path / "c", {}) as store:
+        store.add_seeds(SeedInput(f"s{n}", np.zeros((2, 2, 1), np.uint8)) for n in range(300))
+        trigger = store.put_sample(np.ones((2, 2, 1), np.uint8))
+        for number in range(300):
+            store.add_outcome(
+                OutcomeRecord(
+                    f"s{number}",
+                    Status.FOUND,
+                    0,
+                    search_queries=1,
+                    trigger=trigger,
+                    original_label=number % 30,
+                    deployed_label=number % 30 + 1,
+                )
+            )
+        text = report_text(store, "markdown")
+    assert "| 20 more pairs |  | 200 |" in text
+    assert len(text) < 4000
+
+
+@pytest.mark.parametrize("form", ["junit", "json", "markdown", "csv"])
+def test_a_campaign_of_a_fleet_makes_every_report(tmp_path, form):
+    with pooled_campaign(tmp_path / "c") as store:
+        text = report_text(store, form)
+    assert "s/0.png" in text
+    assert text.endswith("\n")
+
+
+def test_another_format_or_no_campaign_is_refused(tmp_path, every_status):
+    with every_status() as store, pytest.raises(UsageError, match="take one of junit, json"):
+        report_text(store, "pdf")
+    with pytest.raises(StoreError, match="no campaign folder"):
+        report_text(tmp_path / "nothing", "csv")

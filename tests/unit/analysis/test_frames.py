@@ -1,0 +1,117 @@
+"""Campaigns as data frames: what a notebook does with them gives the figures that `show` gives."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from fleet_stores import compared_campaign, replicated_campaign
+
+import edgeflare
+from edgeflare.analysis import summarize, to_frames
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.store import Store
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("frames") / "digits"
+    return edgeflare.run_campaign(edgeflare.demo_config(seeds=5, out=out))
+
+
+def test_a_notebook_gets_the_figures_of_the_summary(demo):
+    frames, summary = edgeflare.to_frames(demo), summarize(demo)
+    searched = frames.outcomes[frames.outcomes.searched]
+    assert len(searched) == summary.searched == 5
+    assert (searched.status == "found").mean() == summary.success_rate
+    assert summary.queries_found is not None
+    assert searched.first_trigger_queries.median() == summary.queries_found.median
+    assert frames.triggers.l2.median() == pytest.approx(summary.l2)
+    pairs = frames.triggers.groupby(["original_label", "deployed_label"]).size()
+    assert pairs.to_dict() == {
+        (one.original, one.deployed): one.count for one in summary.label_pairs
+    }
+    right = frames.seeds.original_label == frames.seeds.label
+    assert int(right.sum()) == summary.original_right
+    assert frames.telemetry.queries.sum() == sum(one.queries for one in summary.telemetry)
+
+
+def test_scores_are_arrays_and_samples_can_be_fetched(demo):
+    frames = to_frames(demo)
+    trigger = frames.triggers.iloc[0]
+    assert trigger.original_scores.argmax() == trigger.original_label
+    assert trigger.deployed_scores.argmax() == trigger.deployed_label
+    assert np.stack(list(frames.seeds.deployed_scores)).shape == (5, 10)
+    with Store.open(demo) as store:
+        seed, changed = (
+            store.get_sample(trigger.seed_sample),
+            store.get_sample(trigger.trigger_sample),
+        )
+    assert trigger.l2 == pytest.approx(np.linalg.norm(changed.astype(float) - seed) / 255)
+
+
+def test_types_are_those_that_a_notebook_reckons_with(demo):
+    frames = to_frames(demo)
+    outcomes = frames.outcomes
+    assert outcomes.finished_at.dt.tz is not None
+    assert outcomes.status.cat.categories.tolist()[:2] == ["found", "seed-deviates"]
+    assert (outcomes.original_label.dtype, outcomes.l2.dtype) == ("Int64", "float64")
+    assert frames.telemetry.minute.dt.tz is not None
+    assert not any((outcomes[name].dtype == object) for name in outcomes)
+
+
+def test_of_several_campaigns_each_row_tells_its_own(demo, tmp_path):
+    with replicated_campaign(tmp_path / "fleet") as store:
+        frames = to_frames([demo, store, str(demo)])
+        store.seed_count()  # an open store stays open
+    counts = frames.outcomes.campaign.value_counts().to_dict()
+    assert counts == {str(demo.resolve()): 10, "fleet": 5}
+    of_fleet = frames.replays[frames.replays.campaign == "fleet"]
+    rates = of_fleet.groupby(["replica", "on_device"], observed=True).deviates.mean().to_dict()
+    assert rates == {("pi #1", "jetson"): pytest.approx(2 / 3), ("jetson", "pi #1"): 0.5}
+    assert set(frames.seeds[frames.seeds.campaign == "fleet"].replica) == {"pi #1", "jetson"}
+
+
+def test_folders_of_one_name_are_told_apart(tmp_path):
+    for parent in ("a", "b"):
+        (tmp_path / parent).mkdir()
+        replicated_campaign(tmp_path / parent / "night").close()
+    frames = to_frames([tmp_path / "a" / "night", tmp_path / "b" / "night"])
+    assert frames.outcomes.campaign.nunique() == 2
+    assert str(tmp_path / "a" / "night") in set(frames.outcomes.campaign)
+
+
+def test_causes_are_a_column(tmp_path):
+    with compared_campaign(tmp_path / "c", {"board": "pi"}, {"board": "jetson"}) as store:
+        causes = to_frames(store).triggers.cause.value_counts().to_dict()
+    assert causes == {"compression": 2, "hardware": 2, "not attributed": 2}
+
+
+def test_a_campaign_that_has_nothing_yet_gives_empty_frames_of_the_same_types(tmp_path, demo):
+    with Store.create(tmp_path / "new", {}) as store:
+        frames = to_frames(store)
+    full = to_frames(demo)
+    for name in ("outcomes", "triggers", "seeds", "telemetry", "replays"):
+        empty: pd.DataFrame = getattr(frames, name)
+        assert len(empty) == 0
+        others = getattr(full, name)
+        kinds = {column: str(kind) for column, kind in others.dtypes.items()}
+        assert {column: str(kind) for column, kind in empty.dtypes.items()} == kinds
+
+
+def test_what_every_status_leaves_out_is_missing_not_zero(finished):
+    outcomes = to_frames(finished).outcomes.set_index("seed_id")
+    assert outcomes.first_trigger_queries.isna().sum() == 5
+    assert pd.isna(outcomes.original_label["digits/4.png"])
+    seeds = to_frames(finished).seeds
+    assert (len(seeds), seeds.decision.notna().sum()) == (10, 1)
+    assert seeds.original_scores[9] is None
+
+
+def test_no_pandas_and_no_campaign_are_told_in_one_sentence(tmp_path, monkeypatch):
+    with pytest.raises(StoreError, match="no campaign folder"):
+        to_frames(tmp_path / "nothing")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match=r"pip install 'edgeflare\[notebook\]'"):
+        to_frames(tmp_path)

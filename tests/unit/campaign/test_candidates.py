@@ -1,0 +1,202 @@
+"""One campaign for each candidate; what fails, what changed, and going on."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import DEMO
+from prunings import prune
+
+from edgeflare import (
+    CampaignConfig,
+    CandidateProgress,
+    DeviceError,
+    ModelError,
+    Notice,
+    UsageError,
+    config_from,
+    rank_campaigns,
+    run_candidates,
+)
+from edgeflare.campaign.config import SearchConfig
+from edgeflare.campaign.measures import search_for
+from edgeflare.store import Store
+
+ORIGINAL = DEMO / "original.onnx"
+FIXED = {"crossing": "line", "effort": 16, "tied_classes": 2, "candidates": 1, "device_budget": 2}
+
+
+def config(out: Path, **more: Any) -> CampaignConfig:
+    values = {
+        "original": {"path": ORIGINAL},
+        "deployed": {"path": "not/read"},
+        "seeds": {"path": DEMO / "seeds.npz", "limit": 3},
+        "search": {"timeout_s": 0, "options": FIXED},
+        "out": out,
+        **more,
+    }
+    return config_from(values, "test")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return [prune(ORIGINAL, folder / f"half{n}.onnx", 0.5 + n / 10) for n in range(2)]
+
+
+@pytest.fixture
+def garbage(tmp_path: Path) -> Path:
+    path = tmp_path / "garbage.onnx"
+    path.write_bytes(b"no model")
+    return path
+
+
+class TestRun:
+    def test_each_has_a_campaign_with_nothing_else_different(
+        self, tmp_path: Path, models: list[Path]
+    ) -> None:
+        seen: list[CandidateProgress] = []
+        options = {"device_budget": 2}
+        like = config(tmp_path / "out", search={"timeout_s": 0, "options": options, "seed": 5})
+        ran = run_candidates(like, models, progress=seen.append)
+        assert [(run.name, run.failed) for run in ran.runs] == [("half0", None), ("half1", None)]
+        begun = [(one.name, one.number, one.total) for one in seen if one.event is None]
+        assert begun == [("half0", 1, 2), ("half1", 2, 2)]
+        stored = []
+        for run in ran.runs:
+            with Store.open(run.folder) as store:
+                assert store.fact("finished")
+                assert store.models["deployed"]["path"] == str(run.model.resolve())
+                stored.append(store.campaign)
+        for one in stored:
+            one.pop("out")
+            one["deployed"].pop("path")
+        assert stored[0] == stored[1]  # what the boundary search resolves by its costs, too
+        assert stored[0]["search"]["options"]["effort"] is not None
+        assert rank_campaigns([run.folder for run in ran.finished]).seeds == 3
+
+    def test_two_files_of_one_name_have_a_folder_each(
+        self, tmp_path: Path, models: list[Path]
+    ) -> None:
+        (tmp_path / "other").mkdir()
+        twin = Path(shutil.copy(models[0], tmp_path / "other" / "half0.onnx"))
+        ran = run_candidates(config(tmp_path / "out"), [models[0], twin])
+        assert [run.name for run in ran.runs] == ["half0", "half0-2"]
+        ranking = rank_campaigns([run.folder for run in ran.runs])
+        assert ranking.duels[0].interval == (0, 0)
+        assert ranking.duels[0].verdict == "tie"
+
+    def test_like_a_campaign_that_is_there(self, tmp_path: Path, models: list[Path]) -> None:
+        first = run_candidates(config(tmp_path / "first"), models[:1])
+        ran = run_candidates(first.runs[0].folder, models[1:], out=tmp_path / "more")
+        assert ran.folder == tmp_path / "more"
+        assert rank_campaigns([first.runs[0].folder, ran.runs[0].folder]).seeds == 3
+
+
+class TestFailing:
+    def test_one_that_fails_hides_no_other(
+        self, tmp_path: Path, models: list[Path], garbage: Path
+    ) -> None:
+        seen: list[CandidateProgress] = []
+        ran = run_candidates(config(tmp_path / "out"), [garbage, models[0]], progress=seen.append)
+        bad, good = ran.runs
+        assert bad.failed
+        assert good.failed is None
+        assert ran.finished == (good,)
+        told = [one.event.text for one in seen if isinstance(one.event, Notice)]
+        assert [one for one in told if one.startswith("garbage can't be run, the others go on: ")]
+
+    def test_where_all_fail_the_reason_is_raised(self, tmp_path: Path, garbage: Path) -> None:
+        with pytest.raises((ModelError, DeviceError)):
+            run_candidates(config(tmp_path / "out"), [garbage])
+
+    def test_one_that_failed_is_tried_again(
+        self, tmp_path: Path, models: list[Path], garbage: Path
+    ) -> None:
+        like = config(tmp_path / "out")
+        run_candidates(like, [models[0], garbage])
+        shutil.copy(models[1], garbage)
+        again = run_candidates(like, [models[0], garbage])
+        assert [run.failed for run in again.runs] == [None, None]
+
+
+class TestGoingOn:
+    def test_what_is_finished_is_kept_and_more_may_come(
+        self, tmp_path: Path, models: list[Path]
+    ) -> None:
+        like = config(tmp_path / "out")
+        before = run_candidates(like, models[:1]).runs[0]
+        with Store.open(before.folder) as store:
+            id_before = store.id
+        seen: list[CandidateProgress] = []
+        ran = run_candidates(like, models, progress=seen.append)
+        assert ran.runs[0] == before
+        with Store.open(before.folder) as store:
+            assert store.id == id_before
+        notices = [one.event.text for one in seen if isinstance(one.event, Notice)]
+        assert any("nothing is left to do" in one for one in notices)
+
+    @pytest.mark.parametrize("change", [{"search": {"seed": 9}}, {"concurrency": 3}])
+    def test_other_settings_are_refused_unless_they_change_nothing(
+        self, tmp_path: Path, models: list[Path], change: dict[str, Any]
+    ) -> None:
+        run_candidates(config(tmp_path / "out"), models[:1])
+        other = config(tmp_path / "out", **change)
+        if "concurrency" in change:
+            run_candidates(other, models[:1])
+            return
+        with pytest.raises(UsageError, match=r"other settings \(search\)"):
+            run_candidates(other, models[:1])
+
+    def test_a_model_that_has_changed_is_refused(self, tmp_path: Path, models: list[Path]) -> None:
+        model = Path(shutil.copy(models[0], tmp_path / "model.onnx"))
+        run_candidates(config(tmp_path / "out"), [model])
+        shutil.copy(models[1], model)
+        with pytest.raises(UsageError, match=r"the deployed model .* has changed"):
+            run_candidates(config(tmp_path / "out"), [model])
+
+    def test_a_folder_that_is_none_of_ours_is_refused(
+        self, tmp_path: Path, models: list[Path]
+    ) -> None:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "thesis.txt").write_text("mine")
+        with pytest.raises(UsageError, match="neither a comparison nor an empty folder"):
+            run_candidates(config(tmp_path / "out"), models)
+
+    def test_what_is_compared_is_written_down(self, tmp_path: Path, models: list[Path]) -> None:
+        run_candidates(config(tmp_path / "out"), models[:1])
+        said = json.loads((tmp_path / "out" / "comparison.json").read_text())
+        assert said["candidates"] == {"half0": str(models[0])}
+
+
+class TestRefused:
+    def test_a_model_named_twice(self, tmp_path: Path, models: list[Path]) -> None:
+        with pytest.raises(UsageError, match="named twice"):
+            run_candidates(config(tmp_path / "out"), [models[0], models[0]])
+        assert not (tmp_path / "out").exists()
+
+    def test_a_model_that_is_not_there(self, tmp_path: Path, models: list[Path]) -> None:
+        with pytest.raises(UsageError, match="there is no model file"):
+            run_candidates(config(tmp_path / "out"), [models[0], tmp_path / "missing.onnx"])
+
+    def test_an_unknown_measure(self, tmp_path: Path, models: list[Path]) -> None:
+        with pytest.raises(UsageError, match="no measure luck"):
+            run_candidates(config(tmp_path / "out"), models, measure="luck")
+
+
+class TestSearch:
+    def test_the_search_follows_from_the_measure(self) -> None:
+        assert search_for("queries", SearchConfig()).strategy == "dflare"
+        assert search_for("severity", SearchConfig()).options == {"device_budget": 8}
+        assert search_for("disagreement", SearchConfig(max_queries=3)).options == {
+            "device_budget": 3
+        }
+
+    def test_what_was_stated_stays(self) -> None:
+        stated = SearchConfig(strategy="diffchaser")
+        assert search_for("queries", stated) == stated
+        assert search_for("severity", stated) == stated
+        budget = SearchConfig(options={"device_budget": 30})
+        assert search_for("disagreement", budget) == budget

@@ -1,0 +1,55 @@
+"""A ranking on the terminal."""
+
+from pathlib import Path
+
+import pytest
+from ranked_stores import Ended, candidate
+
+from edgeflare import Ranking, rank_campaigns
+from edgeflare.cli.ranking_tables import print_ranking
+
+
+@pytest.fixture(scope="module")
+def ranking(tmp_path_factory: pytest.TempPathFactory) -> Ranking:
+    folder = tmp_path_factory.mktemp("ranked")
+    levels = {"best": 0.1, "same": 0.1, "[worst]": 0.8}
+    return rank_campaigns(
+        [candidate(folder / name, [Ended(level)] * 12) for name, level in levels.items()]
+    )
+
+
+def printed(
+    ranking: Ranking,
+    width: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_ranking(ranking, False, failed={"broken": "it can't be [read]"})
+    return capsys.readouterr().out
+
+
+def test_the_verdict_comes_first_and_what_failed_below(
+    ranking: Ranking, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = printed(ranking, 220, capsys, monkeypatch)
+    assert out.startswith("best is hardest to make deviate; it ties with same (12 seeds ")
+    assert "[worst] is easier: disagreement 0.700 higher [0.700, 0.700]." in out
+    rows = [line.split()[:2] for line in out.splitlines()]
+    assert [row for row in rows if row[-1:] in (["best"], ["same"], ["[worst]"])][:3] == [
+        ["1", "best"],
+        ["1", "same"],
+        ["3", "[worst]"],
+    ]
+    assert "not ranked: broken: it can't be [read]" in out
+    assert "1 kB" in out
+
+
+def test_a_narrow_terminal_leaves_out_the_least_needed(
+    ranking: Ranking, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = printed(ranking, 60, capsys, monkeypatch)
+    table = [line for line in out.splitlines() if line.lstrip().startswith("place")]
+    assert "disagreement" in table[0]
+    assert "median" not in table[0]
+    assert max(len(line) for line in out.splitlines() if "─" in line) <= 60

@@ -1,0 +1,178 @@
+"""How a night goes on, and ends, whatever becomes of its runs."""
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nights import add_night, red, run_of
+
+from edgeflare.errors import DiskFullError, ModelError, StoreError, UnreachableError, UsageError
+from edgeflare.nightly import NightlyConfig, NightlyProgress, accept_night, one, run, run_nightly
+from edgeflare.nightly.history import History
+from edgeflare.store import CampaignLock
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> NightlyConfig:
+    return NightlyConfig.model_validate(
+        {
+            "history": tmp_path / "history",
+            "devices": ["local", "pi4"],
+            "models": [
+                {
+                    "name": name,
+                    "original": {"path": tmp_path / "o.onnx"},
+                    "deployed": {"path": tmp_path / "d.onnx"},
+                    "seeds": {"path": tmp_path},
+                }
+                for name in ("int8", "big")
+            ],
+        }
+    )
+
+
+def clock() -> datetime:
+    return datetime(2026, 3, 1, 2, 0, tzinfo=timezone.utc)
+
+
+def campaigns_that(monkeypatch: pytest.MonkeyPatch, outcomes: dict[str, BaseException]) -> None:
+    """Let every campaign end with the error of its device."""
+
+    def run_campaign(config: Any, **_: Any) -> None:
+        raise outcomes[config.devices[0]]
+
+    monkeypatch.setattr(one, "run_campaign", run_campaign)
+
+
+def test_what_goes_wrong_in_one_run_is_told_there_and_hides_no_other(
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes = {"local": ModelError("d.onnx is no model"), "pi4": UnreachableError("pi4 is off")}
+    campaigns_that(monkeypatch, outcomes)
+    told: list[NightlyProgress] = []
+    night = run_nightly(config, clock=clock, progress=told.append)
+    assert [(run.model, run.device, run.state, run.words) for run in night.runs] == [
+        ("int8", "local", "failed", ("d.onnx is no model",)),
+        ("int8", "pi4", "away", ("pi4 is off",)),
+        ("big", "local", "failed", ("d.onnx is no model",)),
+        ("big", "pi4", "away", ("pi4 is off",)),
+    ]
+    assert (night.state, night.exit_code, night.stamp) == ("finished", 3, "20260301T020000Z")
+    assert [report.ended.state for report in told if report.ended] == [
+        "failed",
+        "away",
+        "failed",
+        "away",
+    ]
+    log = (night.folder / "log.txt").read_text()
+    assert "int8 on pi4: away\n    pi4 is off" in log
+    assert (config.history / "index.html").is_file()
+    assert (night.folder / "junit.xml").is_file()
+
+
+def test_a_fault_of_our_own_is_one_runs_affair_and_its_traceback_is_in_the_log(
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaigns_that(monkeypatch, {"local": ZeroDivisionError("oh"), "pi4": UnreachableError("off")})
+    night = run_nightly(config, models=["big"], clock=clock)
+    assert [run.state for run in night.runs] == ["failed", "away"]
+    assert "ZeroDivisionError: oh" in night.runs[0].words[0]
+    assert "Traceback" in (night.folder / "log.txt").read_text()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), DiskFullError("No space is left.")])
+def test_an_interrupted_night_keeps_what_is_finished_and_says_so(
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    campaigns_that(monkeypatch, {"local": ModelError("no model"), "pi4": error})
+    words = "run the night again" if isinstance(error, DiskFullError) else None
+    with pytest.raises(type(error), match=words):
+        run_nightly(config, clock=clock)
+    (night,) = History(config.history).nights()
+    assert (night.state, [run.name for run in night.runs]) == ("interrupted", ["int8 on local"])
+    assert (
+        "3 of 4 not run: the night was interrupted" in (config.history / "index.html").read_text()
+    )
+    assert not CampaignLock.is_held(config.history)
+
+
+def test_two_nights_at_once_are_refused(config: NightlyConfig) -> None:
+    config.history.mkdir()
+    with (
+        CampaignLock(config.history),
+        pytest.raises(StoreError, match="is being run by process"),
+    ):
+        run_nightly(config, clock=clock)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"models": ["int9"]}, "no model of the nightly is called 'int9'; there is int8, big"),
+        ({"devices": ["pi5"]}, "no device of the nightly is called 'pi5'; there is local, pi4"),
+    ],
+)
+def test_an_unknown_name_is_told_before_anything_is_made(
+    config: NightlyConfig, names: dict[str, list[str]], words: str
+) -> None:
+    for function in (run_nightly, accept_night):
+        with pytest.raises(UsageError, match=words):
+            function(config, clock=clock, **names)
+    assert not config.history.exists()
+
+
+def test_nothing_can_be_accepted_where_all_is_green_or_was_never_searched(
+    config: NightlyConfig,
+) -> None:
+    with pytest.raises(UsageError, match="there is no history"):
+        accept_night(config)
+    history = History(config.history)
+    away = run_of("int8", "pi4", "away")
+    add_night(history, 0, run_of("int8", "local"), away, campaigns=True)
+    with pytest.raises(UsageError, match="nothing to accept"):
+        accept_night(config)
+
+
+def test_only_what_is_named_and_red_is_accepted(
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learnt = []
+    monkeypatch.setattr(
+        "edgeflare.nightly.accepting.learn",
+        lambda history, night, run, tell: learnt.append(run.name),
+    )
+    history = History(config.history)
+    bad = [run_of(model, "pi4", "regression", **red()) for model in ("int8", "big")]
+    add_night(history, 0, *bad, run_of("int8", "local"), campaigns=True)
+    add_night(history, 1, run_of("int8", "pi4", "away"))
+    (line,) = accept_night(config, models=["int8"], clock=lambda: clock() + timedelta(1))
+    assert line == "int8 on pi4: the night 20260301T020000Z is the new baseline"
+    assert learnt == ["int8 on pi4"]
+    first, second = history.nights()
+    assert [run.accepted for run in first.runs] == [True, False, False]
+    assert (first.exit_code, second.exit_code) == (1, 3)
+    assert "accepted as the new baseline" in (first.folder / "log.txt").read_text()
+
+
+def test_a_corpus_that_can_not_take_a_green_run_fails_that_run(
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise UsageError("the inputs are 28 x 28, the corpus' are 32 x 32")
+
+    monkeypatch.setattr(run, "run_one", lambda task: run_of(task.model.name, task.device))
+    monkeypatch.setattr(run, "learn", refuse)
+    night = run_nightly(config, models=["int8"], devices=["pi4"], clock=clock)
+    assert night.runs[0].state == "failed"
+    assert "32 x 32" in night.runs[0].words[0]
+
+
+def test_an_error_after_a_signal_is_the_interruption_and_no_failed_run(
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaigns_that(monkeypatch, {"local": ModelError("torn by the signal")})
+    with pytest.raises(KeyboardInterrupt):
+        run_nightly(config, clock=clock, stopped=lambda: True)
+    (night,) = History(config.history).nights()
+    assert (night.state, night.runs) == ("interrupted", ())

@@ -1,0 +1,101 @@
+"""What is said of a night: what changed, and JUnit's XML."""
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+from junitparser import Error, Failure, JUnitXml, Skipped
+from nights import add_night, red, run_of
+
+from edgeflare.campaign.progress import Notice, Stage, Step
+from edgeflare.nightly.history import History
+from edgeflare.nightly.identity import changes
+from edgeflare.nightly.junit import write_junit
+from edgeflare.nightly.log import NightLog
+from edgeflare.nightly.night import Check, Identity
+
+BEFORE = Identity(
+    original="a" * 64,
+    deployed="b" * 64,
+    device={"kernel": "6.1.0", "runtime": {"version": "1.17", "threads": 4}},
+    host={"numpy": "1.26.4"},
+    search={"max_queries": 500},
+)
+
+
+def test_nothing_is_told_where_nothing_changed() -> None:
+    assert changes(BEFORE, BEFORE) == ()
+
+
+def test_each_change_is_told_with_what_was_and_is() -> None:
+    now = Identity(
+        original="a" * 64,
+        deployed="c" * 64,
+        device={"kernel": "6.1.0", "runtime": {"version": "1.18", "threads": 4}},
+        host={"numpy": "2.1.0", "onnxruntime": "1.20"},
+        search={"max_queries": 900},
+    )
+    assert changes(BEFORE, now) == (
+        "the deployed model's file: SHA-256 bbbbbbbb was, cccccccc is",
+        "the device's runtime version: 1.17 was, 1.18 is",
+        "the host's numpy: 1.26.4 was, 2.1.0 is",
+        "the host's onnxruntime: unknown was, 1.20 is",
+        "the search's max_queries: 500 was, 900 is",
+    )
+
+
+def test_each_part_of_a_run_is_a_test_case(tmp_path: Path) -> None:
+    tie = Check(part="comparison", name="disagreement", words="a tie", crossed=False)
+    bad = red("3 inputs\x00 deviate <now>")
+    night = add_night(
+        History(tmp_path),
+        0,
+        run_of("int8", "local", checks=(tie,)),
+        run_of("int8", "pi4", "regression", **{**bad, "checks": (*bad["checks"], tie)}),
+        run_of("big", "local", "failed", words=("there is no model file big.onnx",)),
+        run_of("big", "pi4", "away", words=("pi4 can't be reached",)),
+        run_of("old", "pi4", "regression", accepted=True, **red()),
+        run_of("new", "pi4", "first"),
+    )
+    suites = list(JUnitXml.fromfile(str(write_junit(night))))
+    told = {
+        suite.name: {case.name: [type(one) for one in case.result] for case in suite}
+        for suite in suites
+    }
+    passed: dict[str, list[type]] = {"replay": [], "search": [], "comparison": []}
+    assert told["int8 on local"] == passed
+    assert told["int8 on pi4"] == {**passed, "replay": [Failure]}
+    assert told["big on local"] == {
+        "replay": [Skipped],
+        "search": [Error],
+        "comparison": [Skipped],
+    }
+    assert told["big on pi4"] == {name: [Skipped] for name in passed}
+    assert told["old on pi4"] == {**passed, "comparison": [Skipped]}
+    assert told["new on pi4"] == {**passed, "comparison": [Skipped]}
+    assert [(suite.failures, suite.errors, suite.skipped) for suite in suites][:4] == [
+        (0, 0, 0),
+        (1, 0, 0),
+        (0, 1, 2),
+        (0, 0, 3),
+    ]
+    failure = next(case.result[0] for suite in suites for case in suite if case.result)
+    assert "deviate <now>" in failure.message
+    assert "changed: the deployed model's file" in failure.text
+
+
+def test_the_log_has_every_notice_and_stage_with_the_time(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    with NightLog(path, lambda: datetime(2026, 3, 1, 2, 5, tzinfo=timezone.utc)) as log:
+        log.event(Stage("search", "boundary on pi4", 8), "int8 on pi4, search")
+        for done in range(1, 6):
+            log.event(Step(done, found=done, searched=done, queries=9), "int8 on pi4, search")
+        log.event(Notice("pi4 is hot"), "int8 on pi4, search")
+        log.end_stage()
+        log.line("int8 on pi4: regression\nwhy")
+    assert path.read_text().splitlines() == [
+        "2026-03-01T02:05:00Z int8 on pi4, search: search: boundary on pi4",
+        "2026-03-01T02:05:00Z int8 on pi4, search: note: pi4 is hot",
+        "2026-03-01T02:05:00Z int8 on pi4, search: search: 5 of 8 done, found 5",
+        "2026-03-01T02:05:00Z int8 on pi4: regression",
+        "    why",
+    ]

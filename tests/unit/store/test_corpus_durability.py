@@ -1,0 +1,127 @@
+"""Nothing acknowledged is lost from a trigger corpus: kill -9, a full disk, a read-only disk."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from corpora import FORM, add, digest, picture, sighting
+
+from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.store.corpus import Corpus
+
+HELPERS = Path(__file__).resolve().parents[2] / "helpers"
+
+CHANGE_FOR_EVER = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from corpora import START, add, look, sighting
+
+from edgeflare.store.corpus import Corpus
+
+with Corpus.open(Path(sys.argv[1]), create=True) as corpus:
+    for number in range(1000):
+        values = range(10 * number, 10 * number + 10)
+        some = [sighting(value, seed=number, l2=1 / (1 + value)) for value in values]
+        add(corpus, *some, values=[*values, 1000 + number])
+        print("added", number, flush=True)
+        corpus.note([look(values[-1], deviated=False, at=START + timedelta(days=300))])
+        print("noted", number, flush=True)
+        if number % 5 == 4:
+            corpus.remove(fixed_for=0)
+            print("removed", number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("reports", [1, 4, 9, 11, 30])
+def test_what_was_acknowledged_before_kill_9_is_there_and_no_entry_is_half(tmp_path, reports):
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(HELPERS), *filter(None, sys.path)])
+    }
+    program = [sys.executable, "-c", CHANGE_FOR_EVER, str(tmp_path / "c")]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as child:
+        lines = [child.stdout.readline() for _ in range(reports)]
+        child.send_signal(signal.SIGKILL)
+        lines += child.stdout.readlines()
+    assert child.returncode == -signal.SIGKILL
+    told = [(word, int(number)) for word, number in map(str.split, lines)]
+    last = dict(told)
+    with Corpus.open(tmp_path / "c") as corpus:
+        entries = {entry.sample: entry for entry in corpus.entries()}
+        agreeing = {look.sample for look in corpus.looks() if not look.deviated}
+        gone = 0
+        for number in range(last["added"] + 1):
+            # of ten that come ever nearer, the first, the nearest and one more stay
+            kept = [
+                value for value in range(10 * number, 10 * number + 10) if digest(value) in entries
+            ]
+            nearest = 10 * number + 9
+            if nearest not in kept:
+                gone += 1
+                assert number <= last.get("removed", -1) + 5
+                assert len(kept) == 2
+                continue
+            assert len(kept) == 3
+            assert 10 * number in kept
+            assert number > last.get("removed", -1)
+            if number <= last.get("noted", -1):
+                assert digest(nearest) in agreeing
+        assert gone in (last.get("removed", -1) + 1, last.get("removed", -1) + 6)
+        looks = list(corpus.looks())
+        assert {look.sample for look in looks} == set(entries)
+        assert set(corpus.sightings()) == set(entries)
+        for entry in entries.values():
+            corpus.get_sample(entry.sample)
+            corpus.get_sample(entry.seed_sample)
+        fresh = sighting(9_999, pair=(1, 2))
+        assert add(corpus, fresh, values=[9_999, 1000]).new == 1
+        corpus.remove(pair=(1, 2))
+        used = {one for entry in entries.values() for one in (entry.sample, entry.seed_sample)}
+        assert {path.stem for path in corpus.folder.glob("samples/*/*.npy")} == used
+
+
+def test_a_full_disk_keeps_what_the_corpus_had(small_disk):
+    added = []
+
+    def add_for_ever(corpus):
+        for number in range(10_000):
+            some = sighting(number, seed=number, seed_id="x" * 600)
+            assert add(corpus, some, values=[number, 1000 + number]).new == 1
+            added.append(digest(number))
+
+    with (
+        Corpus.open(small_disk / "c", create=True) as corpus,
+        pytest.raises(DiskFullError, match="what the corpus had is kept"),
+    ):
+        add_for_ever(corpus)
+    assert len(added) > 10
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
+    with Corpus.open(small_disk / "c") as corpus:
+        assert {entry.sample for entry in corpus.entries()} == set(added)
+        assert sum(1 for _ in corpus.inputs()) == len(added)
+        assert add(corpus, sighting(20_000), values=[20_000, 1000]).new == 1
+
+
+def test_a_disk_too_small_for_a_corpus_says_so_and_it_can_be_made_later(small_disk):
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * (1020 << 10))
+    with pytest.raises(DiskFullError, match="nothing could be begun"):
+        Corpus.open(small_disk / "c", create=True)
+    filler.unlink()
+    with Corpus.open(small_disk / "c", create=True) as corpus:
+        assert len(corpus) == 0
+
+
+def test_a_corpus_on_a_read_only_disk_is_replayed_but_not_changed(small_disk):
+    with Corpus.open(small_disk / "c", create=True) as corpus:
+        add(corpus, sighting(1))
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with Corpus.open(small_disk / "c") as corpus:
+        assert [(one.sample == picture(1)).all() for one in corpus.inputs()] == [True]
+        assert corpus.form == FORM
+        with pytest.raises(StoreError, match=r"Read-only|writable"):
+            add(corpus, sighting(2))
