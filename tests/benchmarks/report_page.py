@@ -97,7 +97,7 @@ def main() -> None:
                 *(f"{value:.0f}" for value in medians[:3]),
                 f"{medians[3]:.1f}",
             )
-    Console().print(table)
+    Console(width=130).print(table)
 
 
 if __name__ == "__main__":

@@ -49,14 +49,6 @@ def test_five_prunings_are_ranked_in_the_order_of_their_damage(five: Five) -> No
     assert verdicts["two-fifths", "most"] == "two-fifths"
 
 
-def test_run_again_nothing_is_searched_twice(five: Five) -> None:
-    models = sorted(five.models.values())
-    ran = edgeflare("compare", *models, *FLAGS, "--out", five.out, home=five.home)
-    assert ran.code == 0, ran.err
-    assert "fifth is hardest to make deviate" in ran.out
-    assert ran.err.count("nothing is left to do") == len(SHARES)
-
-
 def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
     five: Five, tmp_path: Path
 ) -> None:
@@ -91,6 +83,7 @@ def test_one_that_cannot_be_loaded_is_told_and_the_others_are_ranked(
     assert (tmp_path / "comparisons").is_dir()
 
 
+@pytest.mark.slow
 def test_the_papers_measure_has_the_papers_search(five: Five, tmp_path: Path) -> None:
     models = [five.models["most"], five.models["fifth"]]
     flags = (*PAIR, "--limit", 8, "--measure", "queries", "--max-queries", 60, "--out", "out")

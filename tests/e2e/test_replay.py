@@ -115,6 +115,7 @@ def test_a_damaged_model_has_new_deviations_and_a_second_replay_tells_what_chang
     assert [one.id for one in back.inputs] == [one.id for one in first.inputs]
 
 
+@pytest.mark.slow
 def test_only_triggers_or_only_seeds_are_sent_where_that_is_wanted(
     campaign: Path, tmp_path: Path
 ) -> None:
@@ -162,6 +163,7 @@ def test_an_interrupted_replay_goes_on_and_ends_as_it_would_have(
     assert replay_summary(torn).inputs == replay_summary(whole).inputs
 
 
+@pytest.mark.slow
 def test_one_that_was_killed_while_its_inputs_were_stored_goes_on(
     campaign: Path, tmp_path: Path
 ) -> None:
@@ -235,6 +237,7 @@ def test_one_trigger_is_reproduced_to_the_last_bit_and_leaves_nothing_behind(
     assert not (tmp_path / "campaigns").exists()
 
 
+@pytest.mark.slow
 def test_a_reproduction_on_another_model_shows_both_answers_then_and_now(
     campaign: Path, tmp_path: Path
 ) -> None:

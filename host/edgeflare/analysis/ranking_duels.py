@@ -22,10 +22,10 @@ class Duel:
     """Two candidates, compared over the same `seeds`.
 
     `difference` is the mean of `first` less `second`, in the units of the measure, with its bootstrap
-    `interval` (expanded percentiles) at `level`, which is adjusted by Bonferroni for the number of pairs. `verdict` is "tie" where 0 lies
-    within it, where the seeds never differ, or where they are too few for any order of theirs to be
-    sure at this level; else the name of the one that is harder to make deviate. `p` is that of the Wilcoxon signed rank test, not
-    adjusted, None without scipy.
+    `interval` (expanded percentiles) at `level`, which is adjusted by Bonferroni for the number of pairs.
+    `verdict` is "tie" where 0 lies within it, where the seeds never differ, or where too few differ for
+    any order of theirs to be sure at this level; else the name of the one that is harder to make deviate.
+    `p` is that of the Wilcoxon signed rank test, not adjusted, None without scipy.
     """
 
     first: str

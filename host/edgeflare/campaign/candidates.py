@@ -95,12 +95,14 @@ def run_candidates(
 
     Everything but the file is as `like` says, its `deployed` options included: a configuration, or a
     campaign's folder, whose search is then repeated as it was. Of a configuration the search is made fit
-    for `measure` ("queries": the paper's search, dflare; "disagreement", the default, and "severity": boundary with a
-    device budget of 8 queries a seed), as far as strategy and budget are left open; what the boundary search itself leaves
-    open is resolved once, with the first model, for all. The campaigns lie in `out` (by default the configuration's,
-    else a new folder under ``comparisons``), which may have been begun before: what is finished there stays, what
-    isn't goes on, and more candidates may be named. A model that can't be loaded, doesn't fit or can't be
-    run on the device is told as a notice, and the others go on.
+    for `measure`, as far as strategy and budget are left open: "queries" has the paper's, dflare;
+    "disagreement", the default, and "severity" have boundary with a device budget of 8 queries a seed. What
+    the boundary search itself leaves open is resolved once, with the first model, for all.
+
+    The campaigns lie in `out` (by default the configuration's, else a new folder under ``comparisons``),
+    which may have been begun before: what is finished there stays, what isn't goes on, and more candidates
+    may be named. A model that can't be loaded, doesn't fit or can't be run on the device is told as a
+    notice, and the others go on.
 
     Raises UsageError where a setting or a file is not what it was when the folder was begun, or a model is
     missing or named twice; the first failure where no candidate could be run; and what concerns

@@ -13,8 +13,8 @@ models' margins; or the queries to the first one."""
 DEVICE_BUDGET = 8
 """Device queries for each seed where the most severe trigger is looked for and nothing else is stated.
 
-On five prunings of LeNet-5 and 150 seeds 8 told as many pairs apart as 20 did, and more surely than the
-first trigger alone.
+Of five prunings of LeNet-5 on 150 seeds the two closest are apart by 1.2 half widths of the interval with the
+first trigger alone, by 1.8 with 8 queries and by 1.7 with 20.
 """
 
 

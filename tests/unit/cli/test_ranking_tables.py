@@ -1,7 +1,5 @@
 """A ranking on the terminal."""
 
-from pathlib import Path
-
 import pytest
 from ranked_stores import Ended, candidate
 

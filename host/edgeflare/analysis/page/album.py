@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -60,8 +61,9 @@ class Album:
             one, other = self._put(new)
             return Shown(one, other, None, None)
         change = difference(first, second)
-        numbers = self._put([*new, (f"{seed}-{trigger}", picture(change.picture))])
-        return Shown(*numbers, change.amplification)
+        both = (*new, (f"{seed}-{trigger}", picture(change.picture)))
+        one, other, third = self._put(both)
+        return Shown(one, other, third, change.amplification)
 
     def remove_stale(self) -> None:
         """Remove the files of an earlier report that this one has no use for; other files stay."""
@@ -73,7 +75,7 @@ class Album:
         if not any(self._folder.iterdir()):
             self._folder.rmdir()
 
-    def _put(self, pictures: list[tuple[str, Picture]]) -> list[int]:
+    def _put(self, pictures: Sequence[tuple[str, Picture]]) -> list[int]:
         """Return the numbers of a finding's pictures, which are embedded together or not at all."""
         new = {key: one for key, one in pictures if key not in self._numbers}
         size = sum(_embedded_size(one) for one in new.values())

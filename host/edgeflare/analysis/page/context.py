@@ -19,6 +19,9 @@ from edgeflare.campaign.live import campaign_status
 from edgeflare.campaign.replay_states import REPLAY
 from edgeflare.store import Store
 
+MOST_PAIRS = 500
+"""So many pairs of labels there are to choose from, the most frequent ones."""
+
 _MOST_LISTED = 20
 _SHORT_NAME = 3
 
@@ -49,6 +52,7 @@ def context(
         "matrix": matrix(collected.pairs),
         "long_names": any(len(name(deployed)) > _SHORT_NAME for _, deployed in collected.pairs),
         "facets": _facets(collected, name),
+        "rare_pairs": max(0, len(collected.facets.pair) - MOST_PAIRS),
         "listed": _listed(collected),
         "histograms": _histograms(collected),
         "ends": [
@@ -114,11 +118,14 @@ def _facts(
             )
         )
     if summary.labelled:
+        right = [
+            percent_text(count / summary.labelled)
+            for count in (summary.original_right, summary.deployed_right)
+        ]
         facts.append(
             (
                 "Right on the seeds",
-                f"{percent_text(summary.original_right / summary.labelled)} → "
-                f"{percent_text(summary.deployed_right / summary.labelled)}",
+                " → ".join(right),
                 f"original → deployed, {summary.labelled:,} labelled seeds",
             )
         )
@@ -144,7 +151,9 @@ def _facets(
         name_: [(value, value, count) for value, count in counts.most_common()]
         for name_, counts in vars(collected.facets).items()
     }
-    facets["pair"] = [(value, words[value], count) for value, _, count in facets["pair"]]
+    facets["pair"] = [
+        (value, words[value], count) for value, _, count in facets["pair"][:MOST_PAIRS]
+    ]
     facets["status"] = [
         (value, STATUS_WORDS.get(value, value), count) for value, _, count in facets["status"]
     ]

@@ -68,7 +68,11 @@ class _Minute(NamedTuple):
         return _Minute(
             _largest(self.temperature, part.temperature_max_c),
             _largest(self.latency, _milliseconds(part.latency_median_s)),
-            clock if self.clock is None else self.clock if clock is None else min(self.clock, clock),
+            clock
+            if self.clock is None
+            else self.clock
+            if clock is None
+            else min(self.clock, clock),
         )
 
 

@@ -80,9 +80,10 @@ def card(finding: Finding) -> Card:
     """Return a finding's card."""
     seed, outcome = finding.seed, finding.outcome
     severity = _number(outcome.severity)
-    row = [
+    device = outcome.device_name or outcome.replica
+    row: list[Any] = [
         seed.id,
-        outcome.device_name or outcome.replica,
+        device,
         outcome.status.value,
         finding.cause,
         outcome.original_label,
@@ -102,7 +103,7 @@ def card(finding: Finding) -> Card:
         finding.command,
     ]
     pair = pair_key(outcome.original_label, outcome.deployed_label)
-    group = (pair, row[1], outcome.status.value)
+    group = (pair, device, outcome.status.value)
     return Card(row, group, -1.0 if severity is None else severity, seed.sample, outcome.trigger)
 
 

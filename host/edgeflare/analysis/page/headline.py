@@ -11,9 +11,17 @@ from edgeflare.analysis.summary import Summary
 from edgeflare.analysis.words import margin_text, percent_text
 from edgeflare.campaign.control import CONTROL_NAME
 from edgeflare.campaign.live import CampaignStatus
+from edgeflare.campaign.replay_states import ReplayState
 from edgeflare.store.database import DATABASE_NAME
 
 Tone = Literal["bad", "warn", "good"]
+
+_OTHER_STATES: tuple[tuple[ReplayState, str], ...] = (
+    ("agrees", "in agreement as before"),
+    ("unstable", "unstable"),
+    ("nonfinite", "with NaN or infinity"),
+    ("failed", "failed"),
+)
 
 
 class Headline(NamedTuple):
@@ -48,8 +56,9 @@ def headline(
         sentence = f"Limits crossed: {', '.join(summary.limits_crossed)}."
         return Headline(sentence, "bad", (found, *more), _progress(summary, status))
     if checked:
-        kept = "The limit is kept." if len(checked) == 1 else f"All {len(checked)} limits are kept."
-        return Headline(kept, "good", (found, *more), _progress(summary, status))
+        so_far = "" if status.state == "finished" else " so far"
+        kept = "The limit is" if len(checked) == 1 else f"All {len(checked)} limits are"
+        return Headline(f"{kept} kept{so_far}.", "good", (found, *more), _progress(summary, status))
     return Headline(found, tone, tuple(more), _progress(summary, status))
 
 
@@ -66,29 +75,27 @@ def _found(summary: Summary, collected: Collected) -> tuple[str, Tone]:
     where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
     if not collected.deviating:
         seeds = "the one seed" if finished == 1 else f"any of {finished:,} seeds"
-        return f"From {seeds} no input was found on which the deployed model decides differently.", "good"
+        return (
+            f"From {seeds} no input was found on which the deployed model decides differently.",
+            "good",
+        )
     share = percent_text(collected.deviating / finished)
-    return (
+    words = (
         f"{collected.deviating:,} of {_count(finished, 'seed')} ({share}) "
         f"{'leads' if collected.deviating == 1 else 'lead'} to an input on which the deployed model decides "
-        f"differently{where}.",
-        "warn",
+        f"differently{where}."
     )
+    return words, "warn"
 
 
 def _false_alarms(collected: Collected) -> tuple[str, Tone]:
-    finished = collected.finished
+    searches = _count(collected.finished, "search", "searches")
     if not collected.triggers:
-        return (
-            f"No false alarm: in {_count(finished, 'search', 'searches')} the original was never taken for "
-            "another model.",
-            "good",
-        )
-    return (
-        f"{_count(collected.triggers, 'false alarm')} in {_count(finished, 'search', 'searches')}: the original "
-        "was taken for another model by rounding alone.",
-        "warn",
-    )
+        words = f"No false alarm: in {searches} the original was never taken for another model."
+        return words, "good"
+    alarms = _count(collected.triggers, "false alarm")
+    words = f"{alarms} in {searches}: the original was taken for another model by rounding alone."
+    return words, "warn"
 
 
 def _replayed(replay: ReplaySummary) -> tuple[str, Tone]:
@@ -97,20 +104,17 @@ def _replayed(replay: ReplaySummary) -> tuple[str, Tone]:
         return "No input has been replayed yet.", "warn"
     deviating = counts["new"] + counts["still"]
     told = [f"{counts['fixed']:,} fixed", f"{counts['still']:,} still", f"{counts['new']:,} new"]
-    rest = {"agrees": "in agreement as before", "unstable": "unstable"}
-    rest |= {"nonfinite": "with NaN or infinity", "failed": "failed"}
-    told += [f"{counts[state]:,} {words}" for state, words in rest.items() if counts[state]]
-    tone: Tone = "bad" if counts["new"] or counts["nonfinite"] else "warn" if deviating else "good"
-    return (
-        f"On {deviating:,} of {_count(len(replay.inputs), 'replayed input')} the deployed model decides "
-        f"differently: {', '.join(told)}.",
-        tone,
+    told += [f"{counts[state]:,} {words}" for state, words in _OTHER_STATES if counts[state]]
+    inputs = _count(len(replay.inputs), "replayed input")
+    words = (
+        f"On {deviating:,} of {inputs} the deployed model decides differently: {', '.join(told)}."
     )
+    if counts["new"] or counts["nonfinite"]:
+        return words, "bad"
+    return words, "warn" if deviating else "good"
 
 
-def _more(
-    summary: Summary, collected: Collected, name: Callable[[int | None], str]
-) -> list[str]:
+def _more(summary: Summary, collected: Collected, name: Callable[[int | None], str]) -> list[str]:
     more = []
     itself = summary.by_status.get("seed-deviates", 0)
     if itself:

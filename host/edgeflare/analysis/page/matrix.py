@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from edgeflare.analysis.page.gallery import pair_key
 
 MOST_CLASSES = 40
-_MOST_PAIRS = 40
+_MOST_PAIRS = 20
 _SHADES = 5
 
 
-class Cell(NamedTuple):
+@dataclass(frozen=True)
+class Cell:
     """A pair of labels: both classes, the count of its triggers, its key for filters, a shade from 1 to 5."""
 
     original: int
@@ -29,7 +31,8 @@ class MatrixRow(NamedTuple):
     total: int
 
 
-class Matrix(NamedTuple):
+@dataclass(frozen=True)
+class Matrix:
     """The pairs of labels. `rows` is empty where there are too many classes for a matrix; `top` then has the
     most frequent pairs, and `left_out` counts those beyond them. `totals` are those of the `columns`."""
 

@@ -24,7 +24,7 @@ from edgeflare.store.samples import write_durably
 MOST_MB = 50.0
 _MB = 1_000_000
 _ADDRESS_BYTES = 120  # a picture's address in a file, and its number in a row, at most
-_FRAME_BYTES = 1_000_000  # what else is in the page, measured below 300 kB
+_FRAME_BYTES = 2_000_000  # what else is in the page, measured below 300 kB
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,9 @@ def write_html_report(
     be used, DiskFullError where no space is left.
     """
     if not embed_mb >= 0 or math.isinf(embed_mb):
-        raise UsageError(f"embed_mb is {embed_mb}; give the megabytes of pictures in the page, 0 or more.")
+        raise UsageError(
+            f"embed_mb is {embed_mb}; give the megabytes of pictures in the page, 0 or more."
+        )
     path = Path(path)
     with (
         opened(campaign) as store,

@@ -58,7 +58,7 @@ def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
             )
         )
     parts.append(_abscissa(bins, step, unit))
-    return _drawing(title, f"{title}: {words}.", parts)
+    return _drawing(f"{title}: {words}.", parts)
 
 
 def course(times: Sequence[datetime], values: Sequence[float | None], title: str) -> Markup:
@@ -70,8 +70,9 @@ def course(times: Sequence[datetime], values: Sequence[float | None], title: str
     ]
     if not points:
         return Markup("")
-    points = _thinned(sorted(points))
-    first, last = points[0][0], points[-1][0]
+    points.sort()
+    first, last, latest = points[0][0], points[-1][0], points[-1][1]
+    points = _thinned(points)
     low, high = min(value for _, value in points), max(value for _, value in points)
     base = 0.0 if low >= 0 and low < high / 2 else low - 0.1 * (high - low or abs(low) or 1)
     top = high + 0.05 * (high - base or 1)
@@ -100,8 +101,8 @@ def course(times: Sequence[datetime], values: Sequence[float | None], title: str
     parts.append(_label(_LEFT, _HEIGHT - 18, f"{began} UTC", "start"))
     if minutes >= 1:
         parts.append(_label(_WIDTH - _RIGHT, _HEIGHT - 18, f"+ {minutes:,.0f} min", "end"))
-    words = f"{title}: from {figure(low)} to {figure(high)} over {max(1, round(minutes) + 1):,} minutes, {figure(points[-1][1])} in the end."
-    return _drawing(title, words, parts)
+    words = f"{title}: from {figure(low)} to {figure(high)} over {max(1, round(minutes) + 1):,} minutes, {figure(latest)} in the end."
+    return _drawing(words, parts)
 
 
 def figure(value: float) -> str:
@@ -132,7 +133,9 @@ def _bar_words(bins: _Bins, place: int, unit: str) -> str:
 def _abscissa(bins: _Bins, step: float, unit: str) -> Markup:
     bars = len(bins.edges) - 1
     parts = [
-        Markup('<path class="axis" d="M{} {}H{}"/>').format(_LEFT, _HEIGHT - _BOTTOM, _WIDTH - _RIGHT)
+        Markup('<path class="axis" d="M{} {}H{}"/>').format(
+            _LEFT, _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+        )
     ]
     y = _HEIGHT - _BOTTOM + 14
     if bins.whole:
@@ -170,7 +173,7 @@ def _label(x: float, y: float, text: str, anchor: str) -> Markup:
     )
 
 
-def _drawing(title: str, words: str, parts: Sequence[Markup]) -> Markup:
+def _drawing(words: str, parts: Sequence[Markup]) -> Markup:
     return Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         _WIDTH, _HEIGHT, words, Markup("").join(parts)
     )
@@ -179,10 +182,10 @@ def _drawing(title: str, words: str, parts: Sequence[Markup]) -> Markup:
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return at most so many points as can be seen: of each stretch the largest."""
     size = -(-len(points) // _MOST_POINTS)
-    return [max(points[at : at + size], key=lambda one: one[1]) for at in range(0, len(points), size)]
+    return [
+        max(points[at : at + size], key=lambda one: one[1]) for at in range(0, len(points), size)
+    ]
 
 
 def _short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
-
-

@@ -1,0 +1,190 @@
+"""What a report says: its verdict first, then the pairs, the devices, what ended otherwise, how to run it again."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from many_triggers import many_triggers
+
+from edgeflare import toml, write_html_report
+from edgeflare.analysis.page.again import campaign_toml
+from edgeflare.analysis.page.matrix import matrix
+from edgeflare.store import Store
+from edgeflare.types import Status
+
+Read = Callable[[Path], Any]
+
+
+@pytest.fixture
+def written(campaign: Any, tmp_path: Path, read: Read) -> Callable[[], Any]:
+    """Writes the report and reads it."""
+
+    def write() -> Any:
+        write_html_report(campaign.store, tmp_path / "report.html")
+        return read(tmp_path / "report.html")
+
+    return write
+
+
+def test_the_verdict_comes_first_with_what_matters(campaign: Any, written: Any) -> None:
+    campaign.add(pair=(0, 1), margin=0.2)
+    campaign.add(Status.SEED_DEVIATES, pair=(2, 1), margin=0.3)
+    campaign.add(Status.GAVE_UP, detail="no way out")
+    campaign.store.add_notice("board was slowed down")
+    campaign.finish()
+    text = written().text
+    verdict = (
+        "2 of 3 seeds (66.7 %) lead to an input on which the deployed model decides differently."
+    )
+    places = [text.index(one) for one in (verdict, "What is taken for what", "Run it again")]
+    assert places == sorted(places)
+    assert "1 trigger is a seed as it is" in text
+    assert "The severest is 2 taken for 1" in text
+    assert "Median queries to a trigger 3 " in text
+    assert "board was slowed down" in text
+    assert "interrupted" not in text
+
+
+def test_crossed_limits_come_before_everything(tmp_path: Path, campaign: Any, read: Read) -> None:
+    limits = {"max_deviation_rate": 0.1, "min_l2": 0.0001}
+    campaign.store.set_campaign({**campaign.config, "limits": limits})
+    campaign.add()
+    write_html_report(campaign.finish(), tmp_path / "report.html")
+    page = read(tmp_path / "report.html")
+    assert page.text.index("Limits crossed: max_deviation_rate.") < page.text.index("1 of 1 seed")
+    assert page.having("section", id="summary", **{"class": "panel verdict bad"})
+    campaign.store.set_campaign({**campaign.config, "limits": {"min_l2": 0.0001}})
+    write_html_report(campaign.store, tmp_path / "report.html")
+    assert "The limit is kept." in read(tmp_path / "report.html").text
+
+
+def test_a_campaign_without_a_trigger_has_a_good_page(campaign: Any, written: Any) -> None:
+    campaign.add(Status.EXHAUSTED)
+    campaign.add(Status.GAVE_UP, detail="the strategy knows no step")
+    campaign.finish()
+    page = written()
+    assert "From any of 2 seeds no input was found" in page.text
+    assert "the strategy knows no step" in page.text
+    assert "There is no finding to show." in page.text
+    assert page.rows == []
+    assert page.having("section", id="summary", **{"class": "panel verdict good"})
+
+
+def test_an_empty_campaign_says_that_it_was_interrupted(campaign: Any, written: Any) -> None:
+    page = written()
+    assert "No seed has been searched from yet." in page.text
+    assert "was interrupted" in page.text
+    assert "edgeflare resume" in page.text
+
+
+def test_the_matrix_counts_the_pairs_and_links_to_them(campaign: Any, written: Any) -> None:
+    for pair in ((0, 1), (0, 1), (2, 0)):
+        campaign.add(pair=pair)
+    campaign.add(Status.UNSTABLE, pair=(1, 2))
+    campaign.finish()
+    page = written()
+    links = [one for one in page.having("a") if "data-pair" in one]
+    assert {(one["data-pair"], one["aria-label"]) for one in links} == {
+        ("0-1", "2 triggers: 0 taken for 1"),
+        ("2-0", "1 trigger: 2 taken for 0"),
+    }
+    assert {one["href"] for one in links} == {"#pair=0-1", "#pair=2-0"}
+
+
+def test_too_many_classes_make_a_list_of_the_most_frequent_pairs() -> None:
+    few = matrix({(number, number + 1): 1 + number for number in range(40)})
+    assert len(few.rows) == len(few.columns) == 40
+    assert few.count == sum(row.total for row in few.rows) == sum(few.totals) == 820
+    many = matrix({(number, number + 1): 1 + number for number in range(50)})
+    assert many.rows == []
+    assert [cell.count for cell in many.top] == list(range(50, 30, -1))
+    assert many.left_out == 30
+    assert {cell.shade for cell in many.top} <= {1, 2, 3, 4, 5}
+    assert many.top[0].shade == 5
+
+
+def test_a_fleet_tells_causes_telemetry_and_agreement(tmp_path: Path, read: Read) -> None:
+    folder = many_triggers(tmp_path / "fleet", 24)
+    report = write_html_report(folder, folder / "report.html")
+    page = read(folder / "report.html")
+    assert report.findings == len(page.rows) == 25
+    assert {row["cause"] for row in page.rows} == {"compression", "hardware", "not attributed"}
+    assert {one["id"] for one in page.having("table") if "id" in one} >= {
+        "by-device",
+        "telemetry",
+        "agreements",
+        "models",
+    }
+    charts = [one["aria-label"] for one in page.having("svg", role="img")]
+    assert sum("temperature" in one for one in charts) == 2
+    assert "pi-5 was slowed down" in page.text
+    assert "on at least one of the devices" in page.text
+
+
+def test_what_is_needed_to_run_it_again_is_there(campaign: Any, written: Any) -> None:
+    campaign.add()
+    campaign.finish()
+    page = written()
+    assert "ab" * 32 in page.text
+    assert "cd" * 32 in page.text
+    assert "strategy boundary" in page.text
+    assert "seed of all randomness 7" in page.text
+
+
+def test_the_configuration_comes_back_from_its_toml() -> None:
+    config = {
+        "original": {"path": 'a "b"\\c\x7f\n.onnx', "runtime": None, "options": {"threads": 2}},
+        "devices": ["pi", "ssh://me@host:22"],
+        "out": "/away",
+        "search": {"seed": 3, "margin_floor": 1e-3, "options": {"an odd key": [1, 2]}},
+        "one_trip": False,
+        "limits": {"max_deviation_rate": None},
+    }
+    text = campaign_toml(config)
+    assert toml.loads(text) == {
+        "original": {"path": config["original"]["path"], "options": {"threads": 2}},
+        "devices": config["devices"],
+        "search": config["search"],
+        "one_trip": False,
+    }
+
+
+def test_a_control_tells_of_false_alarms(campaign: Any, tmp_path: Path, read: Read) -> None:
+    folder = campaign.store.folder / "control"
+    with Store.create(folder, campaign.config) as control:
+        control.set_fact("finished", True)
+        write_html_report(control, tmp_path / "control.html")
+    text = read(tmp_path / "control.html").text
+    assert "No false alarm" in text
+    assert "This is the control of the campaign" in text
+
+
+def test_headings_are_in_order_and_every_field_and_column_is_named(
+    campaign: Any, written: Any
+) -> None:
+    campaign.add()
+    campaign.finish()
+    page = written()
+    levels = [int(tag[1]) for tag, _ in page.elements if tag in ("h1", "h2", "h3", "h4")]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
+    assert all(one.get("scope") for one in page.having("th"))
+    assert all(one.get("aria-label") for one in page.having("svg"))
+    assert {one["name"] for one in (*page.having("select"), *page.having("input"))} == {
+        "pair",
+        "cause",
+        "device",
+        "status",
+        "l2",
+        "seed",
+        "sort",
+    }
+    assert [tag for tag, _ in page.elements if tag in ("main", "header", "nav", "footer")] == [
+        "header",
+        "nav",
+        "main",
+        "footer",
+    ]
