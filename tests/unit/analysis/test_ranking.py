@@ -110,7 +110,7 @@ class TestTies:
         assert "a and b are the same file." in ranking.notes
 
     def test_others_are_told_apart_from_those_that_tie(self, tmp_path: Path) -> None:
-        levels = {"a": (0.3, 1), "b": (0.31, 2), "z": (0.9, 3)}
+        levels = {"a": (0.3, 1), "b": (0.34, 2), "z": (0.9, 3)}
         folders = [
             candidate(tmp_path / name, about(level, spread=0.1, draw=draw), deployed=name)
             for name, (level, draw) in levels.items()
