@@ -52,6 +52,7 @@ def test_a_planted_regression_is_named_and_stays_red_until_it_is_accepted(home: 
     write_config(home, "local", AWAY)
     first = night_of(home)
     assert (first.exit_code, of_local(first).state) == (3, "first"), of_local(first).words
+    assert "nothing was compared" in of_local(first).words[0]
     away = first.run("lenet", AWAY)
     assert away is not None
     assert away.state == "away"

@@ -32,6 +32,7 @@ from edgeflare import (
     run_campaign,
     run_replay,
 )
+from edgeflare.campaign.config import SeedsConfig
 from edgeflare.cli.app import app
 from edgeflare.store import Store
 
@@ -178,6 +179,17 @@ def test_one_that_was_killed_while_its_inputs_were_stored_goes_on(
         assert store.seed_count() == 3
     resume_campaign(folder)
     assert len(replay_summary(folder).still) == SEEDS
+
+
+def test_one_that_was_killed_before_it_knew_its_inputs_takes_no_other_seeds(
+    campaign: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "torn"
+    seeds = SeedsConfig(path=campaign)
+    begun = config(campaign, folder).model_copy(update={"seeds": seeds})
+    Store.create(folder, begun.model_dump(mode="json")).close()
+    with pytest.raises(StoreError, match="interrupted before it began: delete the folder"):
+        resume_campaign(folder)
 
 
 def test_a_campaign_that_lost_a_sample_leaves_no_half_made_replay(

@@ -64,9 +64,7 @@ def test_a_pipe_gets_the_text_and_nothing_else(home):
     assert (ran.code, ran.err) == (0, "")
     assert ran.json["found"] == len(ran.json["findings"]) == 5
     comment = report("digits", "--format", "markdown")
-    assert comment.out.startswith(
-        "## EdgeFlare: digits\n\n**A triggering input was found from 5 of 5"
-    )
+    assert comment.out.startswith("## EdgeFlare: digits\n\n**5 of 5 seeds (100 %) lead to an input")
     assert comment.err == ""
     assert len(rows_of(report("digits", "--format", "csv").out)) == 5
 
@@ -103,7 +101,7 @@ def test_a_replay_fails_on_what_is_new_only(home):
         assert said["replay"]["counts"][state] == 5
         assert said["replay"]["counts"]["agrees"] == 5
     comment = report("broken", "--format", "markdown").out
-    assert "5 deviate and did not before, 5 agree as before" in comment
+    assert "0 fixed, 0 still, 5 new, 5 in agreement as before" in comment
     assert comment.count("| local | deviates and did not before: ") == 5
 
 

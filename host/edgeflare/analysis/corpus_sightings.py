@@ -14,7 +14,6 @@ from edgeflare.store.corpus import Corpus, is_corpus
 from edgeflare.store.corpus_records import EntryLook, Form, Sighting
 from edgeflare.types import TRIGGERS, Sample
 
-_DECIDED = ("fixed", "still", "new", "agrees")
 _SeedSample = Callable[[str, str], str | None]
 
 
@@ -101,7 +100,7 @@ def looks_of(store: Store, model: str) -> Iterator[EntryLook]:
     origin = _origin_of(store, model)
     when = {(one.replica, one.seed_id): one.finished_at for one in store.outcomes()}
     for one in replayed_inputs(store):
-        if one.state in _DECIDED and (one.replica, one.id) in when:
+        if one.decided and (one.replica, one.id) in when:
             yield EntryLook(
                 one.sample,
                 model,

@@ -88,8 +88,7 @@ class OutcomeFigures:
 
     def _add_found(self, outcome: OutcomeRecord) -> None:
         self.triggers.add(outcome)
-        first = outcome.front[0].queries if outcome.front else outcome.search_queries
-        self.found_queries.append(first)
+        self.found_queries.append(outcome.first_queries)
         self.found_seconds.append(outcome.seconds)
         for numbers, value in (
             (self.original_margins, outcome.original_margin),

@@ -54,7 +54,8 @@ class Commands:
 
     def __init__(self, store: Store) -> None:
         folder = store.folder
-        self._folder = str(folder if folder.name else folder.resolve())
+        told = str(folder if folder.name else folder.resolve())
+        self._folder = f"./{told}" if told.startswith("-") else told
         names, devices = replicas_of(store), store.campaign.get("devices") or ()
         same = len(names) == len(devices)
         self._devices = dict(zip(names, devices, strict=True)) if same else {}

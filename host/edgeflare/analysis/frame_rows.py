@@ -89,13 +89,12 @@ def replays(store: Store) -> Iterator[dict[str, Any]]:
 
 
 def _counted(one: OutcomeRecord) -> dict[str, Any]:
-    first = one.front[0].queries if one.front else one.search_queries
     return {
         "seed_id": one.seed_id,
         "replica": one.replica,
         "device": one.replica or one.device_name,
         "status": one.status.value,
-        "first_trigger_queries": first if one.status is Status.FOUND else None,
+        "first_trigger_queries": one.first_queries if one.status is Status.FOUND else None,
         "search_queries": one.search_queries,
         "original_label": one.original_label,
         "deployed_label": one.deployed_label,

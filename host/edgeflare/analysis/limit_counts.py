@@ -74,7 +74,7 @@ class LimitCounts:
 
     def _add_searched(self, one: OutcomeRecord, name: str) -> None:
         found = one.status is Status.FOUND
-        first = one.front[0].queries if one.front else one.search_queries
+        first = one.first_queries
         self.first_queries.append(first if found else math.inf)
         if not found:
             return

@@ -135,7 +135,7 @@ def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Sea
     if deviates or outcome.status is Status.NONFINITE:
         queries = outcome.search_queries
     elif outcome.status is Status.FOUND:
-        queries = outcome.front[0].queries if outcome.front else outcome.search_queries
+        queries = outcome.first_queries
     else:
         queries = max(outcome.search_queries, max_queries)
     return Searched(

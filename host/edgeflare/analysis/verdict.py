@@ -1,67 +1,178 @@
-"""A campaign's result in one sentence."""
+"""What came out of a campaign, a replay or a control, in the words that every report says first."""
 
+import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from edgeflare.analysis.summary import Summary
 from edgeflare.analysis.words import percent_text
+from edgeflare.campaign.control import CONTROL_NAME
+from edgeflare.campaign.live import CampaignStatus
+from edgeflare.store import Store
+from edgeflare.store.database import DATABASE_NAME
+from edgeflare.types import TRIGGERS
 
 if TYPE_CHECKING:
     from edgeflare.analysis.limits import LimitCheck
     from edgeflare.analysis.replayed import ReplaySummary
     from edgeflare.campaign.replay_states import ReplayState
 
+Tone: TypeAlias = Literal["bad", "warn", "good"]
 
-_STATES: "dict[ReplayState, str]" = {
-    "new": "deviate and did not before",
-    "still": "still deviate",
-    "fixed": "are fixed",
-    "agrees": "agree as before",
-    "unstable": "are unstable",
-    "nonfinite": "give NaN or infinity",
-    "failed": "can't be answered",
-}
+_OTHER_STATES: "tuple[tuple[ReplayState, str], ...]" = (
+    ("agrees", "in agreement as before"),
+    ("unstable", "unstable"),
+    ("nonfinite", "with NaN or infinity"),
+    ("failed", "failed"),
+)
+
+
+class Verdict(NamedTuple):
+    """The first sentence, what it means for the reader, and where that is of limits what was found."""
+
+    sentence: str
+    tone: Tone
+    found: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return f"{self.sentence} {self.found}".rstrip()
 
 
 def verdict(
+    store: Store,
     summary: Summary,
     limits: "Sequence[LimitCheck]" = (),
     replay: "ReplaySummary | None" = None,
-) -> str:
-    """Return what came out: whether the limits are kept, where there are any, and how much was found."""
-    found = _found(summary) if replay is None else _replayed(replay)
-    checked = [one for one in limits if one.checked]
-    crossed = sum(one.crossed for one in checked)
-    if not checked:
-        return found
-    if len(checked) == 1:
-        return f"The limit is {'crossed' if crossed else 'kept'}: {found}"
-    if not crossed:
-        return f"All {len(checked)} limits are kept: {found}"
-    return f"{crossed} of {len(checked)} limits {'is' if crossed == 1 else 'are'} crossed: {found}"
+) -> Verdict:
+    """Return what came out: whether the limits are kept, where there are any, and how much was found.
+
+    `summary` and `replay` are those of the store. Raises StoreError.
+    """
+    if replay is not None:
+        found, tone = _replayed(replay)
+    elif is_control(store.folder):
+        found, tone = _false_alarms(summary)
+    else:
+        found, tone = _found(store, summary)
+    crossed = [one.name for one in limits if one.crossed]
+    checked = sum(one.checked for one in limits)
+    if crossed:
+        which = "The limit is" if checked == 1 else f"{len(crossed)} of {checked} limits"
+        if checked > 1:
+            which += " is" if len(crossed) == 1 else " are"
+        return Verdict(f"{which} crossed: {', '.join(crossed)}.", "bad", found)
+    if checked:
+        so_far = "" if store.fact("finished") else " so far"
+        kept = "The limit is" if checked == 1 else f"All {checked} limits are"
+        return Verdict(f"{kept} kept{so_far}.", "good", found)
+    return Verdict(found, tone)
 
 
-def _found(summary: Summary) -> str:
-    parts = []
-    if summary.searched:
-        searches = "searches" if summary.replicas else "seed inputs searched"
-        rate = percent_text(summary.success_rate)
-        parts.append(
-            f"a triggering input was found from {summary.found:,} of {summary.searched:,} {searches} ({rate})"
-        )
-    deviating = summary.by_status.get("seed-deviates", 0)
-    if deviating:
-        parts.append(
-            f"{deviating:,} seed input{' deviates' if deviating == 1 else 's deviate'} already"
-        )
-    if summary.unfinished:
-        parts.append(f"{summary.unfinished:,} not finished yet")
-    return f"{', '.join(parts) or 'nothing was searched'}."
+def progress(summary: Summary, status: CampaignStatus) -> str:
+    """Return how far a campaign is that isn't finished, and how to go on; "" for a finished one."""
+    if status.state == "finished":
+        return ""
+    done = summary.finished
+    total = done + summary.unfinished
+    told = (
+        f"{done:,} of {counted(total, 'search', 'searches')} {'is' if total == 1 else 'are'} done"
+    )
+    if status.state == "running":
+        return f"The campaign is still running: {told}. Write the report again once it has ended."
+    why = f" ({status.message})" if status.message else ""
+    words = {"paused": "is paused", "failed": "failed"}.get(status.state, "was interrupted")
+    resume = shlex.join(["edgeflare", "resume", summary.folder])
+    return f"The campaign {words}{why}: {told}. Go on with: {resume}"
 
 
-def _replayed(replay: "ReplaySummary") -> str:
+def is_control(folder: Path) -> bool:
+    """Whether a campaign's folder is that of another one's control."""
+    folder = folder.absolute()
+    return folder.name == CONTROL_NAME and (folder.parent / DATABASE_NAME).is_file()
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a count with its noun; the plural of `one` has an s unless `many` is given."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _found(store: Store, summary: Summary) -> tuple[str, Tone]:
+    finished, deviating = _seeds(store, summary)
+    if not finished:
+        return "No seed has been searched from yet.", "warn"
+    unclear = _unclear(summary)
+    if not deviating:
+        seeds = "the one seed" if finished == 1 else f"any of {finished:,} seeds"
+        words = f"From {seeds} no input was found on which the deployed model decides differently"
+        return f"{words}{unclear}.", "warn" if unclear else "good"
+    where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
+    words = (
+        f"{deviating:,} of {counted(finished, 'seed')} ({percent_text(deviating / finished)}) "
+        f"{'leads' if deviating == 1 else 'lead'} to an input on which the deployed model decides "
+        f"differently{where}{unclear}."
+    )
+    return words, "warn"
+
+
+def _seeds(store: Store, summary: Summary) -> tuple[int, int]:
+    """Return how many seeds have an outcome, and how many of them lead to a trigger on any device."""
+    if len(summary.replicas) <= 1:
+        return summary.finished, _triggers(summary)
+    finished, deviating = set(), set()
+    for one in store.outcomes():
+        finished.add(one.seed_id)
+        if one.status in TRIGGERS:
+            deviating.add(one.seed_id)
+    return len(finished), len(deviating)
+
+
+def _triggers(summary: Summary) -> int:
+    return sum(summary.by_status.get(status.value, 0) for status in TRIGGERS)
+
+
+def _unclear(summary: Summary) -> str:
+    """Return how many searches say nothing of the deployed model, and why."""
+    failed, infinite = (summary.by_status.get(name, 0) for name in ("failed", "nonfinite"))
+    told = (
+        f"; the device could not answer in {counted(failed, 'search', 'searches')}"
+        if failed
+        else ""
+    )
+    if infinite:
+        told += f"; {counted(infinite, 'search', 'searches')} met NaN or infinity"
+    return told
+
+
+def _false_alarms(summary: Summary) -> tuple[str, Tone]:
+    if not summary.finished:
+        return "The control has not searched from any seed yet.", "warn"
+    searches = counted(summary.finished, "search", "searches")
+    triggers = _triggers(summary)
+    if not triggers:
+        words = f"No false alarm: in {searches} the original was never taken for another model"
+        unclear = _unclear(summary)
+        return f"{words}{unclear}.", "warn" if unclear else "good"
+    alarms = counted(triggers, "false alarm")
+    words = f"{alarms} in {searches}: the original was taken for another model by rounding alone."
+    return words, "warn"
+
+
+def _replayed(replay: "ReplaySummary") -> tuple[str, Tone]:
     counts = replay.counts
-    told = [f"{counts[state]:,} {words}" for state, words in _STATES.items() if counts[state]]
+    if not replay.inputs:
+        return "No input has been replayed yet.", "warn"
+    deviating = counts["new"] + counts["still"]
+    told = [f"{counts['fixed']:,} fixed", f"{counts['still']:,} still", f"{counts['new']:,} new"]
+    told += [f"{counts[state]:,} {words}" for state, words in _OTHER_STATES if counts[state]]
     if replay.unfinished:
-        told.append(f"{replay.unfinished:,} are still to be asked about")
-    return f"of the inputs replayed {', '.join(told)}." if told else "nothing was replayed."
+        told.append(f"{replay.unfinished:,} still to be asked about")
+    inputs = counted(len(replay.inputs), "replayed input")
+    words = (
+        f"On {deviating:,} of {inputs} the deployed model decides differently: {', '.join(told)}."
+    )
+    if counts["new"] or counts["nonfinite"]:
+        return words, "bad"
+    return words, "warn" if deviating or counts["failed"] or counts["unstable"] else "good"

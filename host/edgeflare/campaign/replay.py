@@ -19,9 +19,11 @@ from edgeflare.campaign.progress import Notice, Progress, silent
 from edgeflare.campaign.replay_inputs import Entry, ReplaySource, replay_source
 from edgeflare.campaign.replay_states import REPLAY, input_to_json
 from edgeflare.devices import LOCAL, Device, connect, load_inventory, resolve_device
-from edgeflare.errors import UsageError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.models.input_options import input_size, options_in_file
 from edgeflare.store import SeedInput, Store
+from edgeflare.store.corpus import is_corpus
+from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.replay_input import ReplayInput
 from edgeflare.types import Sample
 
@@ -109,9 +111,17 @@ def run_replay(
 
 
 def fill_on(store: Store) -> None:
-    """Bring the inputs that are missing into a replay that was killed while they were stored."""
+    """Bring the inputs that are missing into a replay that was killed while they were stored.
+
+    Raises StoreError where it was killed before it knew which inputs those are.
+    """
     fact = store.fact(REPLAY)
     if fact is None:
+        folder = Path(store.campaign["seeds"]["path"])
+        if is_corpus(folder) or (folder / DATABASE_NAME).is_file():
+            raise StoreError(
+                f"the replay in {store.folder} was interrupted before it began: delete the folder and run it anew"
+            )
         return
     about = fact["source"]
     with replay_source(Path(about["folder"]), about.get("target")) as source:

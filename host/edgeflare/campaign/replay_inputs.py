@@ -57,11 +57,9 @@ class ReplaySource:
         Of a trigger that several replicas found, the first one that is wanted stands for all.
         """
         if self.corpus is not None:
-            every = (
-                (one, Entry(one.id, one.kind, one.seed_id, one.replica))
-                for one in self.corpus.inputs(self.target)
+            yield from self.corpus.inputs(
+                self.target, lambda one: wanted(Entry(one.id, "trigger", one.seed_id, ""))
             )
-            yield from (one for one, entry in every if wanted(entry))
         elif self.store is not None and self.kind == "replay":
             yield from _of_replay(self.store, wanted)
         elif self.store is not None:
@@ -208,17 +206,20 @@ def _of_replay(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
 
 
 def _looked_at(before: ReplayInput, rows: Sequence[ReplayedInput]) -> ReplayInput:
-    """Return an input with what devices said of it now."""
-    if not rows:
+    """Return an input with what devices said of it now; what did not answer steadily leaves it as it was."""
+    decided = [one for one in rows if one.decided]
+    if not decided:
         return before
-    looks = {one.device: Look(one.deviates, one.deployed_label) for one in rows}
-    shown = next((one for one in rows if one.deviates), rows[0])
+    looks = {one.device: Look(one.deviates, one.deployed_label) for one in decided}
+    earlier = {name: look for name, look in before.looks.items() if name not in looks}
+    deviated = any(one.deviates for one in rows)
+    shown = next((one for one in decided if one.deviates == deviated), None)
     return replace(
         before,
-        deviated=any(one.deviates for one in rows),
-        original_label=shown.original_label,
-        deployed_label=shown.deployed_label,
-        looks={**before.looks, **looks},
+        deviated=deviated,
+        original_label=before.original_label if shown is None else shown.original_label,
+        deployed_label=before.deployed_label if shown is None else shown.deployed_label,
+        looks={**earlier, **looks},
     )
 
 

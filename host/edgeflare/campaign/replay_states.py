@@ -1,6 +1,6 @@
 """What became of each input of a replay, told by the replay's folder alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -65,10 +65,14 @@ class ReplayedInput:
     replica: str = ""
 
     @property
+    def decided(self) -> bool:
+        """Whether the device answered, and steadily."""
+        return self.state in ("still", "new", "fixed", "agrees")
+
+    @property
     def deviates(self) -> bool:
         """Whether it is a deviation as far as is known: what did not answer steadily stays what it was."""
-        known = self.state in ("still", "new", "fixed", "agrees")
-        return self.state in ("still", "new") if known else self.deviated
+        return self.state in ("still", "new") if self.decided else self.deviated
 
     @property
     def narrow(self) -> bool:
@@ -118,6 +122,7 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
     labels_only = store.models.get("deployed", {}).get("output", {}).get("kind") == "label"
     names = [session["name"] for session in store.fact("devices") or ()]
     for replica in replicas_of(store):
+        alike = [replica] if replica else names
         outcomes = store.outcomes_of(replica)
         outcome = next(outcomes, None)
         for seed in store.seeds(replica):
@@ -127,7 +132,10 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
                 continue
             if seed.id in inputs:
                 device = outcome.device_name or replica or ", ".join(names)
-                yield _replayed(inputs[seed.id], seed, outcome, device, labels_only=labels_only)
+                look = _last_look(inputs[seed.id], {device, *alike})
+                yield _replayed(
+                    inputs[seed.id], seed, outcome, device, look, labels_only=labels_only
+                )
             outcome = next(outcomes, None)
 
 
@@ -136,10 +144,10 @@ def _replayed(
     seed: SeedRecord,
     outcome: OutcomeRecord,
     device: str,
+    look: Look | None,
     *,
     labels_only: bool,
 ) -> ReplayedInput:
-    look = _looks(about).get(device)
     deviated = bool(about["deviated"]) if look is None else look.deviated
     original, deployed, decision = outcome.original, outcome.deployed, None
     if deployed is None and seed.outputs is not None:
@@ -177,6 +185,12 @@ def _state(status: Status, *, deviated: bool) -> ReplayState:
 def _margin(*scores: Scores | None) -> float | None:
     margins = [margin(one) for one in scores if one is not None]
     return min((one for one in margins if one is not None), default=None)
+
+
+def _last_look(about: Mapping[str, Any], devices: Collection[str]) -> Look | None:
+    """Return what was said last by one of these devices, which share the inputs; None where none was asked."""
+    looks = [look for name, look in _looks(about).items() if name in devices]
+    return looks[-1] if looks else None
 
 
 def _looks(about: Mapping[str, Any]) -> dict[str, Look]:

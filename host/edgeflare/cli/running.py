@@ -40,6 +40,7 @@ def _run(campaign: Callable[["Progress"], Path], json: bool) -> None:
     print_summary(summary, json)
     if not json:
         say(f"\nEverything is in {folder}")
+        say(f"A page of it: {shlex.join(['edgeflare', 'report', str(folder)])}")
         command = ["edgeflare", "export", str(folder), f"{folder}-pictures"]
         say(f"Pictures: {shlex.join(command)}")
     end_by(summary.limits_crossed)

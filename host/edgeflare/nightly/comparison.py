@@ -9,6 +9,7 @@ from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.nightly.night import Check
 
 _SHOWN = 3
+_BROKEN = {"nonfinite": "give NaN or infinity", "failed": "get no answer from the device"}
 _GREEN, _TONIGHT = "The last green night", "this one"
 
 
@@ -22,10 +23,12 @@ def search_checks(campaign: Path) -> list[Check]:
 
 
 def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) -> list[Check]:
-    """Look for inputs that deviate and did not in the last green night, whose stamp is `since`."""
+    """Look for inputs that deviate and did not in the last green night, whose stamp is `since`.
+
+    Those on which the models agreed and that give no finite answer now, or none, are a regression, too.
+    """
     inputs = [one for replay in replays for one in replay.inputs]
     new = [one.id for one in inputs if one.state == "new"]
-    broken = [one.id for one in inputs if one.state == "nonfinite" and not one.deviated]
     checks = [
         Check(
             part="replay",
@@ -35,11 +38,11 @@ def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) ->
             crossed=len(new) > at_most,
         )
     ]
-    if broken:
-        words = f"{len(broken)} of {len(inputs)} inputs sent again give NaN or infinity now"
-        checks.append(
-            Check(part="replay", name="nonfinite", words=words + _names(broken), crossed=True)
-        )
+    for state, what in _BROKEN.items():
+        broken = [one.id for one in inputs if one.state == state and not one.deviated]
+        if broken:
+            words = f"{len(broken)} of {len(inputs)} inputs sent again {what} now{_names(broken)}"
+            checks.append(Check(part="replay", name=state, words=words, crossed=True))
     return checks
 
 

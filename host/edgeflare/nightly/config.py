@@ -101,7 +101,7 @@ class NightlyConfig(_Section):
 
     history: AbsolutePath
     devices: Annotated[
-        tuple[str, ...],
+        tuple[Annotated[str, Field(min_length=1)], ...],
         BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
         Field(min_length=1),
     ]
@@ -134,7 +134,10 @@ class NightlyConfig(_Section):
         """
         limits = self.limits.model_dump(exclude_unset=True)
         if not self.limits.new_pairs and self.limits.baseline is None:
-            limits.update({"baseline": baseline} if baseline else {"new_pairs": True})
+            if baseline is None:  # the first night: what the campaign.toml says for itself
+                limits.pop("new_pairs")
+            else:
+                limits["baseline"] = baseline
         over: dict[str, Any] = {
             "devices": (device,),
             "search": self.search.model_dump(exclude_unset=True),

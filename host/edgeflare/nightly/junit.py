@@ -59,17 +59,20 @@ def _case(run: NightRun, part: str) -> Case:
     """Return what became of a part of a run."""
     checks = [check for check in run.checks if check.part == part]
     crossed = [check.words for check in checks if check.crossed]
+    trouble = run.words[-1] if run.words else ""
     changed = [f"changed: {one}" for one in run.changed]
     if crossed and not run.accepted:
         return Case(part, "failure", "regression", crossed[0], [*crossed[1:], *changed])
     done = {"replay": run.replay is not None, "search": run.search is not None}
+    failed = "comparison" if done["search"] else "search"
+    if run.state == "failed" and part == failed and not run.accepted:
+        return Case(part, "error", "failed", trouble)
     if done.get(part, bool(checks)):
         return Case(part, body=[check.words for check in checks])
-    trouble = run.words[-1] if run.words else ""
     if run.state == "away":
         return Case(part, "skipped", message=f"away: {trouble}")
     if part == "search":
-        return Case(part, "error", run.state, trouble)
+        return Case(part, "error", "not finished", trouble)
     return Case(
         part,
         "skipped",

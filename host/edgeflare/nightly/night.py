@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 RunState: TypeAlias = Literal["green", "first", "regression", "away", "failed"]
 NightState: TypeAlias = Literal["running", "finished", "interrupted"]
 
+CAMPAIGNS = ("search", "replay", "seeds")
+"""The folders of a run's campaigns: its search, the corpus and the last green night's seeds sent again."""
+
 _TROUBLE = ("away", "failed")
 _VERDICTS = {"regression": "red", "away": "away", "failed": "could not be run"}
 
@@ -88,7 +91,7 @@ class NightRun(_Record):
 
     `words` say why it is not green, or what else there is to know; `changed` what is not as it was in the
     last green night `compared_with` (its stamp, "" where there was none). `folder` is relative to the
-    night's and has the campaigns ``search`` and ``replay`` for as long as they are kept. `accepted`: a
+    night's and has its `CAMPAIGNS` for as long as they are kept. `accepted`: a
     person took a red night for the new baseline. `seconds` is how long it took.
     """
 
@@ -155,7 +158,9 @@ class Night(_Record):
             told.append(f"{left} of {self.planned} not run: the night was interrupted")
         if told:
             return "; ".join(told)
-        return "all green" if not left else f"{len(self.runs)} of {self.planned} done, all green"
+        green = "all green" if not left else f"{len(self.runs)} of {self.planned} done, all green"
+        first = sum(run.state == "first" for run in self.runs)
+        return f"{green}; {first} of {self.planned} compared with nothing yet" if first else green
 
     def run(self, model: str, device: str) -> NightRun | None:
         """Return how this model fared on this device, None where it did not run."""

@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from edgeflare.analysis.replayed import ReplaySummary, replay_summary
 from edgeflare.campaign.config import CampaignConfig
-from edgeflare.campaign.fleet import Connect, Prompt
+from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
 from edgeflare.campaign.progress import Event, Notice
 from edgeflare.campaign.replay import run_replay
 from edgeflare.campaign.replay_settings import replay_config
 from edgeflare.campaign.run import run_campaign
+from edgeflare.campaign.single import check_files
 from edgeflare.errors import (
     AgentDiedError,
     DeviceAwayError,
@@ -40,6 +41,7 @@ from edgeflare.nightly.night import (
     SearchFigures,
 )
 from edgeflare.store import Store
+from edgeflare.store.corpus_records import target_name
 from edgeflare.types import Decision
 
 Part: TypeAlias = Literal["replay", "search"]
@@ -57,6 +59,7 @@ _AWAY = (
 
 _AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
 
+FIRST = "nothing was compared: there is no green night of it here yet; later nights are held against this one"
 UNCHANGED = "nothing that is known: files, device, libraries and settings are as they were"
 
 
@@ -95,11 +98,11 @@ def run_one(task: Task) -> NightRun:
     except Exception as error:
         if task.stopped():
             raise KeyboardInterrupt from error
-        run.trouble = _trouble(error, task.log)
+        run.trouble = trouble_of(error, task.log)
     return run.result(time.monotonic() - began)
 
 
-def _trouble(error: Exception, log: NightLog) -> Trouble:
+def trouble_of(error: Exception, log: NightLog) -> Trouble:
     """Return what an error makes of a run, and its sentence."""
     if isinstance(error, _AWAY):
         return "away", str(error)
@@ -132,6 +135,7 @@ class _Run:
         if green is not None:
             # The pair was fit to be searched once: if it isn't any more, the figures are to say so.
             config = config.model_copy(update={"allow_disagreement": True})
+        check_files(config)
         self._send_again(config)
         self._search_for(config)
 
@@ -152,6 +156,7 @@ class _Run:
             state = self.trouble[0]
         else:
             state = "first" if baseline is None else "green"
+            words = (FIRST,) if baseline is None else words
         return NightRun(
             model=task.model.name,
             device=task.device,
@@ -184,10 +189,12 @@ class _Run:
 
     def _replayed(self, source: Path, config: CampaignConfig, name: str) -> ReplaySummary:
         task, out = self._task, self._task.folder / name
+        (device,) = fleet_devices(config)
         run_replay(
             source,
             replay_config(config, out=out),
             only="seeds" if name == "seeds" else None,
+            target=target_name(task.model.name, device.name),
             name=self._called(name),
             ask=task.ask,
             progress=lambda event: task.tell("replay", event),

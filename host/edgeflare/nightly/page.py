@@ -64,14 +64,18 @@ class Worst(NamedTuple):
 def write_page(history: History) -> Path:
     """Write a history's ``index.html`` from its nights; return it. Raises StoreError."""
     nights = history.nights()
+    shown = nights[-MOST_NIGHTS:]
+    worst = _worst(history, nights)
+    if worst is not None and worst.mended and worst.row.stamp not in [one.stamp for one in shown]:
+        worst = None
     text = render(
         "nightly.html.j2",
         trends=[_trend(history, nights, model, device) for model, device in _pairs(nights)],
-        rows=[_row(history, night) for night in reversed(nights)],
-        worst=_worst(history, nights),
+        rows=[_row(history, night) for night in reversed(shown)],
+        older=len(nights) - len(shown),
+        worst=worst,
         damaged=[str(path) for path in history.damaged()],
         signs=[(_sign(state), words) for state, words in STATE_WORDS.items() if state != "first"],
-        most_nights=MOST_NIGHTS,
     )
     with told_of(history.folder):
         write_durably(history.page, text.encode())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from edgeflare.nightly.config import KeepConfig
 from edgeflare.nightly.history import History
-from edgeflare.nightly.night import Night
+from edgeflare.nightly.night import CAMPAIGNS, Night
 from edgeflare.store.failures import told_of
 
 _MB = 1_000_000
@@ -58,7 +58,7 @@ def _needed(history: History, nights: list[Night]) -> set[Path]:
 
 def _campaigns(night: Night) -> Iterable[Path]:
     """Return the folders of a night's campaigns; of an interrupted night also those that have no run."""
-    return [path for name in ("search", "replay") for path in night.folder.glob(f"*/*/{name}")]
+    return [path for name in CAMPAIGNS for path in night.folder.glob(f"*/*/{name}")]
 
 
 def _remove(history: History, folders: Iterable[Path]) -> None:

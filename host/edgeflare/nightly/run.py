@@ -10,14 +10,14 @@ from typing import TypeAlias
 from edgeflare.campaign.fleet import Asked, Connect, Prompt
 from edgeflare.campaign.progress import Event, Notice
 from edgeflare.devices import connect
-from edgeflare.errors import DiskFullError, EdgeFlareError, UsageError
+from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
 from edgeflare.nightly.config import NightlyConfig, NightlyModel
 from edgeflare.nightly.history import LOG_NAME, History
 from edgeflare.nightly.junit import write_junit
 from edgeflare.nightly.keeping import learn
 from edgeflare.nightly.log import NightLog
 from edgeflare.nightly.night import Night, NightRun
-from edgeflare.nightly.one import Part, Task, run_one
+from edgeflare.nightly.one import Part, Task, run_one, trouble_of
 from edgeflare.nightly.page import write_page
 from edgeflare.nightly.retention import prune_history
 from edgeflare.store import CampaignLock
@@ -87,6 +87,8 @@ def run_nightly(
     history = History(config.history)
     history.make()
     with _full_disk_told(history), CampaignLock(history.folder):
+        with suppress(StoreError):  # of what is kept too long the night's end tells
+            prune_history(history, config.keep)
         night = history.begin(clock(), len(chosen))
         with NightLog(night.folder / LOG_NAME, clock) as log:
             asked = Asked(ask) if ask is not None else None
@@ -195,8 +197,13 @@ class _Turn:
         """Let the model's corpus learn of a green run; one that it can't take is no green one."""
         try:
             learn(self._history, self._night, run, lambda text: self._note(where, text))
-        except UsageError as error:
-            return run.model_copy(update={"state": "failed", "words": (*run.words, str(error))})
+        except DiskFullError:
+            raise
+        except Exception as error:  # of this model's corpus alone: the others go on
+            if self._stopped():
+                raise KeyboardInterrupt from error
+            _, words = trouble_of(error, self._log)
+            return run.model_copy(update={"state": "failed", "words": (words,)})
         return run
 
     def _close(self, state: str) -> None:
@@ -204,11 +211,16 @@ class _Turn:
         self._save(state=state, ended_at=self._clock().astimezone(timezone.utc))
         self._log.line(f"night {self._night.number} {state}: {self._night.verdict}")
         write_junit(self._night)
+        self._prune()
+        write_page(self._history)
+
+    def _prune(self) -> None:
+        """Remove what is not to be kept; a folder that can't be removed hides no night's result."""
         try:
             if lost := prune_history(self._history, self._config.keep):
                 self._log.line(f"campaigns of {lost} older nights removed")
-        finally:
-            write_page(self._history)
+        except StoreError as error:
+            self._log.line(f"older nights could not be removed: {error}")
 
     def _save(self, **values: object) -> None:
         self._night = self._night.model_copy(update=values)

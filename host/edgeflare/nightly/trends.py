@@ -10,7 +10,7 @@ from edgeflare.nightly.night import Night, NightRun
 from edgeflare.nightly.plots import Line, Point, line_chart, number, percent
 
 MOST_NIGHTS = 90
-"""So many of the newest nights are on a chart."""
+"""So many of the newest nights are on a chart, and in the page's table."""
 
 Figure: TypeAlias = Callable[[NightRun], float | None]
 

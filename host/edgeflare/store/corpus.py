@@ -11,16 +11,15 @@ from sqlalchemy import Connection, insert, inspect, select
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
 from edgeflare.store import corpus_tables as tables
-from edgeflare.store.corpus_access import LOCK_NAME, alone, check_per_pair
+from edgeflare.store.corpus_access import LOCK_NAME, alone, check_per_pair, full_disk_told
 from edgeflare.store.corpus_removal import CorpusRemoval
-from edgeflare.store.database import connect
+from edgeflare.store.database import CORPUS_NAME, connect, put_in_place
 from edgeflare.store.failures import told_of
 from edgeflare.store.samples import sync_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-CORPUS_NAME = "corpus.sqlite"
 _UNFINISHED_NAME = f"{CORPUS_NAME}.new"
 PER_PAIR = 3
 """How many entries there may be for one seed input and one pair of classes, unless a corpus has it otherwise."""
@@ -49,9 +48,10 @@ class Corpus(CorpusRemoval):
         folder = Path(folder)
         if per_pair is not None:
             check_per_pair(per_pair)
-        with told_of(folder, begun=False):
-            if create and not is_corpus(folder):
+        if create and not is_corpus(folder):
+            with told_of(folder, begun=False):
                 _make(folder, per_pair or PER_PAIR)
+        with full_disk_told(folder), told_of(folder):
             if not folder.is_dir():
                 raise StoreError(f"There is no corpus folder {folder}; check the path.")
             if not is_corpus(folder):
@@ -118,9 +118,9 @@ def _make(folder: Path, per_pair: int) -> None:
                         per_pair=per_pair,
                     )
                 )
+            put_in_place(engine, folder, _UNFINISHED_NAME, CORPUS_NAME)
         finally:
             engine.dispose()
-        (folder / _UNFINISHED_NAME).replace(folder / CORPUS_NAME)
         sync_folder(folder)
         sync_folder(folder.parent)
 

@@ -82,6 +82,11 @@ class CorpusAccess(Access):
         row = self._about()
         return None if row.shape is None else Form(tuple(row.shape), row.classes)
 
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with full_disk_told(self.folder), super()._reading() as connection:
+            yield connection
+
     def _about(self) -> Row[Any]:
         with self._reading() as connection:
             return connection.execute(select(tables.about)).one()

@@ -1,7 +1,7 @@
 """What a trigger corpus has, and how it is handed to a replay."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlalchemy import Select, func, select
 
@@ -81,8 +81,14 @@ class CorpusReading(CorpusAccess):
         """Return every campaign that was added, in the order they first were."""
         return [campaign_from_row(row) for row in self._rows(tables.campaigns)]
 
-    def inputs(self, target: str | None = None) -> Iterator[ReplayInput]:
+    def inputs(
+        self,
+        target: str | None = None,
+        wanted: Callable[[CorpusEntry], bool] | None = None,
+    ) -> Iterator[ReplayInput]:
         """Yield every entry as an input for a replay, those that deviated when last looked at first.
+
+        `wanted` leaves entries out before their samples are read; it is asked once for each.
 
         `target` names what is replayed, ``model/device`` (see `target_name`); an input `deviated` as
         that target said when it last looked. A trigger that it never looked at counts as found, that is
@@ -100,6 +106,8 @@ class CorpusReading(CorpusAccess):
                 looks[look.sample].append(look)
         agreeing = set()
         for entry in self.entries():
+            if wanted is not None and not wanted(entry):
+                continue
             if not _deviated(looks[entry.sample]):
                 agreeing.add(entry.sample)
                 continue
@@ -119,7 +127,10 @@ class CorpusReading(CorpusAccess):
                 return
             raise
         last = max(looks, key=lambda look: look.looked_at, default=None)
-        of_devices = sorted(looks, key=lambda look: look.looked_at) if target is None else ()
+        of_devices: dict[str, Look] = {}
+        for look in sorted(looks, key=lambda look: look.looked_at) if target is None else ():
+            of_devices.pop(look.device, None)  # the one that said so last comes last
+            of_devices[look.device] = Look(look.deviated, look.deployed_label)
         yield ReplayInput(
             id=entry.id,
             sample=sample,
@@ -130,7 +141,7 @@ class CorpusReading(CorpusAccess):
             original_label=entry.original_label if last is None else last.original_label,
             deployed_label=entry.deployed_label if last is None else last.deployed_label,
             l2=entry.l2,
-            looks={look.device: Look(look.deviated, look.deployed_label) for look in of_devices},
+            looks=of_devices,
         )
 
 

@@ -13,6 +13,7 @@ from edgeflare.errors import StoreError
 from edgeflare.store import tables
 
 DATABASE_NAME = "campaign.sqlite"
+CORPUS_NAME = "corpus.sqlite"
 UNFINISHED_NAME = f"{DATABASE_NAME}.new"
 _BUSY_SECONDS = 10
 _WRITES = "edgeflare_writes"
@@ -50,6 +51,26 @@ def for_writing(engine: Engine) -> Engine:
     So two processes wait for each other; else one that has read could not go on to write.
     """
     return engine.execution_options(**{_WRITES: True})
+
+
+def put_in_place(engine: Engine, folder: Path, made: str, name: str) -> None:
+    """Close a database that was filled under the name `made`, and give it its own, whole.
+
+    What is still in the write-ahead log would be lost: the log keeps the other name. Raises sqlite3.Error
+    where there is no room for it.
+    """
+    connection = engine.raw_connection()
+    try:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (busy, _, _) = cursor.fetchall()[0]
+        cursor.close()
+    finally:
+        connection.close()
+        engine.dispose()
+    if busy:
+        raise StoreError(f"{folder} is in use by another program; wait until that has finished.")
+    (folder / made).replace(folder / name)
 
 
 def _only_readable(folder: Path, name: str) -> bool:

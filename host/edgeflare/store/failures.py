@@ -37,13 +37,13 @@ def told_of(folder: Path, *, begun: bool = True) -> Iterator[None]:
         if begun:
             raise
         raise no_space_to_begin(folder) from error
-    except OSError as error:
-        told = _of_files(error, folder)
+    except (OSError, SQLAlchemyError, sqlite3.Error) as error:
+        told = (
+            _of_files(error, folder) if isinstance(error, OSError) else _of_database(error, folder)
+        )
         if isinstance(told, DiskFullError) and not begun:
             told = no_space_to_begin(folder)
         raise told from error
-    except (SQLAlchemyError, sqlite3.Error) as error:
-        raise _of_database(error, folder) from error
 
 
 def disk_full(folder: Path) -> DiskFullError:

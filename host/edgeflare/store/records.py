@@ -131,6 +131,11 @@ class OutcomeRecord:
         both = (self.original_margin, self.deployed_margin)
         return min((margin for margin in both if margin is not None), default=None)
 
+    @property
+    def first_queries(self) -> int:
+        """The search queries up to the first triggering input, though the search went on for a more severe one."""
+        return self.front[0].queries if self.front else self.search_queries
+
 
 SEARCH_ENDS = (Status.EXHAUSTED, Status.TIMEOUT, Status.GAVE_UP)
 """Statuses that only a search ends with."""

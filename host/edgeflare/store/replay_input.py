@@ -28,7 +28,7 @@ class ReplayInput:
     [height, width, channels]. `deviated`: it deviated when last looked at, on the device `replica` where
     that isn't ""; both labels (class indices) are those of then. `seed_id` names the seed input in its
     own campaign, `label` that one's class where it is known. `l2` is the distance to it, on a scale of
-    pixels from 0 to 1. `looks` has what other devices said, by their names, where they were asked.
+    pixels from 0 to 1. `looks` has what each device said, by its name, where that is known: the one that said so last comes last.
     """
 
     id: str

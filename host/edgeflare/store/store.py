@@ -13,10 +13,12 @@ from edgeflare.errors import StoreError
 from edgeflare.store import tables
 from edgeflare.store.about import add_environment_row
 from edgeflare.store.database import (
+    CORPUS_NAME,
     DATABASE_NAME,
     UNFINISHED_NAME,
     check_schema,
     connect,
+    put_in_place,
     write_schema,
 )
 from edgeflare.store.failures import told_of
@@ -71,8 +73,7 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
             try:
                 store._fill(id or uuid.uuid4().hex, campaign, environment)
                 if url is None:
-                    store.close()
-                    (folder / UNFINISHED_NAME).replace(folder / DATABASE_NAME)
+                    put_in_place(store._engine, folder, UNFINISHED_NAME, DATABASE_NAME)
                     store = cls.open(folder)
                 store._made_folder = made
                 sync_folder(folder)
@@ -102,6 +103,11 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
             if not folder.is_dir():
                 raise StoreError(f"There is no campaign folder {folder}; check the path.")
             if url is None and not (folder / DATABASE_NAME).is_file():
+                if (folder / CORPUS_NAME).is_file():
+                    raise StoreError(
+                        f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` tells "
+                        "what it has, `edgeflare replay` asks about it again."
+                    )
                 raise StoreError(
                     f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
                     " (of a bench, `edgeflare bench show` has the figures)."

@@ -83,6 +83,19 @@ def test_each_device_is_held_to_what_it_said_itself(tmp_path: Path) -> None:
     assert summary.by_device["jetson"]["new"] == 2
 
 
+def test_of_devices_that_share_the_inputs_the_last_look_counts_whichever_took_it(
+    tmp_path: Path,
+) -> None:
+    looks = {"pi": Look(True, 1), "pi #2": Look(False, 0), "jetson": Look(True, 1)}
+    with replay_store(tmp_path / "replay", looks=looks) as store:
+        store.set_fact("devices", [{"name": "pi"}, {"name": "pi #2"}])
+        states = told(replay_summary(store))
+        store.set_fact("devices", [{"name": "pi"}])
+        alone = told(replay_summary(store))
+    assert (states["trigger:a"], states["trigger:b"]) == ("agrees", "new")
+    assert (alone["trigger:a"], alone["trigger:b"]) == ("fixed", "still")
+
+
 def test_inputs_that_are_still_to_be_asked_about_are_counted(tmp_path: Path) -> None:
     with replay_store(tmp_path / "replay", done=3) as store:
         summary = replay_summary(store)

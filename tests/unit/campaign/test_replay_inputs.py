@@ -4,12 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from corpora import add, digest, sighting
 from fleet_stores import replicated_campaign
 from replay_stores import replay_store
 
 from edgeflare.campaign.replay_inputs import Entry, replay_source
 from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.store.corpus import Corpus
 from edgeflare.store.replay_input import Look, ReplayInput
 from edgeflare.types import Decision, Status
 
@@ -126,6 +128,33 @@ def test_a_replay_hands_its_inputs_on_as_it_found_them(tmp_path: Path) -> None:
         "seed:g": True,
         "seed:h": False,
     }
+
+
+def test_what_did_not_answer_steadily_leaves_an_input_as_it_was(tmp_path: Path) -> None:
+    replay_store(tmp_path / "replay").close()
+    of = {one.id: one for one in inputs_of(tmp_path / "replay")}
+    for name in ("trigger:d", "trigger:e", "trigger:f"):
+        assert (of[name].original_label, of[name].deployed_label, of[name].looks) == (0, 1, {})
+
+
+def test_what_was_said_last_comes_last(tmp_path: Path) -> None:
+    looks = {"pi": Look(True, 1), "jetson": Look(True, 1)}
+    replay_store(tmp_path / "replay", looks=looks).close()
+    first = inputs_of(tmp_path / "replay")[0]
+    assert list(first.looks.items()) == [("jetson", Look(True, 1)), ("pi", Look(False, 0))]
+
+
+def test_of_a_corpus_samples_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
+    with Corpus.open(tmp_path / "corpus", create=True) as corpus:
+        add(corpus, sighting(1), sighting(2))
+    (path,) = (tmp_path / "corpus" / "samples").rglob(f"{digest(1)}*")
+    path.unlink()
+    with replay_source(tmp_path / "corpus") as source:
+        first, second = source.entries()
+        wanted = list(source.inputs(lambda entry: entry.id == second.id))
+        with pytest.raises(StoreError):
+            list(source.inputs(lambda entry: entry.id == first.id))
+    assert [one.id for one in wanted] == [second.id]
 
 
 def test_what_a_replay_has_not_asked_about_stays_as_it_was(tmp_path: Path) -> None:

@@ -79,12 +79,31 @@ def test_no_new_pairs_is_held_against_the_last_green_night(tmp_path: Path) -> No
     assert (later.limits.new_pairs, later.limits.baseline) == (False, tmp_path / "green")
 
 
+def test_the_first_night_keeps_to_the_baseline_of_the_campaign_file(tmp_path: Path) -> None:
+    (tmp_path / "campaign.toml").write_text(
+        'original.path = "o.onnx"\ndeployed.path = "d.tflite"\nseeds.path = "s"\n'
+        '[limits]\nnew_pairs = false\nbaseline = "release"\n'
+    )
+    config = load_nightly(
+        written(
+            tmp_path,
+            'history = "h"\ndevices = "local"\n[[models]]\nname = "one"\ncampaign = "campaign.toml"\n'
+            "[limits]\nnew_pairs = false\n",
+        )
+    )
+    first = config.campaign(config.models[0], "local")
+    later = config.campaign(config.models[0], "local", baseline=tmp_path / "green")
+    assert first.limits.baseline == tmp_path / "release"
+    assert later.limits.baseline == tmp_path / "green"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("histroy = 'x'\n" + INLINE, "there is no setting histroy"),
         (INLINE.replace('history = "nightly"', ""), "history is missing"),
         (INLINE.replace('["local", "pi4"]', "[]"), "devices:"),
+        (INLINE.replace('"pi4"', '""'), "devices.1"),
         (INLINE.replace('"pi4"', '"local"'), "the device 'local' stands there twice"),
         (INLINE + INLINE[INLINE.index("[[") :], "the model 'int8' stands there twice"),
         (INLINE.replace('"int8"', '"../int8"'), "no plain name"),

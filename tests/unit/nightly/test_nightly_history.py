@@ -129,6 +129,18 @@ def test_old_nights_lose_their_campaigns_and_keep_their_figures(tmp_path: Path) 
     assert (oldest.folder / "log.txt").is_file()
 
 
+def test_every_campaign_of_an_old_night_goes_and_counts(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    for number in range(2):
+        night = add_night(history, number, run_of("int8", "pi4"), campaigns=True, size=400_000)
+        seeds = night.folder / night.runs[0].folder / "seeds"
+        seeds.mkdir()
+        (seeds / "campaign.sqlite").write_bytes(b"x" * 400_000)
+    assert prune_history(history, KeepConfig(nights=5, mb=2)) == 1  # a night has 1.2 MB
+    assert not list(history.nights()[0].folder.glob("*/*/*"))
+    assert len(list(history.nights()[1].folder.glob("*/*/*"))) == 3
+
+
 def test_the_last_green_search_stays_whatever_its_age(tmp_path: Path) -> None:
     history = History(tmp_path)
     add_night(history, 0, run_of("int8", "pi4"), campaigns=True)

@@ -13,6 +13,7 @@ from nights import add_night, forty_nights, red, run_of
 from edgeflare.nightly.history import NIGHT_NAME, History
 from edgeflare.nightly.page import write_page
 from edgeflare.nightly.plots import Line, Point, line_chart, number, ticks
+from edgeflare.nightly.trends import MOST_NIGHTS
 
 
 class _Read(HTMLParser):
@@ -88,6 +89,18 @@ def test_a_red_night_is_named_on_top_until_it_is_green_again(tmp_path: Path) -> 
     assert "big got worse" not in top.replace("int8", "")
     add_night(history, 3, run_of("int8", "pi4"), run_of("big", "pi4"))
     assert "Red: night of" not in words_of(read(write_page(history)))
+
+
+def test_the_table_has_the_newest_nights_and_says_how_many_are_older(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    add_night(history, 0, run_of("int8", "pi4", "regression", **red()))
+    for day in range(1, MOST_NIGHTS + 2):
+        add_night(history, day, run_of("int8", "pi4"))
+    page = write_page(history)
+    reader = read(page)
+    assert page.read_text(encoding="utf-8").count('<th scope="row">') == MOST_NIGHTS
+    assert "2 older nights are not shown" in words_of(reader)
+    assert all(link[1:] in reader.anchors for link in reader.links if link.startswith("#"))
 
 
 def test_interrupted_and_damaged_nights_are_told(tmp_path: Path) -> None:

@@ -7,8 +7,24 @@ from typing import Any
 import pytest
 from nights import add_night, red, run_of
 
-from edgeflare.errors import DiskFullError, ModelError, StoreError, UnreachableError, UsageError
-from edgeflare.nightly import NightlyConfig, NightlyProgress, accept_night, one, run, run_nightly
+from edgeflare.errors import (
+    DiskFullError,
+    EdgeFlareError,
+    ModelError,
+    StoreError,
+    UnreachableError,
+    UsageError,
+)
+from edgeflare.nightly import (
+    KeepConfig,
+    NightlyConfig,
+    NightlyProgress,
+    NightRun,
+    accept_night,
+    one,
+    run,
+    run_nightly,
+)
 from edgeflare.nightly.history import History
 from edgeflare.store import CampaignLock
 
@@ -30,6 +46,12 @@ def config(tmp_path: Path) -> NightlyConfig:
             ],
         }
     )
+
+
+@pytest.fixture(autouse=True)
+def model_files(tmp_path: Path) -> None:
+    for name in ("o.onnx", "d.onnx"):
+        (tmp_path / name).write_bytes(b"")
 
 
 def clock() -> datetime:
@@ -155,17 +177,77 @@ def test_only_what_is_named_and_red_is_accepted(
     assert "accepted as the new baseline" in (first.folder / "log.txt").read_text()
 
 
+@pytest.mark.parametrize("kind", [UsageError, StoreError])
 def test_a_corpus_that_can_not_take_a_green_run_fails_that_run(
-    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch, kind: type[EdgeFlareError]
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise UsageError("the inputs are 28 x 28, the corpus' are 32 x 32")
+    def refuse(_: object, __: object, green: NightRun, ___: object) -> None:
+        if green.model == "int8":
+            raise kind("the inputs are 28 x 28, the corpus' are 32 x 32")
 
     monkeypatch.setattr(run, "run_one", lambda task: run_of(task.model.name, task.device))
     monkeypatch.setattr(run, "learn", refuse)
-    night = run_nightly(config, models=["int8"], devices=["pi4"], clock=clock)
-    assert night.runs[0].state == "failed"
+    night = run_nightly(config, devices=["pi4"], clock=clock)
+    assert [one.state for one in night.runs] == ["failed", "green"]
     assert "32 x 32" in night.runs[0].words[0]
+
+
+def test_what_can_not_be_removed_hides_no_result(
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise StoreError("the folder is somebody else's")
+
+    monkeypatch.setattr(run, "run_one", lambda task: run_of(task.model.name, task.device))
+    monkeypatch.setattr(run, "learn", lambda *_: None)
+    monkeypatch.setattr(run, "prune_history", refuse)
+    night = run_nightly(config, clock=clock)
+    assert (night.state, night.exit_code) == ("finished", 0)
+    assert "somebody else's" in (night.folder / "log.txt").read_text()
+    assert (config.history / "index.html").is_file()
+
+
+def test_a_full_disk_is_freed_by_what_is_to_be_kept_before_a_night_begins(
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(config.history)
+    for number in range(2):
+        add_night(history, number, run_of("int8", "pi4"), campaigns=True)
+
+    def full(*_: object) -> None:
+        raise DiskFullError("No space is left.")
+
+    monkeypatch.setattr(History, "begin", full)
+    less = config.model_copy(update={"keep": KeepConfig(nights=1)})
+    with pytest.raises(DiskFullError, match=r"lower keep\.mb"):
+        run_nightly(less, clock=clock)
+    older, newer = history.nights()
+    assert not older.campaign(older.runs[0]).exists()
+    assert newer.campaign(newer.runs[0]).exists()
+
+
+def test_a_missing_model_is_told_before_anything_is_sent(
+    config: NightlyConfig, tmp_path: Path
+) -> None:
+    (tmp_path / "d.onnx").unlink()
+    night = run_nightly(config, models=["int8"], devices=["pi4"], clock=clock)
+    assert night.runs[0].words == (f"there is no model file {tmp_path / 'd.onnx'}",)
+    assert night.exit_code == 3
+
+
+def test_a_corpus_is_sent_again_as_that_device_saw_it_last(
+    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def run_replay(*_: object, target: str, **__: object) -> None:
+        asked.append(target)
+        raise UnreachableError("pi4 is off")
+
+    monkeypatch.setattr(one, "corpus_has_entries", lambda _: True)
+    monkeypatch.setattr(one, "run_replay", run_replay)
+    run_nightly(config, devices=["local"], clock=clock)
+    assert asked == ["int8/local", "big/local"]
 
 
 def test_an_error_after_a_signal_is_the_interruption_and_no_failed_run(

@@ -2,16 +2,21 @@
 
 from datetime import datetime, timezone
 from pathlib import Path
+from unittest.mock import Mock
 
+import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
-from nights import add_night, red, run_of
+from nights import add_night, figures, red, run_of
 
+from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.campaign.progress import Notice, Stage, Step
+from edgeflare.campaign.replay_states import ReplayedInput, ReplayState
+from edgeflare.nightly.comparison import replay_checks
 from edgeflare.nightly.history import History
 from edgeflare.nightly.identity import changes
 from edgeflare.nightly.junit import write_junit
 from edgeflare.nightly.log import NightLog
-from edgeflare.nightly.night import Check, Identity
+from edgeflare.nightly.night import Check, Identity, ReplayCounts
 
 BEFORE = Identity(
     original="a" * 64,
@@ -81,6 +86,54 @@ def test_each_part_of_a_run_is_a_test_case(tmp_path: Path) -> None:
     failure = next(case.result[0] for suite in suites for case in suite if case.result)
     assert "deviate <now>" in failure.message
     assert "changed: the deployed model's file" in failure.text
+
+
+def test_a_failed_run_is_an_error_though_its_search_is_there(tmp_path: Path) -> None:
+    failed = run_of(
+        "int8", "pi4", "failed", search=figures(), replay=ReplayCounts(), words=("can't compare",)
+    )
+    night = add_night(History(tmp_path), 0, failed)
+    (suite,) = JUnitXml.fromfile(str(write_junit(night)))
+    assert (suite.failures, suite.errors) == (0, 1)
+    (error,) = [one for case in suite for one in case.result]
+    assert error.message == "can't compare"
+
+
+def test_a_first_night_says_that_nothing_was_compared(tmp_path: Path) -> None:
+    night = add_night(History(tmp_path), 0, run_of("int8", "pi4", "first"), run_of("int8", "local"))
+    assert night.verdict == "all green; 1 of 2 compared with nothing yet"
+
+
+@pytest.mark.parametrize(("state", "words"), [("failed", "no answer"), ("nonfinite", "NaN")])
+def test_an_input_that_agreed_and_has_no_answer_any_more_is_a_regression(
+    state: ReplayState, words: str
+) -> None:
+    rows = [replayed("a", state, deviated=False), replayed("b", state, deviated=True)]
+    replay = Mock(spec=ReplaySummary, inputs=rows)
+    new, broken = replay_checks([replay], 0, "20260301T020000Z")
+    assert not new.crossed
+    assert (broken.name, broken.crossed) == (state, True)
+    assert broken.words.startswith("1 of 2 inputs sent again")
+    assert words in broken.words
+
+
+def replayed(name: str, state: ReplayState, *, deviated: bool) -> ReplayedInput:
+    return ReplayedInput(
+        id=name,
+        kind="seed",
+        seed_id=name,
+        device="pi4",
+        state=state,
+        deviated=deviated,
+        original_label_before=1,
+        deployed_label_before=1,
+        original_label=None,
+        deployed_label=None,
+        decision=None,
+        margin=None,
+        l2=0.0,
+        sample="",
+    )
 
 
 def test_the_log_has_every_notice_and_stage_with_the_time(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from corpora import DAY, FORM, START, add, digest, look, picture, sighting
 
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.store import corpus_access
+from edgeflare.store import Store, corpus_access
 from edgeflare.store.corpus import Corpus, is_corpus
 from edgeflare.store.corpus_records import Added, Form
 
@@ -163,6 +163,19 @@ def test_inputs_are_named_alike_in_every_replay(corpus):
     corpus.remove(pair=(4, 9))
     add(corpus, sighting(1))
     assert [one.id for one in corpus.inputs()] == ["000003/s/0.png"]
+
+
+def test_the_device_that_said_so_last_comes_last(corpus):
+    add(corpus, sighting(1))
+    for days, device, model in ((1, "jetson", "int8"), (2, "pi", "fp16")):
+        corpus.note(
+            [look(1, deviated=days == 2, device=device, model=model, at=START + days * DAY)]
+        )
+    (one,) = corpus.inputs()
+    assert [(name, seen.deviated) for name, seen in one.looks.items()] == [
+        ("jetson", False),
+        ("pi", True),
+    ]
 
 
 def test_looks_at_what_is_no_entry_are_passed_over(corpus):
@@ -339,3 +352,8 @@ def test_a_file_system_without_locks_is_told(corpus, monkeypatch):
     monkeypatch.setattr(corpus_access.FileLock, "acquire", refuse)
     with pytest.raises(StoreError, match="No locks available"):
         add(corpus, sighting(1))
+
+
+def test_a_corpus_is_told_from_a_campaign(corpus):
+    with pytest.raises(StoreError, match=r"is a trigger corpus.*`edgeflare corpus show`"):
+        Store.open(corpus.folder)

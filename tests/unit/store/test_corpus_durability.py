@@ -1,6 +1,7 @@
 """Nothing acknowledged is lost from a trigger corpus: kill -9, a full disk, a read-only disk."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from corpora import FORM, add, digest, picture, sighting
 
 from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.store import Store
 from edgeflare.store.corpus import Corpus
 
 HELPERS = Path(__file__).resolve().parents[2] / "helpers"
@@ -114,6 +116,35 @@ def test_a_disk_too_small_for_a_corpus_says_so_and_it_can_be_made_later(small_di
     filler.unlink()
     with Corpus.open(small_disk / "c", create=True) as corpus:
         assert len(corpus) == 0
+
+
+def test_where_the_disk_ends_while_a_corpus_or_campaign_is_made_it_can_be_made_later(small_disk):
+    filler = small_disk / "filler"
+    made = {"corpus": 0, "campaign": 0}
+    refused: dict[str, list[str]] = {name: [] for name in made}
+    openers = {
+        "corpus": lambda folder: Corpus.open(folder, create=True),
+        "campaign": lambda folder: Store.create(folder, {}),
+    }
+    for free in range(8, 240, 8):  # kB
+        for name, make in openers.items():
+            folder = small_disk / f"{name}{free}"
+            used = sum(path.stat().st_blocks * 512 for path in small_disk.rglob("*"))
+            filler.write_bytes(b"x" * max(0, (1 << 20) - used - (free << 10)))
+            try:
+                make(folder).close()
+            except DiskFullError as error:
+                refused[name].append(str(error))
+            else:
+                made[name] += 1
+            filler.unlink()
+            again = Store.open if (folder / "campaign.sqlite").exists() else make
+            again(folder).close()
+            shutil.rmtree(folder)
+    for name, count in made.items():
+        assert count > 0
+        assert len(refused[name]) > 0
+        assert not [one for one in refused[name] if "edgeflare resume" in one]
 
 
 def test_a_corpus_on_a_read_only_disk_is_replayed_but_not_changed(small_disk):

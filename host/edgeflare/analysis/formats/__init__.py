@@ -38,7 +38,8 @@ def report_text(
     `edgeflare.analysis.formats.csv_text`.
 
     `class_names` are in the order of the classes' numbers; by default those of the campaign's own label
-    mapping, where that file is still there. `limits` are what `check_limits` says by default.
+    mapping, where that file is still there. `limits` are what `check_limits` says by default. What UTF-8 has
+    no place for, as in names of files in another encoding, becomes a question mark.
 
     Raises UsageError for another format or too few class names, StoreError where the folder can't be used.
     """
@@ -51,4 +52,5 @@ def report_text(
     module = import_module(f"{__name__}.{_MODULES[format]}")
     written: Callable[[Material], str] = module.text
     with opened(campaign) as store:
-        return written(gather(store, class_names, limits))
+        told = written(gather(store, class_names, limits))
+    return told.encode(errors="replace").decode()

@@ -34,4 +34,12 @@ def _lines(material: Material) -> Iterator[dict[str, Any]]:
     for finding in findings(material.store):
         row = finding_row(material, finding)
         queries = {f"{name}_queries": count for name, count in row.pop("queries").items()}
-        yield {**row, **queries, "steps": " + ".join(row["words"])}
+        line = {**row, **queries, "steps": " + ".join(row["words"])}
+        yield {name: _one_break(value) for name, value in line.items()}
+
+
+def _one_break(value: Any) -> Any:
+    """Return a text with line feeds for carriage returns, which the writer would leave without quotes."""
+    if not isinstance(value, str):
+        return value
+    return value.replace("\r\n", "\n").replace("\r", "\n")

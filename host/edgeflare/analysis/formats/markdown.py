@@ -22,6 +22,7 @@ def text(material: Material) -> str:
     parts = [
         f"## EdgeFlare: {plain(material.store.folder.resolve().name)}",
         _verdict(material),
+        *filter(None, [plain(material.progress)]),
         *_limits(material),
         *(_found(material) if material.replay is None else _replayed(material)),
         *_notices(material),
@@ -32,7 +33,7 @@ def text(material: Material) -> str:
 def _verdict(material: Material) -> str:
     said = material.verdict
     if not material.has_limits:
-        return f"**{plain(said[:1].upper() + said[1:])}**"
+        return f"**{plain(said)}**"
     return f"**{'Failed' if material.crossed else 'Passed'}.** {plain(said)}"
 
 

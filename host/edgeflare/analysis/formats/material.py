@@ -7,7 +7,8 @@ from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.replayed import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
-from edgeflare.analysis.verdict import verdict
+from edgeflare.analysis.verdict import progress, verdict
+from edgeflare.campaign.live import campaign_status
 from edgeflare.store import Store
 
 
@@ -27,8 +28,13 @@ class Material:
 
     @property
     def verdict(self) -> str:
-        """The result in one sentence."""
-        return verdict(self.summary, self.limits, self.replay)
+        """Whether the limits are kept, and how much was found, in a line."""
+        return verdict(self.store, self.summary, self.limits, self.replay).text
+
+    @property
+    def progress(self) -> str:
+        """How far a campaign is that isn't finished, and how to go on; "" for a finished one."""
+        return progress(self.summary, campaign_status(self.store.folder))
 
     @property
     def has_limits(self) -> bool:

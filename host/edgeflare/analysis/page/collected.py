@@ -43,8 +43,7 @@ class Collected:
 
     `pairs` counts the triggers, those that are the seed itself among them, by both models' labels; `severest`
     has the most severe one of each pair. `queries` (up to the first trigger), `seconds` and `l2` are those of
-    the searches that found one. `deviating` counts the seeds that lead to a trigger on any device, `finished`
-    those with an outcome.
+    the searches that found one.
     """
 
     cards: list[Card] = field(default_factory=list)
@@ -52,8 +51,6 @@ class Collected:
     pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
     severest: dict[tuple[int, int], Worst] = field(default_factory=dict)
     triggers: int = 0
-    deviating: int = 0
-    finished: int = 0
     queries: "array[int]" = field(default_factory=lambda: array("q"))
     seconds: "array[float]" = field(default_factory=lambda: array("d"))
     l2: "array[float]" = field(default_factory=lambda: array("d"))
@@ -68,16 +65,9 @@ class Collected:
 def collect(results: Iterable[Finding]) -> Collected:
     """Gather what the page shows; the outcomes come in the order of the seeds."""
     collected = Collected()
-    seen = deviating = None
     for one in results:
-        if one.seed.position != seen:
-            seen = one.seed.position
-            collected.finished += 1
         if one.outcome.status in TRIGGERS:
             _add_trigger(collected, one)
-            if one.seed.position != deviating:
-                deviating = one.seed.position
-                collected.deviating += 1
         else:
             ends = collected.ends.setdefault(one.outcome.status, Ends())
             ends.count += 1
@@ -101,8 +91,7 @@ def _add_trigger(collected: Collected, one: Finding) -> None:
             collected.severest[pair] = Worst(severity, one)
     if outcome.status is not Status.FOUND:
         return
-    first = outcome.front[0].queries if outcome.front else outcome.search_queries
-    collected.queries.append(first)
+    collected.queries.append(outcome.first_queries)
     collected.seconds.append(outcome.seconds)
     if outcome.l2 is not None:
         collected.l2.append(outcome.l2)

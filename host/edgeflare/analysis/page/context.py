@@ -2,18 +2,18 @@
 
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from edgeflare.analysis.page.again import campaign_toml, model_files, versions
 from edgeflare.analysis.page.collected import Collected
 from edgeflare.analysis.page.devices import device_cards, device_charts
 from edgeflare.analysis.page.gallery import STATUS_WORDS, pair_key
-from edgeflare.analysis.page.headline import headline, is_control
+from edgeflare.analysis.page.headline import headline
 from edgeflare.analysis.page.matrix import matrix
 from edgeflare.analysis.page.svg import figure, histogram
 from edgeflare.analysis.replayed import replay_summary
 from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.analysis.verdict import is_control, verdict
 from edgeflare.analysis.words import margin_text, number_text, percent_text
 from edgeflare.campaign.live import campaign_status
 from edgeflare.campaign.replay_states import REPLAY
@@ -42,12 +42,13 @@ def context(
     summary = summarize(store)
     replay = replay_summary(store) if store.fact(REPLAY) else None
     status = campaign_status(store.folder)
+    said = verdict(store, summary, summary.limits, replay)
     return {
         "summary": summary,
         "replay": replay,
         "status": status,
-        "control_of": is_control(Path(summary.folder)),
-        "headline": headline(summary, collected, replay, status, name),
+        "control_of": is_control(store.folder),
+        "headline": headline(said, summary, collected, status, name),
         "facts": _facts(summary, collected, name),
         "matrix": matrix(collected.pairs),
         "long_names": any(len(name(deployed)) > _SHORT_NAME for _, deployed in collected.pairs),

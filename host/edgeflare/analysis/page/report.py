@@ -91,7 +91,9 @@ def _written(
     names = known_class_names(store, class_names)
     collected = collect(results(store))
     shown = by_importance(collected.cards)[:MOST_SHOWN]
-    plain = len(embedded_json([collected.cards[number].row for number in shown]).encode())
+    plain = len(
+        embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
+    )
     room = MOST_MB * _MB - _FRAME_BYTES - plain - 3 * _ADDRESS_BYTES * len(shown)
     album = Album(store, path.with_name(f"{path.stem}-pictures"), min(embed_mb * _MB, room))
     data = _data(collected, shown, album, names)

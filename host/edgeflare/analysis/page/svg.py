@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from edgeflare.analysis.page.axes import Axis
+
 _WIDTH, _HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 10, 10, 34
 _MOST_BARS = 24
@@ -33,16 +35,16 @@ def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
         return Markup('<p class="muted">{}: nothing to count.</p>').format(title)
     bins = _bins(numbers)
     counts = np.histogram(numbers, bins.edges)[0]
-    most = int(counts.max())
+    upright = Axis(0, int(counts.max()), whole=True)
     words = (
         f"{numbers.size:,} values from {figure(float(numbers.min()))} to {figure(float(numbers.max()))}, "
         f"median {figure(float(np.median(numbers)))}, 90 % at most {figure(float(np.percentile(numbers, 90)))}"
     )
     step = (_WIDTH - _LEFT - _RIGHT) / len(counts)
     span = _HEIGHT - _TOP - _BOTTOM
-    parts = [_ordinate(most)]
+    parts = [_grid(upright)]
     for place, count in enumerate(counts.tolist()):
-        height = span * count / most
+        height = span * count / upright.high
         if not count:
             continue
         tip = f"{_bar_words(bins, place, unit)}: {count:,}"
@@ -74,22 +76,19 @@ def course(times: Sequence[datetime], values: Sequence[float | None], title: str
     first, last, latest = points[0][0], points[-1][0], points[-1][1]
     points = _thinned(points)
     low, high = min(value for _, value in points), max(value for _, value in points)
-    base = 0.0 if low >= 0 and low < high / 2 else low - 0.1 * (high - low or abs(low) or 1)
-    top = high + 0.05 * (high - base or 1)
+    upright = Axis(0.0 if 0 <= low < high / 2 else low, high)
     minutes = (last - first) / 60
     across, span = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     places = [
         (
             _LEFT + across * ((at - first) / (last - first) if last > first else 0.5),
-            _TOP + span * (1 - (value - base) / (top - base)),
+            _TOP + span * (1 - (value - upright.low) / (upright.high - upright.low)),
         )
         for at, value in points
     ]
     path = " ".join(f"{_short(x)},{_short(y)}" for x, y in places)
     parts = [
-        _grid_line(top, base, top),
-        _grid_line(base, base, top),
-        _grid_line((base + top) / 2, base, top),
+        _grid(upright),
         Markup('<polyline class="line" points="{}"/>').format(path),
     ]
     if len(places) < 40:
@@ -121,7 +120,7 @@ def _bins(numbers: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> _Bins:
         return _Bins([low - abs(low) * 0.05 - 1e-9, high + abs(high) * 0.05 + 1e-9], False)
     if low > 0 and high / low > _SKEWED:
         return _Bins([float(edge) for edge in np.geomspace(low, high, _MOST_BARS + 1)], False)
-    return _Bins([float(edge) for edge in np.linspace(low, high, _MOST_BARS + 1)], False)
+    return _Bins(Axis(low, high, _MOST_BARS).ticks, False)
 
 
 def _bar_words(bins: _Bins, place: int, unit: str) -> str:
@@ -156,15 +155,16 @@ def _abscissa(bins: _Bins, step: float, unit: str) -> Markup:
     return Markup("").join(parts)
 
 
-def _ordinate(most: int) -> Markup:
-    lines = [_grid_line(most, 0, most), _grid_line(0, 0, most)]
+def _grid(axis: Axis) -> Markup:
+    """Return a line across for each number of an upright axis."""
+    lines = []
+    for tick in axis.ticks:
+        share = (tick - axis.low) / (axis.high - axis.low)
+        y = _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - share)
+        path = Markup('<path class="grid" d="M{} {}H{}"/>')
+        lines.append(path.format(_LEFT, _short(y), _WIDTH - _RIGHT))
+        lines.append(_label(_LEFT - 5, y + 4, axis.text(tick), "end"))
     return Markup("").join(lines)
-
-
-def _grid_line(value: float, low: float, high: float) -> Markup:
-    y = _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - (value - low) / (high - low))
-    line = Markup('<path class="grid" d="M{} {}H{}"/>').format(_LEFT, _short(y), _WIDTH - _RIGHT)
-    return line + _label(_LEFT - 5, y + 4, figure(value), "end")
 
 
 def _label(x: float, y: float, text: str, anchor: str) -> Markup:

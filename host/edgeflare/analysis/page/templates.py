@@ -19,9 +19,11 @@ def render(template: str, **values: Any) -> str:
 
     Templates extend ``base.html.j2``, whose blocks are ``title``, ``head`` (more styles), ``nav``,
     ``content`` and ``data``. `scripts`, names of files in `PAGES`, are put inline at the page's end; the page
-    lets no other script run, and asks for nothing from a network.
+    lets no other script run, and asks for nothing from a network. What UTF-8 has no place for, as in names of
+    files in another encoding, becomes a question mark.
     """
-    return _environment().get_template(template).render({"scripts": (), **values})
+    page = _environment().get_template(template).render({"scripts": (), **values})
+    return page.encode(errors="replace").decode()
 
 
 def asset(name: str) -> Markup:

@@ -149,10 +149,12 @@ def test_limits_can_be_given(every_status):
 
 def test_seeds_that_are_not_done_are_told_not_hidden(every_status):
     with every_status() as store:
+        store.set_fact("finished", False)
         (case,) = suites(store)["campaign"]
     (result,) = case.result
     assert isinstance(result, Skipped)
-    assert result.message.startswith("1 not finished yet; `edgeflare resume")
+    assert result.message.startswith("The campaign was interrupted")
+    assert "9 of 10 searches are done. Go on with: edgeflare resume " in result.message
 
 
 def test_each_device_that_searched_for_itself_has_a_suite(tmp_path):
@@ -178,6 +180,7 @@ def test_whatever_names_and_details_hold_the_document_can_be_read(tmp_path):
         store.add_outcome(
             OutcomeRecord(name, Status.FAILED, 0, detail="]]> \x08 died\x0c", device_name="pi\x01")
         )
+        store.set_fact("finished", True)
         ((suite_name, suite),) = suites(store).items()
     (case,) = suite
     assert suite_name == "pi\ufffd"

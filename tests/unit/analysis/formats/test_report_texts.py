@@ -31,7 +31,7 @@ def test_the_object_is_the_summary_with_limits_and_findings(every_status):
         said = strict(report_text(store, "json"))
         summary = strict(json.dumps(summarize(store).to_json()))
     assert {name: said[name] for name in summary} == summary
-    assert said["verdict"].startswith("The limit is crossed: ")
+    assert said["verdict"].startswith("The limit is crossed: min_l2. ")
     assert [(one["name"], one["crossed"]) for one in said["limits"]] == [("min_l2", True)]
     assert said["replay"] is None
     assert [one["seed_id"] for one in said["findings"]] == FINDINGS
@@ -53,7 +53,7 @@ def test_a_finding_is_one_line_of_the_object(every_status):
 def test_a_campaign_without_findings_is_still_an_object(tmp_path):
     with Store.create(tmp_path / "c", {}) as store:
         said = strict(report_text(store, "json"))
-    assert (said["findings"], said["verdict"]) == ([], "nothing was searched.")
+    assert (said["findings"], said["verdict"]) == ([], "No seed has been searched from yet.")
 
 
 def test_pandas_reads_the_lines_back(demo):
@@ -71,14 +71,22 @@ def test_pandas_reads_the_lines_back(demo):
 
 
 def test_a_line_break_or_a_quote_does_not_break_the_table(tmp_path):
-    names = ['a,"b".png', "line\nbreak.png", "=1+1"]
+    names = ['a,"b".png', "line\nbreak.png", "old\rbreak.png", "=1+1"]
     with Store.create(tmp_path / "c", {}) as store:
         store.add_seeds(SeedInput(name, np.zeros((2, 2, 1), np.uint8)) for name in names)
         for name in names:
             store.add_outcome(OutcomeRecord(name, Status.UNSTABLE, 0, detail='he said:\n"no"'))
         rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"), newline="")))
-    assert [row["seed_id"] for row in rows] == names
+    assert [row["seed_id"] for row in rows] == [name.replace("\r", "\n") for name in names]
     assert {row["detail"] for row in rows} == {'he said:\n"no"'}
+
+
+@pytest.mark.parametrize("form", ["junit", "json", "markdown", "csv"])
+def test_names_that_are_no_utf_8_can_be_written(every_status, form):
+    with every_status() as store:
+        text = report_text(store, form, class_names=["zero", "caf\udce9", "two"])
+    assert "caf" in text
+    text.encode()
 
 
 def test_causes_reach_every_report(tmp_path):
@@ -94,14 +102,14 @@ def test_a_comment_begins_with_the_verdict_and_has_the_limits(every_status):
     with every_status(limits={"min_l2": 1.0, "max_deviation_rate": 1.0}) as store:
         lines = report_text(store, "markdown").splitlines()
     assert lines[0] == "## EdgeFlare: night"
-    assert lines[2].startswith("**Failed.** 1 of 2 limits is crossed: a triggering input was found")
+    assert lines[2].startswith("**Failed.** 1 of 2 limits is crossed: min\\_l2. 3 of ")
     limits = [line for line in lines if line.startswith(("| max\\_", "| min\\_"))]
     assert [line.split(" | ")[1] for line in limits] == ["kept", "**crossed**"]
 
 
 def test_a_comment_on_kept_limits_says_passed(every_status):
     with every_status(limits={"min_l2": 0.25}) as store:
-        assert "**Passed.** The limit is kept: " in report_text(store, "markdown")
+        assert "**Passed.** The limit is kept. 3 of " in report_text(store, "markdown")
 
 
 def test_every_row_of_a_comment_has_as_many_cells_as_its_header(every_status):

@@ -1,11 +1,15 @@
 """Histograms and courses as SVG, and what goes into a page as it is."""
 
 import json
+import re
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edgeflare.analysis.page import embedded_json, render
+from edgeflare.analysis.page.axes import Axis
 from edgeflare.analysis.page.svg import course, histogram
 
 BEGAN = datetime(2026, 11, 21, 2, tzinfo=timezone.utc)
@@ -35,6 +39,35 @@ def test_skewed_numbers_are_on_a_logarithmic_axis(values: list[float], logarithm
 @pytest.mark.parametrize("values", [[2.5], [2.5, 2.5], [0.0], [1e-9, 1e-9]])
 def test_equal_numbers_have_one_bar(values: list[float]) -> None:
     assert histogram(values, "L2", "L2").count("<rect") == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        ([41.3, 47.9], ["40", "42", "44", "46", "48"]),
+        ([0.153, 0.181], ["0.15", "0.16", "0.17", "0.18", "0.19"]),
+        ([600.0, 1799.0], ["0", "500", "1,000", "1,500", "2,000"]),
+        ([0.0, 0.0], ["-1.0", "-0.5", "0.0", "0.5", "1.0"]),
+        ([-7.0, 3.0], ["-10", "-5", "0", "5"]),
+    ],
+)
+def test_the_axis_of_a_course_has_round_numbers(values: list[float], numbers: list[str]) -> None:
+    drawing = course([BEGAN, BEGAN + timedelta(minutes=1)], values, "hot")
+    assert re.findall(r'text-anchor="end">([-0-9.,]+)<', drawing) == numbers
+
+
+@given(
+    st.floats(-1e6, 1e6).map(lambda value: round(value, 3)),
+    st.floats(0, 1e6).map(lambda value: round(value, 3)),
+    st.integers(1, 24),
+    st.booleans(),
+)
+def test_an_axis_holds_all_of_its_numbers(low: float, width: float, most: int, whole: bool) -> None:
+    high = low + width
+    axis = Axis(low, high, most, whole=whole)
+    assert axis.low <= low <= high <= axis.high
+    assert len(axis.ticks) <= most + 3
+    assert axis.ticks == sorted(set(axis.ticks))
 
 
 def test_no_number_is_a_sentence() -> None:

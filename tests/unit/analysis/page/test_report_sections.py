@@ -5,13 +5,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from many_triggers import many_triggers
 
-from edgeflare import toml, write_html_report
+from edgeflare import report_text, toml, write_html_report
 from edgeflare.analysis.page.again import campaign_toml
 from edgeflare.analysis.page.matrix import matrix
-from edgeflare.store import Store
+from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 
 Read = Callable[[Path], Any]
@@ -53,7 +54,9 @@ def test_crossed_limits_come_before_everything(tmp_path: Path, campaign: Any, re
     campaign.add()
     write_html_report(campaign.finish(), tmp_path / "report.html")
     page = read(tmp_path / "report.html")
-    assert page.text.index("Limits crossed: max_deviation_rate.") < page.text.index("1 of 1 seed")
+    assert page.text.index("1 of 2 limits is crossed: max_deviation_rate.") < page.text.index(
+        "1 of 1 seed"
+    )
     assert page.having("section", id="summary", **{"class": "panel verdict bad"})
     campaign.store.set_campaign({**campaign.config, "limits": {"min_l2": 0.0001}})
     write_html_report(campaign.store, tmp_path / "report.html")
@@ -154,10 +157,15 @@ def test_the_configuration_comes_back_from_its_toml() -> None:
 def test_a_control_tells_of_false_alarms(campaign: Any, tmp_path: Path, read: Read) -> None:
     folder = campaign.store.folder / "control"
     with Store.create(folder, campaign.config) as control:
+        control.add_seeds([SeedInput("seed.png", np.zeros((2, 2, 1), np.uint8), 2)])
+        control.add_outcome(OutcomeRecord("seed.png", Status.EXHAUSTED, 1, search_queries=3))
         control.set_fact("finished", True)
         write_html_report(control, tmp_path / "control.html")
+        comment = report_text(control, "markdown")
     text = read(tmp_path / "control.html").text
-    assert "No false alarm" in text
+    said = "No false alarm: in 1 search the original was never taken for another model."
+    assert said in text
+    assert said in comment
     assert "This is the control of the campaign" in text
 
 

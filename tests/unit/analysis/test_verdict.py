@@ -1,0 +1,73 @@
+"""What every report says first, in the same words."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fleet_stores import replicated_campaign
+
+from edgeflare.analysis import summarize
+from edgeflare.analysis.verdict import Verdict, verdict
+from edgeflare.store import OutcomeRecord, SeedInput, Store
+from edgeflare.types import Status
+
+
+def said(folder: Path, *ends: Status, limits: dict[str, float] | None = None) -> Verdict:
+    """The verdict on a campaign whose seeds ended so."""
+    with Store.create(folder, {"limits": limits or {}}) as store:
+        image = np.zeros((2, 2, 1), np.uint8)
+        store.add_seeds(SeedInput(f"{place}.png", image, 0) for place in range(len(ends)))
+        for place, status in enumerate(ends):
+            queries = 0 if status in (Status.SEED_DEVIATES, Status.FAILED) else 4
+            store.add_outcome(OutcomeRecord(f"{place}.png", status, 0, search_queries=queries))
+        summary = summarize(store)
+        return verdict(store, summary, summary.limits)
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence", "tone"),
+    [
+        ((), "No seed has been searched from yet.", "warn"),
+        (
+            (Status.FOUND, Status.SEED_DEVIATES, Status.EXHAUSTED),
+            "2 of 3 seeds (66.7 %) lead to an input on which the deployed model decides differently.",
+            "warn",
+        ),
+        (
+            (Status.EXHAUSTED, Status.GAVE_UP),
+            "From any of 2 seeds no input was found on which the deployed model decides differently.",
+            "good",
+        ),
+        (
+            (Status.FAILED, Status.NONFINITE),
+            (
+                "From any of 2 seeds no input was found on which the deployed model decides differently; "
+                "the device could not answer in 1 search; 1 search met NaN or infinity."
+            ),
+            "warn",
+        ),
+    ],
+)
+def test_what_was_found_is_one_sentence(
+    tmp_path: Path, ends: tuple[Status, ...], sentence: str, tone: str
+) -> None:
+    assert said(tmp_path / "c", *ends) == Verdict(sentence, tone)  # type: ignore[arg-type]
+
+
+def test_limits_come_before_what_was_found(tmp_path: Path) -> None:
+    limits = {"max_deviation_rate": 0.25, "max_seed_deviation_rate": 1.0, "min_median_queries": 9}
+    told = said(tmp_path / "c", Status.FOUND, limits=limits)
+    assert told.sentence == "2 of 3 limits are crossed: max_deviation_rate, min_median_queries."
+    assert told.tone == "bad"
+    assert told.text.startswith(f"{told.sentence} 1 of 1 seed (100 %) leads to an input")
+    kept = said(tmp_path / "d", Status.FOUND, limits={"max_deviation_rate": 1.0})
+    assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "good")
+
+
+def test_a_seed_of_several_devices_counts_once(tmp_path: Path) -> None:
+    with replicated_campaign(tmp_path / "c") as store:
+        summary = summarize(store)
+        told = verdict(store, summary).sentence
+    assert summary.finished > summary.seeds
+    assert f"of {summary.seeds} seeds" in told
+    assert told.endswith("on at least one of the devices.")
