@@ -102,6 +102,7 @@ from .campaign import (
     Step as Step,
     TopScore as TopScore,
     campaign_status as campaign_status,
+    candidates_named as candidates_named,
     config_from as config_from,
     demo_config as demo_config,
     load_config as load_config,

@@ -59,7 +59,7 @@ def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
     (duel,) = one.json["duels"]
     assert (duel["difference"], duel["interval"], duel["verdict"]) == (0, [0, 0], "tie")
     assert [each["place"] for each in one.json["candidates"]] == [1, 1]
-    assert "12 seeds don't tell them apart" in one.json["verdict"]
+    assert "A tie: 12 seeds don't tell two-fifths and copy apart" in one.json["verdict"]
 
     run = ("run", "--deployed", copy, *FLAGS, "--seed", 77, "--out", "b")
     assert edgeflare(*run, home=tmp_path).code == 0
@@ -78,7 +78,7 @@ def test_one_that_cannot_be_loaded_is_told_and_the_others_are_ranked(
     folders = [five.out / "most", five.out / "fifth"]
     ran = edgeflare("compare", *folders, five.models["four-fifths"], "broken.onnx", home=tmp_path)
     assert ran.code == 3
-    assert ran.out.index("fifth is hardest to make deviate") < ran.out.index("not ranked: broken: ")
+    assert ran.out.index("Hardest to make deviate is fifth") < ran.out.index("not ranked: broken: ")
     assert "broken.onnx" in ran.out.split("not ranked: ")[1]
     assert (tmp_path / "comparisons").is_dir()
 
@@ -97,7 +97,19 @@ def test_the_papers_measure_has_the_papers_search(five: Five, tmp_path: Path) ->
     ("arguments", "said"),
     [
         ([DEMO / "deployed.tflite"], "two candidates"),
-        ([DEMO / "deployed.tflite", DEMO / "original.tflite"], "--original, --seeds missing"),
+        (
+            [DEMO / "deployed.tflite", DEMO / "original.tflite"],
+            "--original and --seeds are missing",
+        ),
+        (
+            [DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR[:2]],
+            "--seeds is missing: to run candidates that are model files, give both --original MODEL",
+        ),
+        ([DEMO / "deployed.tflite", DEMO / "seeds.npz", *PAIR], "can't tell the runtime of"),
+        (
+            [DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR, "--level", 2],
+            "level is 2",
+        ),
         ([DEMO / "deployed.tflite", "gone.onnx", *PAIR], "there is no model file"),
         (
             [DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR, "--measure", "x"],

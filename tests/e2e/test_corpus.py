@@ -71,6 +71,16 @@ def test_what_to_remove_is_asked_for_in_one_sentence(home):
     assert ran.out == ""
 
 
+def test_what_is_not_there_to_be_removed_is_told(home):
+    ran = edgeflare("corpus", "remove", "corpus", "--model", "nope", home=home)
+    assert (ran.code, ran.out) == (2, "")
+    assert "no deployed model 'nope': it knows " in ran.sentence
+    assert "deployed.tflite" in ran.sentence
+    ran = edgeflare("corpus", "remove", "corpus", "--pair", "77,78", home=home)
+    assert (ran.code, ran.out.split(" and ")[0]) == (0, "removed 0 triggers")
+    assert "note: no trigger is of the pair 77,78" in ran.err
+
+
 def test_a_folder_that_is_no_corpus_is_told(home):
     ran = edgeflare("corpus", "show", "found", "--json", home=home)
     assert ran.code == 2

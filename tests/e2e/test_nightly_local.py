@@ -74,20 +74,25 @@ def test_a_planted_regression_is_named_and_stays_red_until_it_is_accepted(home: 
     said = red.json["runs"][0]
     assert said["state"] == "regression"
     assert "inputs sent again deviate and did not in the last green night" in said["words"][0]
-    assert said["words"][-1].startswith("The last green night is hardest to make deviate.")
-    assert said["changed"][0].startswith("the deployed model's file: SHA-256")
+    day = f"{second.started_at:%Y-%m-%d}"
+    assert said["words"][-1].startswith(
+        f"Tonight's model is easier to make deviate than the last green night's ({day}): disagreement ("
+    )
+    assert said["changed"][0].startswith("the deployed model's file: SHA-256 was")
 
     still = night_of(home)
     bad = of_local(still)
     assert (still.exit_code, bad.compared_with) == (1, second.stamp)
     assert list(bad.words) == said["words"]
     page = home / "history" / "index.html"
-    assert "Red: night of" in page.read_text(encoding="utf-8")
+    assert "1 of 1 red</p>" in page.read_text(encoding="utf-8")
+    replay = still.folder / bad.folder / "seeds" / "report.html"
+    assert replay.relative_to(home / "history").as_posix() in page.read_text(encoding="utf-8")
 
     accepted = edgeflare("nightly", "nightly.toml", "--accept", home=home)
     assert accepted.code == 0, accepted.err
     assert accepted.out.strip().endswith(f"the night {still.stamp} is the new baseline")
-    assert "Red: night of" not in page.read_text(encoding="utf-8")
+    assert "1 of 1 red, accepted later</p>" in page.read_text(encoding="utf-8")
     last = night_of(home)
     assert (last.exit_code, of_local(last).state) == (0, "green"), of_local(last).words
 
@@ -98,7 +103,8 @@ def test_a_night_that_is_stopped_keeps_what_is_there_and_the_next_one_runs(home:
         cwd=home,
         env=environment(home),
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             wait_for_line(home / "history", "lenet on local begins", process)
@@ -106,10 +112,13 @@ def test_a_night_that_is_stopped_keeps_what_is_there_and_the_next_one_runs(home:
             other = edgeflare("nightly", "nightly.toml", home=home)
             process.send_signal(signal.SIGTERM)
             process.send_signal(signal.SIGCONT)
-            code = process.wait(timeout=60)
+            _, told = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert code == 130
+    assert process.returncode == 130
+    assert told.splitlines()[-1] == (
+        "edgeflare: interrupted; what is finished is kept; run it again: edgeflare nightly nightly.toml"
+    )
     assert other.code == 2
     assert f"is being run by process {process.pid}" in other.sentence
     (night,) = History(home / "history").nights()
@@ -117,7 +126,7 @@ def test_a_night_that_is_stopped_keeps_what_is_there_and_the_next_one_runs(home:
     assert "the night was interrupted" in (home / "history" / "index.html").read_text("utf-8")
 
 
-def wait_for_line(history: Path, words: str, process: "subprocess.Popen[bytes]") -> None:
+def wait_for_line(history: Path, words: str, process: "subprocess.Popen[str]") -> None:
     """Wait until a night's log says so."""
     for _ in range(600):
         logs = list(history.glob("nights/*/log.txt"))
@@ -126,6 +135,14 @@ def wait_for_line(history: Path, words: str, process: "subprocess.Popen[bytes]")
         assert process.poll() is None
         time.sleep(0.05)
     raise AssertionError(f"no {words!r} in the log")
+
+
+def test_a_device_that_is_not_in_the_inventory_is_no_night(home: Path) -> None:
+    write_config(home, "local", "nowhere")
+    ran = edgeflare("nightly", "nightly.toml", home=home)
+    assert ran.code == 2
+    assert "no device is called 'nowhere'" in ran.sentence
+    assert not (home / "history").exists()
 
 
 def test_a_wrong_file_is_one_sentence(home: Path) -> None:

@@ -13,7 +13,7 @@ from command import DEMO, Ran, edgeflare
 from ssh_servers import start_sshd
 from virtual_board import VirtualBoard
 
-pytestmark = [pytest.mark.virtual, pytest.mark.sshd]
+pytestmark = [pytest.mark.virtual, pytest.mark.sshd, pytest.mark.slow]
 
 NIGHTLY = """
 history = "history"

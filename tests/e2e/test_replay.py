@@ -157,7 +157,7 @@ def test_an_interrupted_replay_goes_on_and_ends_as_it_would_have(
     whole, torn = tmp_path / "whole", tmp_path / "torn"
     run_replay(campaign, config(campaign, whole))
     with pytest.raises(KeyboardInterrupt):
-        run_replay(campaign, config(campaign, torn), progress=StopsAt("search"))
+        run_replay(campaign, config(campaign, torn), progress=StopsAt("replay"))
     assert replay_summary(torn).unfinished == 2 * SEEDS
     resume_campaign(torn)
     assert found_in(torn) == found_in(whole)
@@ -263,8 +263,10 @@ def test_a_reproduction_on_another_model_shows_both_answers_then_and_now(
 
 def test_the_command_tells_counts_and_where_everything_is(campaign: Path, tmp_path: Path) -> None:
     worse = damaged_onnx(tmp_path / "worse.onnx", 0.5)
-    ran = edgeflare("replay", campaign, "--deployed", worse, home=tmp_path)
+    ran = edgeflare("replay", campaign, "--deployed", worse, "--patience", 60, home=tmp_path)
     assert ran.code == 0, ran.err
+    assert "\nreplay: on local\n" in ran.err
+    assert "search: " not in ran.err
     (folder,) = (tmp_path / "campaigns").glob("worse-replay-*")
     assert str(folder) in ran.err
     assert f"edgeflare report {folder}" in ran.out
@@ -302,8 +304,10 @@ def test_too_many_new_deviations_end_with_exit_code_1(campaign: Path, tmp_path: 
         ),
         (("--only", "all"), "--only all: choose one of triggers, seeds"),
         (("--only", "seeds", "--trigger", "seeds.npz:3"), "contradict each other"),
-        (("--deployed", "gone.tflite"), "gone.tflite is not there .*name it with --deployed"),
+        (("--deployed", "gone.tflite"), "there is no model file gone.tflite$"),
         (("--original", DEMO / "deployed.tflite", "--original-input", "size=1,1"), "size=1,1"),
+        (("--original", DEMO / "deployed.tflite", "--input", "size=1,1"), "size=1,1"),
+        (("--input", "size"), "--input 'size' is not of the form KEY=VALUE"),
     ],
 )
 def test_what_can_not_be_replayed_is_told_in_a_sentence(

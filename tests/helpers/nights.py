@@ -75,7 +75,7 @@ def red(
     return {
         "words": (words,),
         "checks": (Check(part="replay", name="max_new_triggers", words=words, crossed=True),),
-        "changed": ("the deployed model's file: SHA-256 3f2a91c0 was, 77bd0e12 is",),
+        "changed": ("the deployed model's file: SHA-256 was 3f2a91c0, is 77bd0e12",),
         "replay": ReplayCounts(fixed=0, still=41, new=3, agrees=147),
         "search": figures(seed_deviates=9, found=190, searched=191, severity=0.58),
     }

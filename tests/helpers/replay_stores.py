@@ -34,6 +34,7 @@ def replay_input(identity: str, kind: ReplayKind, value: int = 0, **more: Any) -
         "seed_id": identity.partition(":")[2].partition("@")[0],
         "original_label": 0,
         "deployed_label": 1 if kind == "trigger" else 0,
+        "label": 2,
         "l2": 1.5 if kind == "trigger" else 0.0,
     }
     return ReplayInput(identity, sample, kind, **{**values, **more})

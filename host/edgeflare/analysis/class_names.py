@@ -1,28 +1,30 @@
 """The names of the classes, for reports that people read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from edgeflare.analysis.opening import opened
 from edgeflare.errors import UsageError
-from edgeflare.seeds.labels import load_label_mapping
+from edgeflare.seeds.labels import read_names
 from edgeflare.store import Store
+
+_LONGEST = 9
+"""Numbers of so many digits are no classes'."""
 
 
 def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
     """Read the names of a campaign's classes, in the order of their numbers.
 
-    The file is text with a name a line, a JSON list of names, or a mapping of names to class numbers as the
-    seeds have it (`.json` or `.toml`); of several names for one class the first counts.
+    The file is text with a name a line, a JSON list of names, or (`.json` or `.toml`) a mapping of names to
+    class numbers as the seeds have it, or of class numbers to names; of several names for one class the
+    first counts.
 
     Raises UsageError for a file that can't be read, says something else, or lacks a name for a class of the
     campaign's models; StoreError where the campaign's folder can't be used.
     """
-    mapping = load_label_mapping(path)
-    names: dict[int, str] = {}
-    for name, number in mapping.items():
-        names.setdefault(number, name)
+    names = _numbered(read_names(path, f"The file of class names {path}"), path)
     with opened(campaign) as store:
         needed = max(class_count(store), max(names) + 1)
     missing = next((number for number in range(needed) if number not in names), None)
@@ -32,6 +34,34 @@ def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
             "others."
         )
     return tuple(names[number] for number in range(needed))
+
+
+def _numbered(data: Any, path: Path) -> Mapping[int, str]:
+    """Return what a file of names says: each class's number and its name."""
+    pairs: list[tuple[Any, Any]] = []
+    if isinstance(data, list):
+        pairs = [pair for pair in enumerate(data) if pair[1] != ""]
+    elif isinstance(data, dict):
+        by_number = all(isinstance(value, str) for value in data.values())
+        pairs = [
+            (_number(key), value) if by_number else (value, key) for key, value in data.items()
+        ]
+    names: dict[int, str] = {}
+    for number, name in pairs:
+        if type(number) is not int or number < 0 or not isinstance(name, str):
+            break
+        names.setdefault(number, name)
+    else:
+        if names:
+            return names
+    raise UsageError(
+        f"{path} names no classes: give it a name a line, a JSON list of names, or a mapping such as "
+        '{"cat": 0, "dog": 1} or {"0": "cat", "1": "dog"}.'
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST else None
 
 
 def known_class_names(

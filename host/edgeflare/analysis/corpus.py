@@ -17,7 +17,8 @@ from edgeflare.analysis.corpus_sightings import (
     model_name,
 )
 from edgeflare.analysis.opening import opened
-from edgeflare.campaign.replay_states import replay_fact
+from edgeflare.campaign.replay_states import replay_fact, replayed_inputs
+from edgeflare.errors import UsageError
 from edgeflare.store import Store
 from edgeflare.store.corpus import Corpus
 from edgeflare.store.corpus_records import Added, CorpusCampaign, CorpusRemoved
@@ -73,7 +74,9 @@ def add_to_corpus(
             entries = into.known(sighting.sample for sighting in found.sightings)
             lacking = [one for one in found.sightings if one.sample not in entries]
             addition = _add(into, store, replace(found, sightings=lacking), name)
-        return replace(addition, noted=into.note(looks_of(store, name)))
+        noted = into.note(looks_of(store, name))
+        notices = (*addition.notices, *_unknown_fixed(into, store))
+        return replace(addition, noted=noted, notices=notices)
 
 
 def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | None = None) -> int:
@@ -100,10 +103,23 @@ def remove_from_corpus(
     """Remove entries of a corpus, and the samples nobody refers to any more; return what went.
 
     Exactly one of `model`, `pair` and `fixed_for` (days) says which; see `Corpus.remove`. Raises
-    UsageError, StoreError.
+    UsageError, also for a model that the corpus doesn't know, and StoreError.
     """
     with _in_corpus(corpus, create=False) as into:
+        if model is not None:
+            _check_model(into, model)
         return into.remove(model=model, pair=pair, fixed_for=fixed_for, dry_run=dry_run)
+
+
+def _check_model(corpus: Corpus, model: str) -> None:
+    """Raise UsageError for a deployed model that nothing is known of."""
+    known = corpus.models()
+    if model in known:
+        return
+    names = sorted({*known, *(look.model for look in corpus.looks())})
+    if model not in names:
+        there = f"it knows {', '.join(names)}" if names else "it knows none yet"
+        raise UsageError(f"the corpus {corpus.folder} knows no deployed model {model!r}: {there}")
 
 
 def _add(corpus: Corpus, store: Store, found: Findings, model: str) -> CorpusAddition:
@@ -130,6 +146,28 @@ def _add(corpus: Corpus, store: Store, found: Findings, model: str) -> CorpusAdd
         entries=len(corpus),
         notices=notices,
     )
+
+
+def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
+    """Tell of fixed triggers of a replay whose campaign was not added yet, so that nothing can be noted."""
+    source = replay_fact(store)["source"]
+    added = {campaign.id for campaign in corpus.campaigns()}
+    if source["kind"] != "campaign" or source.get("campaign") in added:
+        return ()
+    fixed = {
+        one.sample
+        for one in replayed_inputs(store)
+        if one.state == "fixed" and one.kind == "trigger"
+    }
+    count = len(fixed - set(corpus.known(fixed)))
+    if not count:
+        return ()
+    told = "1 trigger that is" if count == 1 else f"{count} triggers that are"
+    text = (
+        f"{told} fixed in {store.folder}: the corpus knows nothing of {'it' if count == 1 else 'them'} yet; "
+        f"add the campaign {source['folder']}, then {store.folder} again"
+    )
+    return (text,)
 
 
 def _notices(corpus: Corpus, store: Store, found: Findings) -> tuple[str, ...]:

@@ -50,12 +50,10 @@ def results(store: Store) -> Iterator[Finding]:
 
 
 class Commands:
-    """The lines for a shell that send a campaign's inputs again."""
+    """The lines for a shell that send a campaign's inputs again, from any folder of this machine."""
 
     def __init__(self, store: Store) -> None:
-        folder = store.folder
-        told = str(folder if folder.name else folder.resolve())
-        self._folder = f"./{told}" if told.startswith("-") else told
+        self._folder = str(store.folder.resolve())
         names, devices = replicas_of(store), store.campaign.get("devices") or ()
         same = len(names) == len(devices)
         self._devices = dict(zip(names, devices, strict=True)) if same else {}

@@ -6,6 +6,7 @@ from typing import Any
 from edgeflare.analysis.findings import findings
 from edgeflare.campaign.counting import replicas_of
 from edgeflare.campaign.records import top_label
+from edgeflare.campaign.replay_states import REPLAY, replayed_inputs
 from edgeflare.search.words import step_words
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.types import TRIGGERS, Decision, Status
@@ -75,6 +76,13 @@ def telemetry(store: Store) -> Iterator[dict[str, Any]]:
 
 
 def replays(store: Store) -> Iterator[dict[str, Any]]:
+    """What became of each input of a replay; nothing for another campaign."""
+    if store.fact(REPLAY) is not None:
+        for one in replayed_inputs(store):
+            yield one.to_json()
+
+
+def transfers(store: Store) -> Iterator[dict[str, Any]]:
     """What each device answers to the triggers of another one."""
     for one in store.replays():
         yield {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edgeflare.analysis import frame_rows as rows
 from edgeflare.analysis.opening import opened
+from edgeflare.campaign.replay_states import STATES
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
 from edgeflare.types import Decision, Status
@@ -89,6 +90,23 @@ _TELEMETRY = {
     "battery_charging": _YES_NO,
 }
 _REPLAYS = {
+    "campaign": _NAME,
+    "id": _TEXT,
+    "kind": _NAME,
+    "seed_id": _TEXT,
+    "replica": _NAME,
+    "device": _NAME,
+    "state": "state",
+    "original_label_before": _WHOLE,
+    "deployed_label_before": _WHOLE,
+    **_LABELS,
+    "decision": "decision",
+    **_MARGINS,
+    "l2": _NUMBER,
+    "sample": _TEXT,
+    "detail": _TEXT,
+}
+_TRANSFERS = {
     **_WHERE,
     "on_device": _NAME,
     "trigger_sample": _TEXT,
@@ -105,7 +123,9 @@ class Frames:
     `outcomes`: how the search from each seed input ended. `triggers`: the triggering inputs in the order of
     the seeds; `severity` is the smaller one of both models' margins, `cause` and `command` as in `Finding`.
     `seeds`: both models' answers on each seed input, a row for each device that searched for itself.
-    `telemetry`: the devices' minutes. `replays`: what each device answers to the triggers of another one.
+    `telemetry`: the devices' minutes. `replays`: of a replay what became of each input on each device, see
+    `ReplayedInput`; its seeds are the inputs that were sent again. `transfers`: what each device of a
+    fleet that searched for themselves answers to the triggers of another one.
 
     What may be missing is NA; labels are nullable integers, times are UTC, names of few kinds are categories.
     `original_scores` and `deployed_scores` are arrays, float64 [classes], None where there are none. Samples
@@ -117,6 +137,7 @@ class Frames:
     seeds: "pd.DataFrame"
     telemetry: "pd.DataFrame"
     replays: "pd.DataFrame"
+    transfers: "pd.DataFrame"
 
 
 def to_frames(campaigns: "Source | Sequence[Source]") -> Frames:
@@ -125,7 +146,7 @@ def to_frames(campaigns: "Source | Sequence[Source]") -> Frames:
     A campaign is named by its folder, or is an open store. In the column `campaign` it has its folder's
     name, or the whole path where two have the same one.
 
-    Raises UsageError where pandas is missing, StoreError where a folder can't be used.
+    Raises UsageError where pandas is missing or a campaign is named twice, StoreError where a folder can't be used.
     """
     try:
         import pandas as pd
@@ -137,6 +158,7 @@ def to_frames(campaigns: "Source | Sequence[Source]") -> Frames:
     kinds: dict[str, Any] = {
         "status": pd.CategoricalDtype([one.value for one in Status]),
         "decision": pd.CategoricalDtype([one.value for one in Decision]),
+        "state": pd.CategoricalDtype(list(STATES)),
     }
     with ExitStack() as stack:
         stores = [
@@ -158,6 +180,7 @@ def to_frames(campaigns: "Source | Sequence[Source]") -> Frames:
             seeds=frame(_SEEDS, rows.seeds),
             telemetry=frame(_TELEMETRY, rows.telemetry),
             replays=frame(_REPLAYS, rows.replays),
+            transfers=frame(_TRANSFERS, rows.transfers),
         )
 
 
@@ -172,5 +195,8 @@ def _rows(stores: Sequence[Store], names: Sequence[str], make: _Make) -> Iterato
 
 def _names(stores: Sequence[Store]) -> list[str]:
     folders = [store.folder.resolve() for store in stores]
+    for folder, count in Counter(folders).items():
+        if count > 1:
+            raise UsageError(f"{folder} is named {count} times; name each campaign once")
     often = Counter(folder.name for folder in folders)
     return [str(folder) if often[folder.name] > 1 else folder.name for folder in folders]

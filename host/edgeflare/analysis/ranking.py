@@ -27,9 +27,15 @@ from edgeflare.analysis.ranking_models import (
     figures_of,
 )
 from edgeflare.analysis.ranking_read import CampaignRead, OfSeed, read_campaign
-from edgeflare.analysis.ranking_words import accuracy_verdict, differences, shared_places, verdict
+from edgeflare.analysis.ranking_words import (
+    accuracy_verdict,
+    differences,
+    shared_places,
+    too_few_seeds,
+    verdict,
+)
 from edgeflare.analysis.rows import jsonable
-from edgeflare.campaign.measures import Measure, check_measure
+from edgeflare.campaign.measures import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
@@ -102,8 +108,7 @@ def rank_campaigns(
     Reads the stores and changes nothing. Raises UsageError, naming the difference, where the campaigns
     can't be compared, and where there is nothing to compare; StoreError where a folder can't be used.
     """
-    if not 0 < level < 1:
-        raise UsageError(f"level is {level:g}, but a confidence lies above 0 and below 1")
+    check_level(level)
     if len(campaigns) < 2:
         raise UsageError("a comparison needs two candidates at least")
     reads = _read(campaigns, names)
@@ -152,7 +157,11 @@ def rank_campaigns(
             chosen,
         ),
         differences=differences(chosen),
-        notes=(*notes, *shared_places(order, places, duels)),
+        notes=(
+            *notes,
+            *(too_few_seeds(duels, len(common)) if len(duels) > 1 else ()),
+            *shared_places(order, places, duels),
+        ),
     )
 
 
@@ -179,21 +188,10 @@ def _names(reads: Sequence[CampaignRead]) -> list[str]:
 
 
 def _measure(measure: Measure | None, reads: Mapping[str, CampaignRead]) -> Measure:
-    directed = next(iter(reads.values())).search["strategy"] == STRATEGY
+    strategy = next(iter(reads.values())).search["strategy"]
     if measure is None:
-        measure = "disagreement" if directed else "queries"
-    check_measure(measure)
-    if measure == "queries" and directed:
-        raise UsageError(
-            "the boundary search finds a trigger in one or two queries, whatever the model: its queries "
-            "don't rank; take another measure, or campaigns of the strategy dflare"
-        )
-    without = [name for name, read in reads.items() if read.label_only]
-    if without and measure != "queries":
-        raise UsageError(
-            f"{' and '.join(without)}: the deployed model returns a class and no probabilities, so that "
-            f"there is no {measure}; rank by queries, with campaigns of the strategy dflare"
-        )
+        measure = "disagreement" if strategy == STRATEGY else "queries"
+    check_rankable(measure, strategy, [name for name, read in reads.items() if read.label_only])
     return measure
 
 

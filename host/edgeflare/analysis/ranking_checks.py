@@ -34,6 +34,7 @@ def check_comparable(campaigns: Mapping[str, CampaignRead]) -> list[str]:
         ),
         *_unfinished(campaigns),
         *_same_file(campaigns),
+        *_the_original(campaigns),
     ]
 
 
@@ -118,3 +119,18 @@ def _same_file(campaigns: Mapping[str, CampaignRead]) -> list[str]:
         for names in by_digest.values()
         if len(names) > 1
     ]
+
+
+def _the_original(campaigns: Mapping[str, CampaignRead]) -> list[str]:
+    notes = []
+    for name, read in campaigns.items():
+        if read.deployed["sha256"] == read.original["sha256"]:
+            notes.append(
+                f"Candidate {name} is the original itself, the same file: no candidate can do better."
+            )
+        elif read.alike:
+            notes.append(
+                f"Candidate {name} answers every seed as the original does and has no trigger: it may be the "
+                "original in another file."
+            )
+    return notes

@@ -25,7 +25,7 @@ class Duel:
     `interval` (expanded percentiles) at `level`, which is adjusted by Bonferroni for the number of pairs.
     `verdict` is "tie" where 0 lies within it, where the seeds never differ, or where too few differ for
     any order of theirs to be sure at this level; else the name of the one that is harder to make deviate.
-    `p` is that of the Wilcoxon signed rank test, not adjusted, None without scipy.
+    `differing` seeds differ, `needed` must for a verdict. `p` is that of the Wilcoxon signed rank test, not adjusted, None without scipy.
     """
 
     first: str
@@ -36,6 +36,13 @@ class Duel:
     level: float
     p: float | None
     verdict: str
+    differing: int
+    needed: int
+
+    @property
+    def too_few(self) -> bool:
+        """Whether it is a tie only because too few seeds differ."""
+        return self.verdict == TIE and not self.interval[0] <= 0 <= self.interval[1]
 
 
 def duels_between(
@@ -88,8 +95,9 @@ def _duel(
     wider = expanded(level, differences.size)
     draws = max(_DRAWS, min(_MOST_DRAWS, math.ceil(2 * _DRAWS_OUTSIDE / (1 - wider))))
     low, high = bootstrap_interval([[one] for one in differences], level=wider, draws=draws)
+    differing, needed = int(np.count_nonzero(differences)), fewest_seeds(level)
     verdict = TIE
-    if not low <= 0 <= high and np.count_nonzero(differences) >= fewest_seeds(level):
+    if not low <= 0 <= high and differing >= needed:
         verdict = first if (low > 0) == more_is_better else second
     return Duel(
         first=first,
@@ -100,4 +108,6 @@ def _duel(
         level=level,
         p=paired_test(a, b).p,
         verdict=verdict,
+        differing=differing,
+        needed=needed,
     )

@@ -17,7 +17,10 @@ from edgeflare.types import TRIGGERS, Scores, Status
 
 WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
 """Ends that say nothing of how hard a model is to make deviate: no answer, or none that repeats."""
+_NOTHING_FOUND = frozenset(Status) - TRIGGERS - {Status.NONFINITE}
 _WORST = 1.0
+_ROUNDING = 1e-6
+"""Two runtimes' answers of one model, of probability."""
 
 
 class Searched(NamedTuple):
@@ -50,7 +53,8 @@ class CampaignRead:
     """A campaign, as far as it is.
 
     `seeds` are the digests of all seed samples, `done` what is known of those that every replica has
-    finished with an answer, `unanswered` how many ended without one. `search` has every setting of the
+    finished with an answer, `unanswered` how many ended without one; `alike` says that on those that
+    are done both models give the same probabilities and nothing was found. `search` has every setting of the
     search; `devices` are fingerprints.
     """
 
@@ -65,6 +69,7 @@ class CampaignRead:
     done: Mapping[str, OfSeed]
     unanswered: int
     timeouts: int
+    alike: bool
 
     @property
     def finished(self) -> bool:
@@ -118,6 +123,9 @@ def read_campaign(store: Store) -> CampaignRead:
         timeouts=sum(
             one.status is Status.TIMEOUT for outcomes in ended.values() for one in outcomes
         ),
+        alike=bool(done)
+        and all(one.status in _NOTHING_FOUND for of in done.values() for one in of.outcomes)
+        and all(_same_answers(seed) for seed in seeds.values() if seed.sample in done),
     )
 
 
@@ -153,6 +161,15 @@ def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Sea
 def total_variation(original: Scores, deployed: Scores) -> float:
     """Return the share of probability, 0 to 1, that two answers, float [classes], put on different classes."""
     return float(np.abs(original - deployed).sum() / 2)
+
+
+def _same_answers(seed: SeedRecord) -> bool:
+    if seed.outputs is None:
+        return False
+    original, deployed = seed.outputs.original, seed.outputs.deployed
+    if original is None or deployed is None or original.shape != deployed.shape:
+        return False
+    return total_variation(original, deployed) <= _ROUNDING
 
 
 def _severity(original: Scores, deployed: Scores) -> float:

@@ -7,6 +7,12 @@ from edgeflare.analysis.ranking_models import Accuracy
 from edgeflare.analysis.words import margin_text, number_text, percent_text
 
 _NOT_HANDED_ON_SHOWN = 3
+_TOO_FEW_SHOWN = 3
+_MEANS = {
+    "disagreement": "the share of probability that both models put on different classes",
+    "severity": "the smaller of both models' margins",
+    "queries": "those up to the first trigger",
+}
 
 
 def verdict(order: Sequence[str], duels: Sequence[Duel], measure: str, seeds: int) -> str:
@@ -14,25 +20,58 @@ def verdict(order: Sequence[str], duels: Sequence[Duel], measure: str, seeds: in
     first, *others = order
     of_first = {duel.second: duel for duel in duels if duel.first == first}
     tied = [name for name in others if of_first[name].verdict == TIE]
-    apart = f"{seeds} seed{'' if seeds == 1 else 's'} {'does' if seeds == 1 else 'do'}n't tell them apart"
+    tell = f"{seeds} seed{'' if seeds == 1 else 's'} {'does' if seeds == 1 else 'do'}n't tell"
     if len(tied) == len(others):
-        return f"{_listed([first, *tied])} tie: {apart} by {measure}."
-    sentences = [f"{first} is hardest to make deviate."]
-    if tied:
-        sentences = [f"{first} is hardest to make deviate; it ties with {_listed(tied)} ({apart})."]
-    sentences += [
-        f"{name} is easier: {_gap(of_first[name], measure)}." for name in others if name not in tied
-    ]
+        apart = f"A tie: {tell} {_listed(order)} apart by {measure} ({_MEANS[measure]})."
+        return " ".join([apart, *(too_few_seeds(duels, seeds) if len(duels) == 1 else ())])
+    if len(duels) == 1:
+        return f"Of the two, {compared(duels[0], measure, first)}"
+    ties = f"; it ties with {_listed(tied)} ({tell} them apart)" if tied else ""
+    sentences = [f"Hardest to make deviate is {first}{ties}."]
+    explained = f"{measure} ({_MEANS[measure]})"
+    for name in (one for one in others if one not in tied):
+        sentences.append(f"Easier is {name}: {_gap(of_first[name], explained, harder=False)}.")
+        explained = measure
     return " ".join(sentences)
 
 
-def _gap(duel: Duel, measure: str) -> str:
-    """Return how far the second is from the first, with the interval of that."""
+def compared(duel: Duel, measure: str, name: str) -> str:
+    """Return how the one of this name is against the other one, in a duel that is no tie; begins with the name."""
+    other = duel.second if name == duel.first else duel.first
+    harder = duel.verdict == name
+    gap = _gap(duel, f"{measure} ({_MEANS[measure]})", harder=harder)
+    return f"{name} is {'harder' if harder else 'easier'} to make deviate than {other}: {gap}."
+
+
+def _gap(duel: Duel, measure: str, *, harder: bool) -> str:
+    """Return how far one that is harder, or easier, is from the other, with the interval of that."""
     low, high = sorted(abs(end) for end in duel.interval)
-    if measure == "queries":
-        return f"{number_text(abs(duel.difference), 1)} queries fewer [{number_text(low, 1)}, {number_text(high, 1)}]"
-    gap = margin_text(abs(duel.difference))
-    return f"{measure} {gap} higher [{margin_text(low)}, {margin_text(high)}]"
+    if measure.startswith("queries"):
+        number = number_text(abs(duel.difference), 1)
+        ends = f"[{number_text(low, 1)}, {number_text(high, 1)}]"
+        return f"{number} {'more' if harder else 'fewer'} {measure} {ends}"
+    ends = f"[{margin_text(low)}, {margin_text(high)}]"
+    return f"{measure} {margin_text(abs(duel.difference))} {'lower' if harder else 'higher'} {ends}"
+
+
+def too_few_seeds(duels: Sequence[Duel], seeds: int) -> Iterator[str]:
+    """Give a sentence for every tie that is one because too few seeds differ."""
+    needed = duels[0].needed
+    if seeds < needed:
+        yield (
+            f"A verdict at this confidence needs {needed} seeds at least on which two candidates differ, and "
+            f"{'there is' if seeds == 1 else 'there are'} {seeds}: compare with more."
+        )
+        return
+    found = [duel for duel in duels if duel.too_few]
+    for duel in found[:_TOO_FEW_SHOWN]:
+        yield (
+            f"Too few seeds differ between {duel.first} and {duel.second}: {duel.differing} of {seeds}, and a "
+            f"verdict at this confidence needs {needed}; so it is a tie, though the interval leaves out 0."
+        )
+    more = len(found) - _TOO_FEW_SHOWN
+    if more > 0:
+        yield f"The same holds for {more} more pair{'' if more == 1 else 's'}."
 
 
 def accuracy_verdict(
@@ -51,19 +90,17 @@ def accuracy_verdict(
     if rates[0] == rates[-1]:
         span = percent_text(rates[0])
     words = f"Accuracy on {original.labelled} labelled seeds ({span}; the original {percent_text(original.rate)})"
-    apart = sum(duel.verdict != TIE for duel in duels)
-    if not apart:
-        contrast = (
-            f", {measure} {_of_pairs(told_apart, len(duels))}"
-            if told_apart
-            else ", nor does " + measure
+    apart, pairs = sum(duel.verdict != TIE for duel in duels), len(duels)
+    if pairs > 1:
+        return (
+            f"{words} can tell {apart or 'none'} of the {pairs} pairs apart; {measure} can tell "
+            f"{told_apart or 'none'}."
         )
-        return f"{words} tells no two of them apart{contrast}."
-    return f"{words} tells {_of_pairs(apart, len(duels))} apart, {measure} {_of_pairs(told_apart, len(duels))}."
-
-
-def _of_pairs(count: int, total: int) -> str:
-    return f"{count} of {total} pair{'' if total == 1 else 's'}"
+    if apart:
+        contrast = f", and so can {measure}" if told_apart else f"; {measure} can't"
+        return f"{words} can tell the two apart{contrast}."
+    contrast = f"; {measure} can" if told_apart else f", nor can {measure}"
+    return f"{words} can't tell the two apart{contrast}."
 
 
 def shared_places(
@@ -77,9 +114,9 @@ def shared_places(
         other = duel.second if duel.verdict == duel.first else duel.first
         between = order[order.index(duel.first) + 1 : order.index(duel.second)]
         yield (
-            f"{duel.first} and {duel.second} share place {places[duel.first]} because each ties with a neighbour "
-            f"({_listed(between)}), but they do not tie themselves: {duel.verdict} is harder to make deviate "
-            f"than {other}."
+            f"Place {places[duel.first]} is shared by {duel.first} and {duel.second} because each ties with a "
+            f"neighbour ({_listed(between)}), but they do not tie themselves: {duel.verdict} is harder to make "
+            f"deviate than {other}."
         )
 
 
@@ -88,17 +125,14 @@ def differences(measure: str) -> tuple[str, ...]:
     paper = "Section 5.4.2 compares the mean queries of the searches that found a trigger"
     if measure == "queries":
         counted = (
-            f"{paper}; here a seed on which the models differ as it is counts as 0 queries and a search that "
-            "found nothing as max_queries, so that failing naturally is no merit and resisting is."
+            f"{paper}; here a seed on which the models differ before it is changed counts as 0 queries, and a search "
+            "that found nothing as max_queries: the first is no merit of a candidate, the second is one."
         )
         return (counted,)
-    of_trigger = {
-        "disagreement": "the share of probability that both models put on different classes",
-        "severity": "the smaller of both models' margins",
-    }[measure]
     ranked = (
-        f"{paper}; ranked here is {measure}, {of_trigger} at the most severe trigger within the device budget "
-        "(0 where there is none). A seed on which the models differ as it is counts with its own."
+        f"{paper}; ranked here is {measure}, {_MEANS[measure]}, at the most severe trigger within the device "
+        "budget (0 where there is none). Where the models differ on a seed before it is changed, the seed "
+        "itself is that trigger."
     )
     return (ranked,)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from edgeflare.analysis.summary import Summary
-from edgeflare.analysis.words import percent_text
+from edgeflare.analysis.words import number_text, percent_text
 from edgeflare.campaign.control import CONTROL_NAME
 from edgeflare.campaign.live import CampaignStatus
 from edgeflare.store import Store
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from edgeflare.analysis.replayed import ReplaySummary
     from edgeflare.campaign.replay_states import ReplayState
 
-Tone: TypeAlias = Literal["bad", "warn", "good"]
+Tone: TypeAlias = Literal["bad", "warn", "good", "neutral"]
 
 _OTHER_STATES: "tuple[tuple[ReplayState, str], ...]" = (
     ("agrees", "in agreement as before"),
@@ -29,7 +29,10 @@ _OTHER_STATES: "tuple[tuple[ReplayState, str], ...]" = (
 
 
 class Verdict(NamedTuple):
-    """The first sentence, what it means for the reader, and where that is of limits what was found."""
+    """The first sentence, what it means for the reader, and where that is of limits what was found.
+
+    "neutral" is what says neither good nor bad of the deployed model; `guidance` tells how to find out.
+    """
 
     sentence: str
     tone: Tone
@@ -71,6 +74,29 @@ def verdict(
     return Verdict(found, tone)
 
 
+def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
+    """Return what a neutral verdict leaves open, and what to do next; nothing for any other."""
+    if said.tone != "neutral" or not _triggers(summary):
+        return ()
+    itself, searches = summary.by_status.get("seed-deviates", 0), summary.finished
+    far = "" if summary.l2 is None else f" (here a median L2 of {number_text(summary.l2)})"
+    severer = "look for severer triggers with --device-budget 8, "
+    if (summary.search.get("options") or {}).get("device_budget"):
+        severer = ""
+    meaning = (
+        "From nearly every seed there is such an input for a good model, too, right beside its decision "
+        "boundary. What tells a good model from a bad one: how many seeds deviate as they are (here "
+        f"{itself:,} of {searches:,}), how severe the severest trigger is (by the smaller of both models' "
+        "margins; a margin is how far a model's most probable class is above its next one), and how far "
+        f"the triggers are from their seeds{far}."
+    )
+    next_steps = (
+        f"What to do next: set limits, such as max_severity, {severer}or hold models against each other "
+        "with edgeflare compare."
+    )
+    return meaning, next_steps
+
+
 def progress(summary: Summary, status: CampaignStatus) -> str:
     """Return how far a campaign is that isn't finished, and how to go on; "" for a finished one."""
     if status.state == "finished":
@@ -84,7 +110,7 @@ def progress(summary: Summary, status: CampaignStatus) -> str:
         return f"The campaign is still running: {told}. Write the report again once it has ended."
     why = f" ({status.message})" if status.message else ""
     words = {"paused": "is paused", "failed": "failed"}.get(status.state, "was interrupted")
-    resume = shlex.join(["edgeflare", "resume", summary.folder])
+    resume = shlex.join(["edgeflare", "resume", str(Path(summary.folder).resolve())])
     return f"The campaign {words}{why}: {told}. Go on with: {resume}"
 
 
@@ -103,18 +129,28 @@ def _found(store: Store, summary: Summary) -> tuple[str, Tone]:
     finished, deviating = _seeds(store, summary)
     if not finished:
         return "No seed has been searched from yet.", "warn"
-    unclear = _unclear(summary)
+    unclear, so_far = _unclear(summary), _so_far(store, summary)
     if not deviating:
         seeds = "the one seed" if finished == 1 else f"any of {finished:,} seeds"
-        words = f"From {seeds} no input was found on which the deployed model decides differently"
-        return f"{words}{unclear}.", "warn" if unclear else "good"
+        words = f"{'from' if so_far else 'From'} {seeds} no input was found on which the deployed model decides differently"
+        tone: Tone = "warn" if unclear else "neutral" if so_far else "good"
+        return f"{so_far}{words}{unclear}.", tone
     where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
     words = (
-        f"{deviating:,} of {counted(finished, 'seed')} ({percent_text(deviating / finished)}) "
+        f"{so_far}{deviating:,} of {counted(finished, 'seed')} ({percent_text(deviating / finished)}) "
         f"{'leads' if deviating == 1 else 'lead'} to an input on which the deployed model decides "
         f"differently{where}{unclear}."
     )
-    return words, "warn"
+    near = summary.search.get("strategy") == "boundary"
+    return words, "neutral" if near and not unclear else "warn"
+
+
+def _so_far(store: Store, summary: Summary) -> str:
+    """Return how a sentence on a campaign that isn't finished begins."""
+    if not summary.unfinished or store.fact("finished"):
+        return ""
+    total = summary.finished + summary.unfinished
+    return f"So far, after {summary.finished:,} of {counted(total, 'search', 'searches')}, "
 
 
 def _seeds(store: Store, summary: Summary) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from edgeflare.campaign.candidates import (
     Candidates,
     run_candidates,
 )
+from edgeflare.campaign.comparison_folder import candidates_named
 from edgeflare.campaign.config import CampaignConfig, FleetConfig, config_from, load_config
 from edgeflare.campaign.demo import demo_config
 from edgeflare.campaign.limits import LimitsConfig
@@ -43,6 +44,7 @@ __all__ = [
     "Step",
     "TopScore",
     "campaign_status",
+    "candidates_named",
     "config_from",
     "demo_config",
     "load_config",

@@ -11,21 +11,21 @@ from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare.campaign import single
 from edgeflare.campaign.changes import check_unchanged
+from edgeflare.campaign.comparison_folder import COMPARISON_NAME, FORMAT, read_comparison
 from edgeflare.campaign.config import CampaignConfig, SearchConfig, config_from
 from edgeflare.campaign.fleet import Asked, Connect, Prompt, fleet_devices
-from edgeflare.campaign.measures import search_for
+from edgeflare.campaign.measures import check_rankable, search_for
 from edgeflare.campaign.progress import Event, Notice
 from edgeflare.campaign.reporter import resume_advice
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY
 from edgeflare.campaign.run import resume_campaign, run_campaign
-from edgeflare.devices import connect
+from edgeflare.devices import Device, connect, runtime_for
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (
     DeviceError,
     EdgeFlareError,
     ModelError,
     PreflightError,
-    StoreError,
     UsageError,
 )
 from edgeflare.store import CampaignLock, Store
@@ -34,8 +34,6 @@ from edgeflare.store.failures import told_of
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.samples import is_torn, remove_torn, write_durably
 
-COMPARISON_NAME = "comparison.json"
-_FORMAT = 1
 _SHOWN = 5
 _OWN = (ModelError, PreflightError, DeviceError)
 """What may be one candidate's own failing, so that the others go on."""
@@ -104,8 +102,9 @@ def run_candidates(
     may be named. A model that can't be loaded, doesn't fit or can't be run on the device is told as a
     notice, and the others go on.
 
-    Raises UsageError where a setting or a file is not what it was when the folder was begun, or a model is
-    missing or named twice; the first failure where no candidate could be run; and what concerns
+    Raises UsageError where a setting or a file is not what it was when the folder was begun; before anything
+    is run where a model is missing, named twice or of no known runtime, and where the search can't tell the
+    measure; the first failure where no candidate could be run; and what concerns
     all of them: StoreError, SeedError, InventoryError, StrategyError.
     """
     config = _config(like, measure, out)
@@ -116,7 +115,7 @@ def run_candidates(
         raise UsageError(f"{twice} is named twice; name each candidate once")
     for file in files:
         single.check_files(_with_model(config, file))
-    fleet_devices(config)
+    _check_runtimes(config, files, fleet_devices(config))
     config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
     folder = (config.out or _fresh_folder(config.original.path.stem)).absolute()
     _check_free(folder)
@@ -137,10 +136,26 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
         labels_only = like.deployed.output == "label"
         wanted = measure or ("queries" if labels_only else "disagreement")
         search = search_for(wanted, like.search)
-        return like.model_copy(update={"search": search, "out": out or like.out})
-    with Store.open(like) as store:
-        config = config_from(store.campaign, str(like))
-    return config.model_copy(update={"out": out})
+        config = like.model_copy(update={"search": search, "out": out or like.out})
+    else:
+        with Store.open(like) as store:
+            config = config_from(store.campaign, str(like))
+        config = config.model_copy(update={"out": out})
+    if measure is not None:
+        labels_only = config.deployed.output == "label"
+        check_rankable(measure, config.search.strategy, ["these candidates"] if labels_only else [])
+    return config
+
+
+def _check_runtimes(
+    config: CampaignConfig, files: Sequence[Path], devices: Sequence[Device]
+) -> None:
+    """Raise UsageError for a model that nothing says the runtime of: no setting, no device, no extension."""
+    if config.original.runtime is None:
+        runtime_for(config.original.path)
+    if config.deployed.runtime is None and any(device.runtime is None for device in devices):
+        for file in files:
+            runtime_for(file)
 
 
 class _Turn:
@@ -161,7 +176,8 @@ class _Turn:
         self._connect = connect
 
     def run(self, names: dict[str, Path]) -> tuple[CandidateRun, ...]:
-        runs, errors = [], []
+        runs: list[CandidateRun] = []
+        errors: list[EdgeFlareError] = []
         for number, (name, model) in enumerate(names.items(), 1):
             watch = self._watch(name, number, len(names))
             watch(None)
@@ -172,6 +188,10 @@ class _Turn:
                 failed = str(error)
                 errors.append(error)
                 watch(Notice(f"{name} can't be run, the others go on: {error}"))
+            except EdgeFlareError:
+                if done := [run.name for run in runs if run.failed is None]:
+                    watch(Notice(f"Finished before that: {', '.join(done)}; {self._goes_on()}"))
+                raise
             runs.append(CandidateRun(name, model, self._folder / name, failed))
         if len(errors) == len(runs):
             raise _all_failed(errors)
@@ -209,10 +229,17 @@ class _Turn:
                 return search.model_copy(update={"options": options})
         return search
 
+    @property
+    def _quoted(self) -> str:
+        return shlex.quote(str(self._folder))
+
+    def _goes_on(self) -> str:
+        return f"their campaigns lie in {self._folder}, and the same command with --out {self._quoted} goes on"
+
     def _watch(self, name: str, number: int, total: int) -> Callable[[Event | None], None]:
         """Return what tells a candidate's events; advice to resume its campaign becomes the comparison's."""
         own = resume_advice(self._folder / name)
-        ours = f"run the same comparison again with --out {shlex.quote(str(self._folder))}"
+        ours = f"run the same comparison again with --out {self._quoted}"
 
         def watch(event: Event | None) -> None:
             if isinstance(event, Notice) and own in event.text:
@@ -254,7 +281,7 @@ def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[
     settings = _settings(config)
     known: dict[str, str] = {}
     if path.is_file():
-        before, known = _read(path)
+        before, known = read_comparison(path)
         changed = [key for key in settings if before.get(key) != settings[key]]
         if changed:
             raise UsageError(
@@ -267,7 +294,7 @@ def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[
         name = name_of.get(str(file)) or _free(file.stem, {*known, *names})
         names[name] = file
     said = {
-        "format": _FORMAT,
+        "format": FORMAT,
         "settings": settings,
         "candidates": {**known, **{name: str(file) for name, file in names.items()}},
     }
@@ -281,21 +308,6 @@ def _settings(config: CampaignConfig) -> dict[str, Any]:
     values = config.model_dump(mode="json", exclude={"out", "concurrency", "inventory", "limits"})
     values["deployed"].pop("path")
     return values
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    with told_of(path.parent):
-        text = path.read_bytes()
-    try:
-        said = json.loads(text)
-        if said["format"] != _FORMAT:
-            raise StoreError(
-                f"{path} has the format {said['format']}, this edgeflare reads {_FORMAT}; use the "
-                "edgeflare that wrote it"
-            )
-        return dict(said["settings"]), {str(k): str(v) for k, v in said["candidates"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StoreError(f"{path} is damaged; run the comparison anew in another folder") from error
 
 
 def _check_free(folder: Path) -> None:

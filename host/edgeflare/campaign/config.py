@@ -18,6 +18,7 @@ from pydantic import (
 
 from edgeflare import toml
 from edgeflare.campaign.limits import LimitsConfig
+from edgeflare.campaign.problem_words import causes, sentence
 from edgeflare.errors import UsageError
 from edgeflare.models import InputOptions, Pixels
 
@@ -180,9 +181,9 @@ def config_from(values: Mapping[str, Any], source: str) -> CampaignConfig:
 def problems_of(error: ValidationError) -> str:
     """Return what is wrong with the first few keys, misspelt ones first, as one sentence."""
     misspelt_first = sorted(
-        error.errors(), key=lambda problem: problem["type"] != "extra_forbidden"
+        causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
     )
-    return "; ".join(_sentence(problem) for problem in misspelt_first[:4])
+    return "; ".join(sentence(problem) for problem in misspelt_first[:4])
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> CampaignConfig:
@@ -231,13 +232,3 @@ def _anchored(values: dict[str, Any], folder: Path) -> dict[str, Any]:
         if isinstance(table, dict) and isinstance(table.get(key), str):
             table[key] = str(folder / Path(table[key]).expanduser())
     return values
-
-
-def _sentence(problem: Any) -> str:
-    key = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "missing":
-        return f"{key} is missing"
-    if problem["type"] == "extra_forbidden":
-        return f"there is no setting {key}"
-    said: str = problem["msg"].removeprefix("Value error, ")
-    return f"{key}: {said}" if key else said

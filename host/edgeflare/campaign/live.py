@@ -13,6 +13,7 @@ from edgeflare.campaign.counting import counted, expected, is_finished
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store
+from edgeflare.store.replay_input import REPLAY
 
 LIVE_NAME = "live.json"
 
@@ -108,7 +109,7 @@ def campaign_status(folder: Path) -> CampaignStatus:
             folder=str(folder),
             state=state,
             message="" if state in ("running", "finished") else _message(left, store),
-            stage="search",
+            stage="search" if store.fact(REPLAY) is None else "replay",
             detail="",
             done=done.done,
             total=expected(store),

@@ -1,5 +1,6 @@
 """What candidates can be ranked by, and the search that tells it."""
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 from edgeflare.campaign.config import SearchConfig
@@ -22,6 +23,30 @@ def check_measure(measure: str) -> None:
     """Raise UsageError unless there is such a measure."""
     if measure not in get_args(Measure):
         raise UsageError(f"there is no measure {measure}; take {', '.join(get_args(Measure))}")
+
+
+def check_level(level: float) -> None:
+    """Raise UsageError unless a confidence lies within (0, 1)."""
+    if not 0 < level < 1:
+        raise UsageError(f"level is {level:g}, but a confidence lies above 0 and below 1")
+
+
+def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) -> None:
+    """Raise UsageError where searches by this strategy don't tell `measure`, or the models don't.
+
+    `label_only` names the candidates that return a class and no probabilities.
+    """
+    check_measure(measure)
+    if measure == "queries" and strategy == STRATEGY:
+        raise UsageError(
+            "the boundary search finds a trigger in one or two queries, whatever the model: its queries "
+            "don't rank; take another measure, or the strategy dflare"
+        )
+    if label_only and measure != "queries":
+        raise UsageError(
+            f"{' and '.join(label_only)}: the deployed model returns a class and no probabilities, so that "
+            f"there is no {measure}; rank by queries, with the strategy dflare"
+        )
 
 
 def search_for(measure: str, search: SearchConfig) -> SearchConfig:

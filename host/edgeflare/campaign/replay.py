@@ -183,9 +183,11 @@ def _chosen(
 def _named(
     entries: Sequence[Entry], folder: Path, name: str, devices: Sequence[str]
 ) -> list[Entry]:
-    """Return the triggers of this seed; those that the named devices found, where they found some."""
+    """Return the input of this id, or the triggers of this seed; those that the named devices found, where
+    they found some."""
     triggers = [entry for entry in entries if entry.kind == "trigger"]
-    found = [entry for entry in triggers if name in (entry.seed_id, entry.id)]
+    found = [entry for entry in entries if entry.id == name]
+    found += [entry for entry in triggers if entry.seed_id == name and entry not in found]
     if found:
         return [entry for entry in found if entry.replica in devices] or found
     if any(name in (entry.seed_id, entry.id) for entry in entries):

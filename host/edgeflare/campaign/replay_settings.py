@@ -22,6 +22,7 @@ def replay_config(
     runtime_options: Mapping[str, Any] | None = None,
     devices: Sequence[str] = (),
     fleet: str | None = None,
+    patience: float | None = None,
     python: str | None = None,
     inventory: Path | None = None,
     confirmations: int | None = None,
@@ -33,7 +34,8 @@ def replay_config(
     of its pixels' scaling holds for it, too, how the file before laid them out does not. Nothing is
     searched: each input is asked about as it is, and each deviation is confirmed `confirmations` times.
     The margin floor and the limits are the campaign's, but for the baseline: that of a replay is its
-    source. Raises UsageError where a model isn't there.
+    source. `patience` (seconds): with no device left for so long the replay pauses. Raises UsageError
+    where a model isn't there.
     """
     search = base.search.model_copy(
         update={"strategy": STRATEGY, "options": {}, "operators": (), "timeout_s": 0.0}
@@ -64,13 +66,16 @@ def replay_config(
             **({"output": deployed_output} if deployed_output else {}),
         },
         **({"devices": list(devices)} if devices else {}),
-        **({"fleet": {"mode": fleet}} if fleet else {}),
+        "fleet": {
+            **({"mode": fleet} if fleet else {}),
+            **({} if patience is None else {"patience_s": patience}),
+        },
         **({"python": python} if python else {}),
         **({"inventory": inventory} if inventory else {}),
         **({"out": out} if out else {}),
     }
     config = config_from(merge(plain.model_dump(mode="json"), stated), "replay")
-    _check_there(config)
+    _check_there(config, original=original, deployed=deployed)
     return config
 
 
@@ -89,10 +94,16 @@ def _format(path: Path) -> str:
     return BY_EXTENSION.get(suffix, suffix)
 
 
-def _check_there(config: CampaignConfig) -> None:
-    """Say of a model that has moved how to name it."""
-    for which, model in (("original", config.original), ("deployed", config.deployed)):
-        if not model.path.is_file():
-            raise UsageError(
-                f"the {which} model {model.path} is not there (any more): name it with --{which}"
-            )
+def _check_there(config: CampaignConfig, **named: Path | None) -> None:
+    """Say of a model that has moved how to name it, unless it was named just now."""
+    for which in ("original", "deployed"):
+        path, given = getattr(config, which).path, named[which]
+        if path.is_dir():
+            raise UsageError(f"{given or path} is a folder; name the model file in it")
+        if path.is_file():
+            continue
+        if given is not None:
+            raise UsageError(f"there is no model file {given}")
+        raise UsageError(
+            f"the {which} model {path} is not there (any more): name it with --{which}"
+        )

@@ -42,8 +42,8 @@ class ReplayedInput:
     does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN or
     infinity in an output now; "failed": the device could not answer. `decision` is the oracle's now: a
     tie, or a difference with a margin below the floor, is no deviation, but a narrow matter. Labels are
-    class indices, None where there is none; `margin` is the smaller one of both models' (top-1 minus
-    top-2 probability), of the original alone where the device tells labels only. `l2` is the distance to
+    class indices, None where there is none; margins are top-1 minus top-2 probability now, None where
+    there is no answer or the device tells labels only. `l2` is the distance to
     the seed input, on a scale of pixels from 0 to 1. `sample` is the digest of the stored input.
     """
 
@@ -58,11 +58,18 @@ class ReplayedInput:
     original_label: int | None
     deployed_label: int | None
     decision: Decision | None
-    margin: float | None
+    original_margin: float | None
+    deployed_margin: float | None
     l2: float | None
     sample: str
     detail: str = ""
     replica: str = ""
+
+    @property
+    def margin(self) -> float | None:
+        """The smaller one of both models' margins, as far as they are known."""
+        known = [one for one in (self.original_margin, self.deployed_margin) if one is not None]
+        return min(known, default=None)
 
     @property
     def decided(self) -> bool:
@@ -90,9 +97,9 @@ class ReplayedInput:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
+        """Return a JSON object with the same names, `margin` among them."""
         decision = None if self.decision is None else self.decision.value
-        return {**asdict(self), "decision": decision}
+        return {**asdict(self), "decision": decision, "margin": self.margin}
 
 
 def input_to_json(one: ReplayInput) -> dict[str, Any]:
@@ -166,7 +173,8 @@ def _replayed(
         original_label=top_label(original),
         deployed_label=top_label(deployed),
         decision=decision,
-        margin=_margin(original, None if labels_only else deployed),
+        original_margin=_margin(original),
+        deployed_margin=None if labels_only else _margin(deployed),
         l2=about["l2"],
         sample=seed.sample,
         detail=outcome.detail if outcome.status in _NO_NEWS else "",
@@ -182,9 +190,8 @@ def _state(status: Status, *, deviated: bool) -> ReplayState:
     return "fixed" if deviated else "agrees"
 
 
-def _margin(*scores: Scores | None) -> float | None:
-    margins = [margin(one) for one in scores if one is not None]
-    return min((one for one in margins if one is not None), default=None)
+def _margin(scores: Scores | None) -> float | None:
+    return None if scores is None else margin(scores)
 
 
 def _last_look(about: Mapping[str, Any], devices: Collection[str]) -> Look | None:

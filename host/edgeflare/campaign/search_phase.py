@@ -12,6 +12,7 @@ from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair import DeployedModel
 from edgeflare.campaign.progress import Notice, Stage, Step
 from edgeflare.campaign.records import outcome_record, top_label
+from edgeflare.campaign.replay_states import REPLAY
 from edgeflare.campaign.reporter import Reporter
 from edgeflare.campaign.seed_phase import Read
 from edgeflare.devices import State
@@ -103,7 +104,12 @@ class SearchPhase:
 
         names = ", ".join(config.devices)
         total = expected(self._store)
-        self._reporter(Stage("search", f"{config.search.strategy} on {names}", total))
+        replayed = self._store.fact(REPLAY) is not None
+        self._reporter(
+            Stage("replay", f"on {names}", total)
+            if replayed
+            else Stage("search", f"{config.search.strategy} on {names}", total)
+        )
         self._reporter(tally.step(0))
         try:
             scheduler.run(keep, lambda: self._reporter(tally.step(scheduler.queries_in_flight)))

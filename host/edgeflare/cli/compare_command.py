@@ -1,6 +1,7 @@
 # ruff: noqa: ARG001 - the parameters are what the user may type; `context` has them all
 """``compare``: candidate deployed models of one original, ranked."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -28,7 +29,7 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="CANDIDATE...",
-            help="Deployed model files, folders of finished campaigns, or both.",
+            help="Deployed model files, folders of campaigns or of comparisons, or both.",
         ),
     ],
     measure: Annotated[
@@ -197,11 +198,10 @@ def compare(
     json: Json = False,
 ) -> None:
     """Rank candidate deployed models of one original by how hard they are to make deviate."""
-    from edgeflare import UsageError, rank_campaigns
+    from edgeflare import EdgeFlareError, candidates_named, rank_campaigns
     from edgeflare.cli.ranking_tables import print_ranking
 
-    if len(candidates) < 2:
-        raise UsageError("compare needs two candidates at least: model files or campaigns' folders")
+    candidates = list(candidates_named(candidates, level=level))
     chosen = cast("Measure | None", measure)
     ran = _run(candidates, context.params)
     failed = {run.name: run.failed for run in ran.runs if run.failed} if ran else {}
@@ -209,9 +209,16 @@ def compare(
     if len(folders) < 2:
         for name, why in failed.items():
             say(f"not ranked: {name}: {why}")
+        if ran is not None:
+            say(_goes_on(ran))
         say("edgeflare: fewer than two candidates are left, so that there is nothing to rank")
         raise typer.Exit(_FAILED)
-    ranking = rank_campaigns(folders, measure=chosen, level=level)
+    try:
+        ranking = rank_campaigns(folders, measure=chosen, level=level)
+    except EdgeFlareError:
+        if ran is not None:
+            say(_goes_on(ran))
+        raise
     print_ranking(ranking, json, failed=failed, folder=ran.folder if ran else None)
     if ran and not json:
         say(f"\nThe candidates' campaigns are in {ran.folder}")
@@ -259,8 +266,9 @@ def _like(
     missing = [name for name in ("original", "seeds") if flags[name] is None]
     if missing:
         raise UsageError(
-            f"{', '.join(f'--{name}' for name in missing)} missing: candidates that are model files need both, "
-            "or --campaign with a campaign.toml (`edgeflare init` writes one)"
+            f"{' and '.join(f'--{name}' for name in missing)} {'is' if len(missing) == 1 else 'are'} missing: to run "
+            "candidates that are model files, give both --original MODEL and --seeds FOLDER, or --campaign with "
+            "a campaign.toml (`edgeflare init` writes one)"
         )
     return config_from(values, "compare")
 
@@ -274,6 +282,14 @@ def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]
         if run is None or run.failed is None:
             found.append(path if run is None else run.folder)
     return found
+
+
+def _goes_on(ran: "Candidates") -> str:
+    """Say where the work lies that was done before something failed."""
+    return (
+        f"The candidates' campaigns lie in {ran.folder}; the same command with --out "
+        f"{shlex.quote(str(ran.folder))} goes on from there"
+    )
 
 
 class _Unstated(dict[str, Any]):

@@ -1,5 +1,6 @@
 """``corpus add``, ``show`` and ``remove``."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -102,6 +103,9 @@ def remove(
         dry_run=dry_run,
     )
     print_removed(removed, json, dry_run=dry_run)
+    if pair is not None and not removed.entries:
+        show = shlex.join(["edgeflare", "corpus", "show", str(corpus), "--json"])
+        say(f"note: no trigger is of the pair {pair}; `{show}` has those that there are")
 
 
 def _class_pair(text: str) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """``nightly``: a night of hardware runs, and taking a red one for the new baseline."""
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -46,24 +48,40 @@ def nightly(
     from edgeflare import accept_night, load_nightly, run_nightly
     from edgeflare.cli.nightly_lines import print_accepted, print_night, watching_nightly
     from edgeflare.cli.prompt import ask
-    from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.stopping import INTERRUPTED, stoppable
 
     loaded = load_nightly(config)
     if accept:
         lines = accept_night(loaded, models=model or (), devices=device or ())
         print_accepted(lines, json)
         return
-    with stoppable() as stop, watching_nightly(stop) as progress:
-        night = run_nightly(
-            loaded,
-            models=model or (),
-            devices=device or (),
-            ask=ask,
-            progress=progress,
-            stopped=lambda: stop.asked,
+    try:
+        with stoppable() as stop, watching_nightly(stop) as progress:
+            night = run_nightly(
+                loaded,
+                models=model or (),
+                devices=device or (),
+                ask=ask,
+                progress=progress,
+                stopped=lambda: stop.asked,
+            )
+    except KeyboardInterrupt as interrupt:
+        say(
+            "edgeflare: interrupted; what is finished is kept; run it again: "
+            + _command(config, model or (), device or ())
         )
+        raise typer.Exit(INTERRUPTED) from interrupt
     print_night(night, json)
     if not json:
         say(f"\nEverything is in {night.folder}; the trend page is {loaded.history / 'index.html'}")
     if night.exit_code:
         raise typer.Exit(night.exit_code)
+
+
+def _command(config: Path, models: Sequence[str], devices: Sequence[str]) -> str:
+    """Return the command that runs the same night."""
+    narrowed = [
+        *(part for name in models for part in ("--model", name)),
+        *(part for name in devices for part in ("--device", name)),
+    ]
+    return shlex.join(["edgeflare", "nightly", str(config), *narrowed])

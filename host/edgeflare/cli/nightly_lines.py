@@ -74,14 +74,6 @@ def print_accepted(lines: Sequence[str], json: bool) -> None:
 def _line(run: NightRun) -> Text:
     line = Text(_WORDS.get(run.state, run.state), style=_STYLES[run.state])
     line.append(f"  {run.name}", style="not bold default")
-    if run.search is not None:
-        line.append(
-            f": {run.search.found} of {run.search.searched} searches found a trigger",
-            style="not bold default",
-        )
-    if run.replay is not None:
-        line.append(
-            f"; sent again: {run.replay.new} new, {run.replay.still} still, {run.replay.fixed} fixed",
-            style="not bold default",
-        )
+    if run.figures:
+        line.append(f": {run.figures}", style="not bold default")
     return line

@@ -22,6 +22,11 @@ from edgeflare.cli.tables import print_json
 
 _NOTHING = "-"
 _DUELS_SHOWN = 45
+_P = "p"
+_P_MEANS = (
+    "p is of the Wilcoxon signed rank test, for one pair alone (how likely so great a difference is by chance), "
+    "and decides no verdict"
+)
 
 
 def print_ranking(
@@ -46,12 +51,14 @@ def print_ranking(
         console.print(escape(f"not ranked: {name}: {why}"), soft_wrap=True)
     if len(ranking.duels) <= _DUELS_SHOWN:
         level = percent_text(ranking.duels[0].level, 2)
+        table = fitted(_pairs(ranking), ranking.duels, console)
+        p = f"; {_P_MEANS}" if any(column.header == _P for column in table.columns) else ""
         console.print(
             f"Seed by seed, the first less the second; each interval of {level}, so that all verdicts "
-            f"together have {percent_text(ranking.level)}:",
+            f"together have {percent_text(ranking.level)}{p}:",
             soft_wrap=True,
         )
-        console.print(fitted(_DUELS[ranking.measure], ranking.duels, console))
+        console.print(table)
     for sentence in ranking.notes:
         console.print(f"[yellow]note:[/] {escape(sentence)}", soft_wrap=True)
     for sentence in ranking.differences:
@@ -130,14 +137,17 @@ def _gap_in_queries(duel: Duel) -> str:
     return f"{duel.difference:+.1f} [{duel.interval[0]:+.1f}, {duel.interval[1]:+.1f}]"
 
 
-def _columns(measure: str) -> tuple[Column, ...]:
+def _verdict(duel: Duel) -> str:
+    return f"{duel.verdict}, too few seeds" if duel.too_few else duel.verdict
+
+
+def _pairs(ranking: Ranking) -> tuple[Column, ...]:
+    gap = _gap_in_queries if ranking.measure == "queries" else _gap
+    p = Column(_P, 5, lambda duel: _NOTHING if duel.p is None else p_value_text(duel.p))
     return (
         Column("first", 0, lambda duel: duel.first, text=True),
         Column("second", 0, lambda duel: duel.second, text=True),
-        Column(f"difference in {measure}", 0, _gap_in_queries if measure == "queries" else _gap),
-        Column("p", 5, lambda duel: _NOTHING if duel.p is None else p_value_text(duel.p)),
-        Column("harder to make deviate", 0, lambda duel: duel.verdict, text=True),
+        Column(f"difference in {ranking.measure}", 0, gap),
+        *((p,) if any(duel.p is not None for duel in ranking.duels) else ()),
+        Column("harder to make deviate", 0, _verdict, text=True),
     )
-
-
-_DUELS = {name: _columns(name) for name in ("disagreement", "severity", "queries")}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeflare.cli.guard import say
-from edgeflare.cli.options import DEVICES, FleetMode, Json, Out
+from edgeflare.cli.options import DEVICES, FleetMode, Json, Out, Patience
 from edgeflare.cli.parse import pairs
 
 if TYPE_CHECKING:
@@ -29,12 +29,21 @@ def replay(
             help="The new deployed model; by default the campaign's.", rich_help_panel=_MODELS
         ),
     ] = None,
+    input_: Annotated[
+        Pairs,
+        typer.Option(
+            "--input",
+            metavar="KEY=VALUE",
+            help="What the files don't tell of both models' inputs, as of edgeflare run: scale=1/255, "
+            "layout=CHW, resize=bilinear. May be repeated.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None,
     deployed_input: Annotated[
         Pairs,
         typer.Option(
             metavar="KEY=VALUE",
-            help="What its file doesn't tell of its input, as of edgeflare run: scale=1/255, "
-            "layout=CHW, resize=bilinear. May be repeated.",
+            help="The same for the deployed model alone.",
             rich_help_panel=_MODELS,
         ),
     ] = None,
@@ -62,7 +71,7 @@ def replay(
         Pairs,
         typer.Option(
             metavar="KEY=VALUE",
-            help="What its file doesn't tell of its input.",
+            help="The same for the original alone.",
             rich_help_panel=_MODELS,
         ),
     ] = None,
@@ -83,6 +92,7 @@ def replay(
         ),
     ] = None,
     fleet: FleetMode = None,
+    patience: Patience = None,
     python: Annotated[
         str | None, typer.Option(help="The devices' Python command.", rich_help_panel=DEVICES)
     ] = None,
@@ -121,17 +131,19 @@ def replay(
     """Send stored triggers and seeds to a new model, firmware or device: what is fixed, still there, new?"""
     from edgeflare import replay_base, replay_config
 
+    both = pairs(input_ or [], "--input")
     base = replay_base(source, campaign, original=original, deployed=deployed)
     config = replay_config(
         base,
         deployed=deployed,
         original=original,
-        original_input=pairs(original_input or [], "--original-input"),
-        deployed_input=pairs(deployed_input or [], "--deployed-input"),
+        original_input=both | pairs(original_input or [], "--original-input"),
+        deployed_input=both | pairs(deployed_input or [], "--deployed-input"),
         deployed_output=deployed_output,
         runtime_options=pairs(runtime_option or [], "--runtime-option"),
         devices=device or [],
         fleet=fleet,
+        patience=patience,
         python=python,
         inventory=inventory,
         confirmations=confirmations,

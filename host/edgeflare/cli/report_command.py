@@ -23,7 +23,8 @@ def report(
             "--format",
             metavar="FORMAT",
             help="html: one page to look at. junit: test cases for CI. json: everything for a program. "
-            "markdown: for a comment on a change. csv: a line a finding.",
+            "markdown: for a comment on a change. csv: a line a finding, or an input of a "
+            "replay.",
         ),
     ] = _HTML,
     out: Annotated[
@@ -37,7 +38,7 @@ def report(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The classes' names: text with a name a line, a JSON list, or {name: number}; by default "
+            help="The classes' names: text with a name a line, a JSON list, {name: number} or {number: name}; by default "
             "the campaign's own label mapping.",
         ),
     ] = None,

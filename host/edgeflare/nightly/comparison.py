@@ -5,12 +5,14 @@ from pathlib import Path
 
 from edgeflare.analysis.limits import check_limits
 from edgeflare.analysis.ranking import rank_campaigns
+from edgeflare.analysis.ranking_duels import TIE
+from edgeflare.analysis.ranking_words import compared
 from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.nightly.night import Check
 
 _SHOWN = 3
 _BROKEN = {"nonfinite": "give NaN or infinity", "failed": "get no answer from the device"}
-_GREEN, _TONIGHT = "The last green night", "this one"
+_TONIGHT = "tonight's model"
 
 
 def search_checks(campaign: Path) -> list[Check]:
@@ -23,7 +25,7 @@ def search_checks(campaign: Path) -> list[Check]:
 
 
 def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) -> list[Check]:
-    """Look for inputs that deviate and did not in the last green night, whose stamp is `since`.
+    """Look for inputs that deviate and did not in the last green night, that of the day `since`.
 
     Those on which the models agreed and that give no finite answer now, or none, are a regression, too.
     """
@@ -46,15 +48,22 @@ def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) ->
     return checks
 
 
-def comparison_check(last_green: Path, tonight: Path) -> Check:
-    """Compare the searches of two nights seed by seed; raises what `rank_campaigns` does."""
-    ranking = rank_campaigns([last_green, tonight], names=[_GREEN, _TONIGHT])
+def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
+    """Compare the searches of the last green night, that of the day `since`, and of this one seed by seed.
+
+    Raises what `rank_campaigns` does.
+    """
+    green = f"the last green night's ({since})"
+    ranking = rank_campaigns([last_green, tonight], names=[green, _TONIGHT])
     (duel,) = ranking.duels
+    words = ranking.verdict
+    if duel.verdict != TIE:
+        words = compared(duel, ranking.measure, _TONIGHT)
     return Check(
         part="comparison",
         name=ranking.measure,
-        words=ranking.verdict,
-        crossed=duel.verdict == _GREEN,
+        words=f"{words[0].upper()}{words[1:]}",
+        crossed=duel.verdict == green,
     )
 
 

@@ -19,6 +19,8 @@ NIGHT_NAME = "night.json"
 LOG_NAME = "log.txt"
 JUNIT_NAME = "junit.xml"
 PAGE_NAME = "index.html"
+REPORT_NAME = "report.html"
+"""In the folder of a search, and of a replay with inputs that deviate newly."""
 _FORMAT = 1
 _NIGHTS, _CORPUS = "nights", "corpus"
 _STEM = 60
@@ -29,6 +31,11 @@ class Baseline(NamedTuple):
 
     night: Night
     run: NightRun
+
+    @property
+    def day(self) -> str:
+        """The day, in UTC, on which the night began."""
+        return f"{self.night.started_at:%Y-%m-%d}"
 
     @property
     def campaign(self) -> Path:

@@ -47,7 +47,7 @@ def _settings(search: SearchConfig) -> dict[str, Any]:
 def changes(before: Identity, now: Identity) -> tuple[str, ...]:
     """Return a line for everything that is not as it was; none where all is the same."""
     files = [
-        f"the {which} model's file: SHA-256 {_digest(old)} was, {_digest(new)} is"
+        f"the {which} model's file: SHA-256 was {_digest(old)}, is {_digest(new)}"
         for which, old, new in (
             ("deployed", before.deployed, now.deployed),
             ("original", before.original, now.original),
@@ -62,7 +62,7 @@ def changes(before: Identity, now: Identity) -> tuple[str, ...]:
     return (
         *files,
         *(
-            f"{whose} {name}: {_short(old)} was, {_short(new)} is"
+            f"{whose} {name}: was {_short(old)}, is {_short(new)}"
             for whose, then, later in tables
             for name, old, new in _differences(then, later)
         ),

@@ -115,6 +115,28 @@ class NightRun(_Record):
         return f"{self.model} on {self.device}"
 
     @property
+    def figures(self) -> str:
+        """Its main figures in words, "" where it has none."""
+        told = []
+        if self.search is not None:
+            told.append(f"{self.search.found} of {self.search.searched} searches found a trigger")
+            if not self.search.whole:
+                told.append("the query limit ended the search")
+            if self.search.seed_deviates:
+                told.append(f"{self.search.seed_deviates} of {self.search.seeds} seeds deviate")
+        if self.replay is not None:
+            told.append(
+                f"sent again: {self.replay.new} new, {self.replay.still} still, {self.replay.fixed} fixed"
+            )
+        return "; ".join(told)
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not green, in a few words, "" where it is."""
+        words = _VERDICTS.get(self.state, "")
+        return _later(words) if words and self.accepted else words
+
+    @property
     def is_baseline(self) -> bool:
         """Whether later nights may be compared with it."""
         return self.state in ("green", "first") or self.accepted
@@ -147,11 +169,11 @@ class Night(_Record):
     @property
     def verdict(self) -> str:
         """The night in one sentence."""
-        open_runs = [run for run in self.runs if not run.accepted]
+        troubles = [run.trouble for run in self.runs]
         told = [
             f"{count} of {self.planned} {words}"
-            for state, words in _VERDICTS.items()
-            if (count := sum(run.state == state for run in open_runs))
+            for words in (*_VERDICTS.values(), *map(_later, _VERDICTS.values()))
+            if (count := troubles.count(words))
         ]
         left = self.planned - len(self.runs)
         if left and self.state != "running":
@@ -183,3 +205,8 @@ class Night(_Record):
             "exit_code": self.exit_code,
             "verdict": self.verdict,
         }
+
+
+def _later(words: str) -> str:
+    """Return how a run is called that was no green one until a person accepted it."""
+    return f"{words}, accepted later"

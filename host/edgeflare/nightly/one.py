@@ -27,7 +27,7 @@ from edgeflare.errors import (
 from edgeflare.nightly.comparison import comparison_check, replay_checks, search_checks
 from edgeflare.nightly.config import NightlyConfig, NightlyModel
 from edgeflare.nightly.figures import replay_figures, search_figures
-from edgeflare.nightly.history import Baseline, History, run_folder
+from edgeflare.nightly.history import REPORT_NAME, Baseline, History, run_folder
 from edgeflare.nightly.identity import as_in, changes, identity_of
 from edgeflare.nightly.keeping import corpus_has_entries
 from edgeflare.nightly.log import NightLog
@@ -185,7 +185,7 @@ class _Run:
         self._replay = replay_figures(replays)
         if self._baseline is not None:
             limit = config.limits.max_new_triggers or 0
-            self._checks += replay_checks(replays, limit, self._baseline.night.stamp)
+            self._checks += replay_checks(replays, limit, self._baseline.day)
 
     def _replayed(self, source: Path, config: CampaignConfig, name: str) -> ReplaySummary:
         task, out = self._task, self._task.folder / name
@@ -202,7 +202,10 @@ class _Run:
         )
         with Store.open(out) as store:
             self._identity = identity_of(store, config.search)
-        return replay_summary(out)
+        replay = replay_summary(out)
+        if self._baseline is not None and replay.counts["new"]:
+            self._write_report(out, "replay")
+        return replay
 
     def _search_for(self, config: CampaignConfig) -> None:
         task, out, baseline = self._task, self._task.folder / "search", self._baseline
@@ -218,22 +221,22 @@ class _Run:
             self._search = search_figures(store)
             self._identity = identity_of(store, config.search)
         self._checks += search_checks(out)
-        self._write_report(out)
+        self._write_report(out, "search")
         if baseline is not None:
             self._checks.append(_compared(baseline, out))
 
-    def _write_report(self, campaign: Path) -> None:
-        """Write the search's report for people; the night does not depend on it."""
+    def _write_report(self, campaign: Path, part: Part) -> None:
+        """Write a campaign's report for people; the night does not depend on it."""
         from edgeflare.analysis.page import write_html_report
 
         try:
-            write_html_report(campaign, campaign / "report.html")
+            write_html_report(campaign, campaign / REPORT_NAME)
         except DiskFullError:
             raise
         except Exception as error:  # noqa: BLE001
             if not isinstance(error, EdgeFlareError):
                 self._task.log.line(traceback.format_exc())
-            self._task.tell("search", Notice(f"no report could be written: {error}"))
+            self._task.tell(part, Notice(f"no report could be written: {error}"))
 
     def _called(self, part: str) -> str:
         """Return what others who want the device are told is using it."""
@@ -242,7 +245,7 @@ class _Run:
 
 def _compared(baseline: Baseline, campaign: Path) -> Check:
     try:
-        return comparison_check(baseline.campaign, campaign)
+        return comparison_check(baseline.campaign, campaign, baseline.day)
     except UsageError as error:
         raise UsageError(
             f"{error}; or take this night for the new baseline: `edgeflare nightly ... --accept`"

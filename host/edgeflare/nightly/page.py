@@ -8,18 +8,20 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from edgeflare.analysis.page import render
-from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, History
+from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, REPORT_NAME, History
 from edgeflare.nightly.night import Night, NightRun
 from edgeflare.nightly.plots import STATE_WORDS, mark
 from edgeflare.nightly.trends import MOST_NIGHTS, Chart, charts, shown_state
 from edgeflare.store.failures import told_of
 from edgeflare.store.samples import write_durably
 
-_REPORT = "report.html"
+_ACCEPTED = "accepted later"
+_REPORTS = {"search": "Report", "replay": "Triggers sent again", "seeds": "Seeds sent again"}
+"""What the report of each of a run's `CAMPAIGNS` is called."""
 
 
 class Cell(NamedTuple):
-    """How one run of a night ended, as the page shows it; `report` is a relative link, "" without one."""
+    """How one run of a night ended, as the page shows it; `reports` are relative links with their words."""
 
     name: str
     anchor: str
@@ -29,7 +31,7 @@ class Cell(NamedTuple):
     words: tuple[str, ...]
     changed: tuple[str, ...]
     figures: str
-    report: str
+    reports: tuple[tuple[str, str], ...]
 
 
 class Trend(NamedTuple):
@@ -54,11 +56,15 @@ class Row(NamedTuple):
 
 
 class Worst(NamedTuple):
-    """The newest red night, and what of it is red still; all of it where it is `mended` or accepted."""
+    """The newest red night, and what of it is red still; all of it where it is `mended` or accepted.
+
+    `is_last`: it is the last night, too.
+    """
 
     row: Row
     cells: tuple[Cell, ...]
     mended: bool
+    is_last: bool
 
 
 def write_page(history: History) -> Path:
@@ -98,7 +104,7 @@ def _worst(history: History, nights: Sequence[Night]) -> Worst | None:
         if red:
             still = [run for run in red if (run.model, run.device) not in settled]
             cells = tuple(_cell(history, night, run) for run in still or red)
-            return Worst(_row(history, night), cells, mended=not still)
+            return Worst(_row(history, night), cells, mended=not still, is_last=night is nights[-1])
     return None
 
 
@@ -127,21 +133,29 @@ def _night_state(night: Night) -> tuple[str, str]:
     if night.exit_code:
         away = all(run.state != "failed" for run in night.runs)
         return ("away", "device away") if away else ("failed", "not all run")
+    if any(run.trouble for run in night.runs):
+        red = any(run.state == "regression" for run in night.runs)
+        return "accepted", STATE_WORDS["accepted"] if red else _ACCEPTED
     return "green", "green"
 
 
 def _cell(history: History, night: Night, run: NightRun) -> Cell:
     state = shown_state(run)
+    words = STATE_WORDS[state] if run.state == "regression" or not run.accepted else _ACCEPTED
     return Cell(
         name=run.name,
         anchor=run.folder.replace("/", "-on-"),
         state=state,
-        state_words=STATE_WORDS[state],
+        state_words=words,
         mark=_sign(state),
         words=run.words,
         changed=run.changed,
-        figures=_figures(run),
-        report=_link(history, night.campaign(run) / _REPORT),
+        figures=run.figures,
+        reports=tuple(
+            (link, called)
+            for name, called in _REPORTS.items()
+            if (link := _link(history, night.folder / run.folder / name / REPORT_NAME))
+        ),
     )
 
 
@@ -150,20 +164,6 @@ def _trend(history: History, nights: Sequence[Night], model: str, device: str) -
         (night, run) for night in reversed(nights) if (run := night.run(model, device)) is not None
     )
     return Trend(_cell(history, night, run), charts(nights, model, device))
-
-
-def _figures(run: NightRun) -> str:
-    """Return the main figures of a run as one line."""
-    told = []
-    if run.search is not None:
-        told.append(f"{run.search.found} of {run.search.searched} searches found a trigger")
-        if run.search.seed_deviates:
-            told.append(f"{run.search.seed_deviates} of {run.search.seeds} seeds deviate")
-    if run.replay is not None:
-        told.append(
-            f"sent again: {run.replay.new} new, {run.replay.still} still, {run.replay.fixed} fixed"
-        )
-    return "; ".join(told)
 
 
 def _sign(state: str) -> Markup:

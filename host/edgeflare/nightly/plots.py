@@ -29,7 +29,7 @@ class Line(NamedTuple):
 STATE_WORDS = {
     "green": "green",
     "first": "green, the first",
-    "accepted": "red, accepted",
+    "accepted": "red, accepted later",
     "regression": "red",
     "away": "away",
     "failed": "not run",
@@ -111,7 +111,7 @@ def alternative(
                 f"{line.name}: lowest {words(min(values))}, highest {words(max(values))}, "
                 f"last {words(values[-1])}"
             )
-    for state in ("regression", "away", "failed"):
+    for state in ("regression", "accepted", "away", "failed"):
         days = [night.day for night in nights if night.state == state]
         if days:
             more = f" and {len(days) - 3} more" if len(days) > 3 else ""

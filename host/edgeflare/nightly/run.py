@@ -11,6 +11,7 @@ from edgeflare.campaign.fleet import Asked, Connect, Prompt
 from edgeflare.campaign.progress import Event, Notice
 from edgeflare.devices import connect
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
+from edgeflare.nightly.checking import check_night
 from edgeflare.nightly.config import NightlyConfig, NightlyModel
 from edgeflare.nightly.history import LOG_NAME, History
 from edgeflare.nightly.junit import write_junit
@@ -79,11 +80,13 @@ def run_nightly(
     `clock` tells the time, `connect` reaches a device; `ask` is asked each question once. `stopped` says
     whether a signal has asked for an end: an error after it is no run's own, but KeyboardInterrupt.
 
-    Raises UsageError for an unknown name, StoreError where the history can't be used or another process
+    Raises UsageError for an unknown name and, before a night begins, for all that is wrong with the
+    configuration (a device that isn't in the inventory, a file that isn't there), StoreError where the history can't be used or another process
     runs a night in it, DiskFullError where no space is left. After these, and where it is interrupted
     (KeyboardInterrupt), what is finished is kept, and the page says so.
     """
     chosen = chosen_runs(config, models, devices)
+    check_night(config, chosen)
     history = History(config.history)
     history.make()
     with _full_disk_told(history), CampaignLock(history.folder):

@@ -17,21 +17,30 @@ def load_label_mapping(path: Path) -> dict[str, int]:
 
     Raises SeedError for a file that can't be read or says something else.
     """
+    data = read_names(path, f"The label mapping {path}")
+    return _checked(dict(_pairs(data, path)), path)
+
+
+def read_names(path: Path, called: str) -> Any:
+    """Return what a file of class names says, whatever that is: text is a list of its lines.
+
+    `called` is what the errors call the file. Raises SeedError for one that can't be read or parsed.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SeedError(f"The label mapping {path} can't be read: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise SeedError(f"{called} can't be read: it is no text in UTF-8.") from error
+    except OSError as error:
+        raise SeedError(f"{called} can't be read: {error.strerror or error}.") from error
     try:
         if path.suffix.lower() == ".json":
-            data = json.loads(text)
-        elif path.suffix.lower() == ".toml":
+            return json.loads(text)
+        if path.suffix.lower() == ".toml":
             data = toml.loads(text)
-            data = data.get("labels", data)
-        else:
-            data = [line.strip() for line in text.rstrip().splitlines()]
-    except ValueError as error:
-        raise SeedError(f"The label mapping {path} is not valid: {error}.") from error
-    return _checked(dict(_pairs(data, path)), path)
+            return data.get("labels", data)
+    except (ValueError, RecursionError) as error:
+        raise SeedError(f"{called} is not valid: {error}.") from error
+    return [line.strip() for line in text.rstrip().splitlines()]
 
 
 def _pairs(data: Any, path: Path) -> list[tuple[str, Any]]:

@@ -92,6 +92,10 @@ def replay(
     source_kind: str = "campaign",
 ) -> Path:
     """A replay of these inputs: their image, whether they deviated, and how they ended now."""
+    source_id = None
+    if source_kind == "campaign" and source.is_dir():
+        with Store.open(source) as there:
+            source_id = there.id
     with Store.create(folder, {}) as store:
         about = [
             {
@@ -110,7 +114,10 @@ def replay(
         ]
         store.set_fact(
             "replay",
-            {"source": {"kind": source_kind, "folder": str(source)}, "inputs": about},
+            {
+                "source": {"kind": source_kind, "folder": str(source), "campaign": source_id},
+                "inputs": about,
+            },
         )
         store.set_fact("finished", True)
         store.add_seeds(SeedInput(f"{kind}:{one}", inputs[one][0]) for one in inputs)
@@ -320,6 +327,38 @@ def test_triggers_whose_seeds_are_gone_are_told(tmp_path: Path, corpus: Path) ->
     added = add_to_corpus(corpus, folder)
     assert added.new == 0
     assert "1 triggers of the replay" in added.notices[0]
+
+
+def test_a_replay_added_before_its_campaign_is_to_be_added_again(
+    tmp_path: Path, corpus: Path
+) -> None:
+    source = campaign(tmp_path / "a", seeds=2, found=(0, 1))
+    inputs = {
+        "s/0.png": (image(100), True, Status.GAVE_UP),
+        "s/1.png": (image(101), True, Status.SEED_DEVIATES),
+    }
+    folder = replay(tmp_path / "r", source, inputs, at=START + timedelta(days=1))
+    (notice,) = add_to_corpus(corpus, folder).notices
+    assert notice.startswith(f"1 trigger that is fixed in {folder}: the corpus knows nothing of it")
+    assert notice.endswith(f"add the campaign {source}, then {folder} again")
+    assert add_to_corpus(corpus, source).notices == ()
+    again = add_to_corpus(corpus, folder)
+    assert (again.noted, again.notices) == (2, ())
+    assert states(corpus) == {"s/0.png": False, "s/1.png": True}
+
+
+def test_a_model_that_the_corpus_does_not_know_is_not_removed(tmp_path: Path, corpus: Path) -> None:
+    source = campaign(tmp_path / "a")
+    add_to_corpus(corpus, source)
+    inputs = {"s/0.png": (image(100), True, Status.GAVE_UP)}
+    at = START + timedelta(days=1)
+    note_replay(corpus, replay(tmp_path / "r", source, inputs, at=at), model="half")
+    with pytest.raises(UsageError, match=r"no deployed model 'nope': it knows half, int8\.tflite"):
+        remove_from_corpus(corpus, model="nope", dry_run=True)
+    assert remove_from_corpus(corpus, model="half").entries == 0
+    assert remove_from_corpus(corpus, model="int8.tflite").entries == 2
+    with pytest.raises(UsageError, match="it knows none yet"):
+        remove_from_corpus(corpus, model="int8.tflite")
 
 
 def test_the_figures_of_a_corpus(tmp_path: Path, corpus: Path) -> None:

@@ -72,6 +72,16 @@ def test_the_line_that_sends_it_again_survives_a_shell(tmp_path):
     ]
 
 
+def test_the_line_works_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Store.create(Path("-c"), {}) as store:
+        store.add_seeds([SeedInput("s.png", np.zeros((2, 2, 1), np.uint8))])
+        trigger = store.put_sample(np.ones((2, 2, 1), np.uint8))
+        store.add_outcome(OutcomeRecord("s.png", Status.FOUND, 0, trigger=trigger))
+        (finding,) = findings(store)
+    assert shlex.split(finding.command)[2] == str(tmp_path / "-c")
+
+
 def test_a_device_that_searched_for_itself_is_named_as_the_configuration_names_it(tmp_path):
     with replicated_campaign(tmp_path / "c") as store:  # its configuration names no devices
         by_name = {one.outcome.replica: shlex.split(one.command)[-2:] for one in findings(store)}

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from fleet_stores import compared_campaign, replicated_campaign
+from replay_stores import ENDS, replay_store
 
 import edgeflare
-from edgeflare.analysis import summarize, to_frames
+from edgeflare.analysis import replay_summary, summarize, to_frames
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
 
@@ -63,14 +64,37 @@ def test_types_are_those_that_a_notebook_reckons_with(demo):
 
 def test_of_several_campaigns_each_row_tells_its_own(demo, tmp_path):
     with replicated_campaign(tmp_path / "fleet") as store:
-        frames = to_frames([demo, store, str(demo)])
+        frames = to_frames([demo, store])
         store.seed_count()  # an open store stays open
     counts = frames.outcomes.campaign.value_counts().to_dict()
-    assert counts == {str(demo.resolve()): 10, "fleet": 5}
-    of_fleet = frames.replays[frames.replays.campaign == "fleet"]
+    assert counts == {"digits": 5, "fleet": 5}
+    of_fleet = frames.transfers[frames.transfers.campaign == "fleet"]
     rates = of_fleet.groupby(["replica", "on_device"], observed=True).deviates.mean().to_dict()
     assert rates == {("pi #1", "jetson"): pytest.approx(2 / 3), ("jetson", "pi #1"): 0.5}
     assert set(frames.seeds[frames.seeds.campaign == "fleet"].replica) == {"pi #1", "jetson"}
+
+
+def test_a_replay_has_a_row_for_each_input_and_device(tmp_path, demo):
+    with replay_store(tmp_path / "replay", replicas=("pi", "jetson")) as store:
+        frames, summary = to_frames([store, demo]), replay_summary(store)
+    replays = frames.replays
+    assert set(replays.campaign) == {"replay"}
+    assert len(replays) == len(summary.inputs) == 2 * len(ENDS)
+    counts = replays.state.value_counts().to_dict()
+    assert counts == summary.counts
+    still = replays[(replays.id == "trigger:b") & (replays.device == "pi")].iloc[0]
+    assert (still.original_label_before, still.deployed_label_before) == (0, 1)
+    assert (still.original_label, still.deployed_label, still.l2) == (0, 1, 1.5)
+    assert (still.original_margin, still.deployed_margin) == pytest.approx((0.7, 0.5))
+    failed = replays[replays.state == "failed"].iloc[0]
+    assert pd.isna(failed.original_label)
+    assert failed.detail == "the agent died"
+    assert len(frames.transfers) == 0
+
+
+def test_a_campaign_named_twice_is_refused(demo):
+    with Store.open(demo) as store, pytest.raises(UsageError, match="is named 2 times"):
+        to_frames([store, f"{demo.parent}/../{demo.parent.name}/{demo.name}"])
 
 
 def test_folders_of_one_name_are_told_apart(tmp_path):
@@ -92,7 +116,7 @@ def test_a_campaign_that_has_nothing_yet_gives_empty_frames_of_the_same_types(tm
     with Store.create(tmp_path / "new", {}) as store:
         frames = to_frames(store)
     full = to_frames(demo)
-    for name in ("outcomes", "triggers", "seeds", "telemetry", "replays"):
+    for name in ("outcomes", "triggers", "seeds", "telemetry", "replays", "transfers"):
         empty: pd.DataFrame = getattr(frames, name)
         assert len(empty) == 0
         others = getattr(full, name)

@@ -45,7 +45,10 @@ class TestOrder:
             ("worst", 3),
         ]
         assert ranking.measure == "disagreement"
-        assert ranking.verdict.startswith("best is hardest to make deviate. middle is easier: dis")
+        assert ranking.verdict.startswith(
+            "Hardest to make deviate is best. Easier is middle: disagreement (the share of "
+        )
+        assert ranking.verdict.count("the share of probability") == 1
         assert {(duel.first, duel.second): duel.verdict for duel in ranking.duels} == {
             ("best", "middle"): "best",
             ("best", "worst"): "best",
@@ -59,7 +62,8 @@ class TestOrder:
         assert ranking.measure == "queries"
         assert [one.name for one in ranking.candidates] == ["many", "few"]
         assert ranking.verdict == (
-            "many is hardest to make deviate. few is easier: 180.0 queries fewer [180.0, 180.0]."
+            "Of the two, many is harder to make deviate than few: 180.0 more queries (those up to the "
+            "first trigger) [180.0, 180.0]."
         )
 
     def test_queries_are_counted_up_to_the_first_trigger(self, tmp_path: Path) -> None:
@@ -105,7 +109,10 @@ class TestTies:
         ranking = rank_campaigns(folders)
         (duel,) = ranking.duels
         assert (duel.difference, duel.interval, duel.verdict) == (0, (0, 0), "tie")
-        assert ranking.verdict == "a and b tie: 16 seeds don't tell them apart by disagreement."
+        assert ranking.verdict == (
+            "A tie: 16 seeds don't tell a and b apart by disagreement (the share of probability that "
+            "both models put on different classes)."
+        )
         assert [one.place for one in ranking.candidates] == [1, 1]
         assert "a and b are the same file." in ranking.notes
 
@@ -117,7 +124,7 @@ class TestTies:
         ]
         ranking = rank_campaigns(folders)
         assert [one.place for one in ranking.candidates] == [1, 1, 3]
-        assert "it ties with b (16 seeds don't tell them apart). z is easier" in ranking.verdict
+        assert "it ties with b (16 seeds don't tell them apart). Easier is z: " in ranking.verdict
 
     def test_few_seeds_never_tell_apart_however_alike_they_are(self, tmp_path: Path) -> None:
         for seeds, expected in ((5, "tie"), (6, "a")):
@@ -159,7 +166,9 @@ class TestTies:
         ]
         ranking = rank_campaigns(folders)
         assert [one.place for one in ranking.candidates] == [1, 1, 1]
-        (note,) = [one for one in ranking.notes if "share place 1" in one]
+        (note,) = [
+            one for one in ranking.notes if one.startswith("Place 1 is shared by low and high")
+        ]
         assert "(between)" in note
         assert note.endswith("low is harder to make deviate than high.")
 
@@ -177,14 +186,19 @@ class TestAccuracy:
         assert (accuracy.right, accuracy.labelled) == (15, 16)
         assert 0.7 < accuracy.low < accuracy.rate < accuracy.high < 1
         assert ranking.accuracy_verdict == (
-            "Accuracy on 16 labelled seeds (93.8 % to 100 %; the original 100 %) tells no two of them "
-            "apart, disagreement 1 of 1 pair."
+            "Accuracy on 16 labelled seeds (93.8 % to 100 %; the original 100 %) can't tell the two apart; "
+            "disagreement can."
         )
 
     def test_where_it_tells_too_that_is_said(self, tmp_path: Path) -> None:
         wrong = [one._replace(right=False) for one in about(0.7)]
         folders = [candidate(tmp_path / "a", about(0.2)), candidate(tmp_path / "b", wrong)]
-        assert "tells 1 of 1 pair apart" in str(rank_campaigns(folders).accuracy_verdict)
+        said = str(rank_campaigns(folders).accuracy_verdict)
+        assert said.endswith("can tell the two apart, and so can disagreement.")
+        more = rank_campaigns([*folders, candidate(tmp_path / "c", about(0.2))])
+        assert str(more.accuracy_verdict).endswith(
+            "can tell 2 of the 3 pairs apart; disagreement can tell 2."
+        )
 
 
 class TestFigures:
@@ -253,7 +267,7 @@ class TestWhatIsCompared:
         with Store.open(folders[0]) as one, Store.open(folders[1]) as other:
             ranking = rank_campaigns([one, other], names=["last green night", "tonight"])
             assert one.seed_count() == SEEDS
-        assert ranking.verdict.startswith("last green night and tonight tie")
+        assert ranking.verdict.startswith("A tie: 16 seeds don't tell last green night and tonight")
 
     def test_two_campaigns_of_one_file_are_called_by_their_folders(self, tmp_path: Path) -> None:
         folders = [candidate(tmp_path / night / "lenet", about(0.5)) for night in ("mon", "tue")]

@@ -15,7 +15,10 @@ from edgeflare import (
     DeviceError,
     ModelError,
     Notice,
+    SeedError,
+    StoreError,
     UsageError,
+    candidates_named,
     config_from,
     rank_campaigns,
     run_candidates,
@@ -121,6 +124,53 @@ class TestFailing:
         again = run_candidates(like, [models[0], garbage])
         assert [run.failed for run in again.runs] == [None, None]
 
+    def test_what_was_finished_before_an_error_of_all_is_told(
+        self, tmp_path: Path, models: list[Path]
+    ) -> None:
+        out, seen = tmp_path / "out", list[CandidateProgress]()
+
+        def lose_the_seeds(progress: CandidateProgress) -> None:
+            seen.append(progress)
+            if progress.event is None and progress.number == 2:
+                seeds.unlink()
+
+        seeds = Path(shutil.copy(DEMO / "seeds.npz", tmp_path / "seeds.npz"))
+        like = config(out, seeds={"path": seeds, "limit": 3})
+        with pytest.raises(SeedError):
+            run_candidates(like, models, progress=lose_the_seeds)
+        told = [one.event.text for one in seen if isinstance(one.event, Notice)]
+        assert told[-1] == (
+            f"Finished before that: half0; their campaigns lie in {out}, and the same command with "
+            f"--out {out} goes on"
+        )
+
+
+class TestNamed:
+    def test_a_comparison_stands_for_its_campaigns_and_its_own_files_for_nothing(
+        self, tmp_path: Path, models: list[Path]
+    ) -> None:
+        out = run_candidates(config(tmp_path / "out"), models).folder
+        campaigns = (out / "half0", out / "half1")
+        assert candidates_named([out]) == campaigns
+        assert candidates_named(sorted(out.iterdir())) == campaigns
+        assert candidates_named([models[0], out]) == (models[0], *campaigns)
+        assert rank_campaigns(candidates_named([out])).seeds == 3
+
+    def test_what_cannot_be_compared_is_refused(self, tmp_path: Path, models: list[Path]) -> None:
+        with pytest.raises(UsageError, match="level is 2"):
+            candidates_named(models, level=2)
+        with pytest.raises(UsageError, match="two candidates"):
+            candidates_named(models[:1])
+        with pytest.raises(StoreError, match="not a campaign folder"):
+            candidates_named([models[0], tmp_path])
+        settings = {"format": 1, "settings": {}, "candidates": {"a": "/a.onnx"}}
+        (tmp_path / "comparison.json").write_text(json.dumps(settings))
+        with pytest.raises(UsageError, match="no candidate's campaign has begun"):
+            candidates_named([models[0], tmp_path])
+        (tmp_path / "comparison.json").write_text("{")
+        with pytest.raises(StoreError, match="is damaged"):
+            candidates_named([models[0], tmp_path])
+
 
 class TestGoingOn:
     def test_what_is_finished_is_kept_and_more_may_come(
@@ -180,6 +230,34 @@ class TestRefused:
     def test_a_model_that_is_not_there(self, tmp_path: Path, models: list[Path]) -> None:
         with pytest.raises(UsageError, match="there is no model file"):
             run_candidates(config(tmp_path / "out"), [models[0], tmp_path / "missing.onnx"])
+
+    def test_a_file_whose_runtime_nothing_says(self, tmp_path: Path, models: list[Path]) -> None:
+        names = tmp_path / "names.txt"
+        names.write_text("cat")
+        like = config(tmp_path / "out")
+        with pytest.raises(UsageError, match=r"can't tell the runtime of .*names\.txt"):
+            run_candidates(like, [models[0], names])
+        assert not (tmp_path / "out").exists()
+        stated = like.deployed.model_copy(update={"runtime": "onnx"})
+        ran = run_candidates(like.model_copy(update={"deployed": stated}), [models[0], names])
+        assert [bool(run.failed) for run in ran.runs] == [False, True]
+
+    def test_a_device_that_states_its_runtime_takes_any_file(
+        self, tmp_path: Path, models: list[Path]
+    ) -> None:
+        bare = Path(shutil.copy(models[0], tmp_path / "bare.model"))
+        inventory = tmp_path / "devices.toml"
+        inventory.write_text('[devices.here]\ntransport = "local"\nruntime = "onnx"\n')
+        like = config(tmp_path / "out", devices=["here"], inventory=inventory)
+        assert run_candidates(like, [bare]).runs[0].failed is None
+
+    def test_a_measure_that_the_search_cannot_tell(
+        self, tmp_path: Path, models: list[Path]
+    ) -> None:
+        like = config(tmp_path / "out", search={"strategy": "boundary"})
+        with pytest.raises(UsageError, match="its queries don't rank"):
+            run_candidates(like, models, measure="queries")
+        assert not (tmp_path / "out").exists()
 
     def test_an_unknown_measure(self, tmp_path: Path, models: list[Path]) -> None:
         with pytest.raises(UsageError, match="no measure luck"):

@@ -67,11 +67,13 @@ def test_what_is_stated_wins() -> None:
         runtime_options={"threads": 2},
         devices=["local", "local"],
         fleet="replicate",
+        patience=2.5,
         confirmations=7,
     )
     assert (config.deployed.input.layout, config.deployed.output) == ("CHW", "logits")
     assert config.deployed.options == {"delegate": False, "threads": 2}
     assert (config.devices, config.fleet.mode) == (("local", "local"), "replicate")
+    assert config.fleet.patience_s == 2.5
     assert config.search.confirmations == 7
 
 
@@ -84,6 +86,17 @@ def test_a_model_that_has_moved_is_to_be_named(which: str, tmp_path: Path) -> No
         replay_config(moved)
     found = replay_config(moved, **{which: DEMO / "original.onnx"})  # type: ignore[arg-type]
     assert getattr(found, which).path == DEMO / "original.onnx"
+
+
+@pytest.mark.parametrize("which", ["original", "deployed"])
+def test_a_model_that_was_named_and_is_not_there_need_not_be_named_again(
+    which: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as told:
+        replay_config(base(), **{which: tmp_path / "gone.onnx"})  # type: ignore[arg-type]
+    assert str(told.value) == f"there is no model file {tmp_path / 'gone.onnx'}"
+    with pytest.raises(UsageError, match="is a folder; name the model file in it"):
+        replay_config(base(), **{which: tmp_path})  # type: ignore[arg-type]
 
 
 def test_a_campaign_file_may_stand_in_for_the_campaigns_own(tmp_path: Path) -> None:

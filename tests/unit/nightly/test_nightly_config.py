@@ -102,7 +102,7 @@ def test_the_first_night_keeps_to_the_baseline_of_the_campaign_file(tmp_path: Pa
     [
         ("histroy = 'x'\n" + INLINE, "there is no setting histroy"),
         (INLINE.replace('history = "nightly"', ""), "history is missing"),
-        (INLINE.replace('["local", "pi4"]', "[]"), "devices:"),
+        (INLINE.replace('["local", "pi4"]', "[]"), "devices has 0 entries"),
         (INLINE.replace('"pi4"', '""'), "devices.1"),
         (INLINE.replace('"pi4"', '"local"'), "the device 'local' stands there twice"),
         (INLINE + INLINE[INLINE.index("[[") :], "the model 'int8' stands there twice"),

@@ -53,7 +53,7 @@ def test_a_page_of_weeks_shows_the_red_night_and_the_one_with_a_device_away(
     text = words_of(reader)
     assert "The last red night, green or accepted since: 2026-04-06 02:00 UTC" in text
     assert "3 of 191 inputs sent again deviate" in text
-    assert "the deployed model's file: SHA-256 3f2a91c0 was, 77bd0e12 is" in text
+    assert "the deployed model's file: SHA-256 was 3f2a91c0, is 77bd0e12" in text
     assert "pi4 can't be reached" in text
     severities = [label for label in reader.labels if label.startswith("Severity")]
     assert any("red on 2026-04-06" in label for label in severities)
@@ -64,10 +64,13 @@ def test_a_page_of_weeks_shows_the_red_night_and_the_one_with_a_device_away(
 def test_every_link_of_the_page_leads_somewhere_and_none_to_a_network(tmp_path: Path) -> None:
     history = History(tmp_path)
     night = add_night(history, 0, run_of("int8", "ssh://me@pi:22"), campaigns=True)
-    (night.campaign(night.runs[0]) / "report.html").write_text("a report")
+    for folder in (night.campaign(night.runs[0]), night.replayed(night.runs[0])):
+        (folder / "report.html").write_text("a report")
     reader = read(write_page(history))
     links = [link for link in reader.links if not link.startswith("data:")]
-    assert any(link.endswith("report.html") for link in links)
+    for part in ("search", "replay"):
+        assert any(link.endswith(f"{part}/report.html") for link in links)
+    assert "Triggers sent again of int8 on ssh://me@pi:22" in words_of(reader)
     for link in links:
         if link.startswith("#"):
             assert link[1:] in reader.anchors
@@ -89,6 +92,38 @@ def test_a_red_night_is_named_on_top_until_it_is_green_again(tmp_path: Path) -> 
     assert "big got worse" not in top.replace("int8", "")
     add_night(history, 3, run_of("int8", "pi4"), run_of("big", "pi4"))
     assert "Red: night of" not in words_of(read(write_page(history)))
+
+
+def last_night(text: str) -> str:
+    """Return what a page says between its heading and the trends."""
+    begin = text.index("Nightly runs", text.rindex("To the content"))
+    return text[begin : text.index("Trends", begin)]
+
+
+def test_a_red_last_night_is_one_box_with_what_is_red(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    bad = run_of("int8", "pi4", "regression", **red("got worse"))
+    night = add_night(history, 0, bad, run_of("big", "pi4"), campaigns=True)
+    text = words_of(read(write_page(history)))
+    top = last_night(text)
+    assert top.count("got worse") == 1
+    assert top.count(" 2026-03-01 02:00 UTC") == 1
+    assert "big on pi4" not in top
+    history.save(night.model_copy(update={"runs": (bad.model_copy(update={"accepted": True}),)}))
+    text = words_of(read(write_page(history)))
+    top = last_night(text)
+    assert "red, accepted later 1 of 2 red, accepted later" in top
+    assert "green, " not in top
+    assert "The last red night" not in text
+
+
+def test_a_night_accepted_though_it_could_not_be_compared_is_not_called_red(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    add_night(history, 0, run_of("int8", "pi4", "failed", accepted=True))
+    text = words_of(read(write_page(history)))
+    last = last_night(text)
+    assert "accepted later 1 of 1 could not be run, accepted later" in last
+    assert "red" not in last
 
 
 def test_the_table_has_the_newest_nights_and_says_how_many_are_older(tmp_path: Path) -> None:

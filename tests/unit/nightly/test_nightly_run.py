@@ -18,6 +18,7 @@ from edgeflare.errors import (
 from edgeflare.nightly import (
     KeepConfig,
     NightlyConfig,
+    NightlyModel,
     NightlyProgress,
     NightRun,
     accept_night,
@@ -35,6 +36,7 @@ def config(tmp_path: Path) -> NightlyConfig:
         {
             "history": tmp_path / "history",
             "devices": ["local", "pi4"],
+            "inventory": tmp_path / "devices.toml",
             "models": [
                 {
                     "name": name,
@@ -52,6 +54,7 @@ def config(tmp_path: Path) -> NightlyConfig:
 def model_files(tmp_path: Path) -> None:
     for name in ("o.onnx", "d.onnx"):
         (tmp_path / name).write_bytes(b"")
+    (tmp_path / "devices.toml").write_text('[devices.pi4]\nhost = "pi4"\n')
 
 
 def clock() -> datetime:
@@ -226,13 +229,56 @@ def test_a_full_disk_is_freed_by_what_is_to_be_kept_before_a_night_begins(
     assert newer.campaign(newer.runs[0]).exists()
 
 
-def test_a_missing_model_is_told_before_anything_is_sent(
-    config: NightlyConfig, tmp_path: Path
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"devices": ["local", "pj4"]}, "no device is called 'pj4' (did you mean 'pi4'?)"),
+        ({"inventory": "gone.toml"}, "there is no device inventory at "),
+        ({"search": {"strategy": "best"}}, "there is no strategy 'best'"),
+        (
+            {"limits": {"new_pairs": False, "baseline": "gone"}},
+            "limits.baseline: there is no folder",
+        ),
+        ({"original": {"path": "gone.onnx"}}, "there is no model file "),
+        ({"deployed": {"path": "."}}, "is a folder; name the model file in it"),
+        ({"seeds": {"path": "gone"}}, "there are no seeds at "),
+        ({"seeds": {"path": ".", "labels": "gone.txt"}}, "gone.txt"),
+        ({"campaign": "gone.toml"}, "gone.toml; `edgeflare init` writes one"),
+        ({"campaign": "devices.toml"}, "devices.toml: original is missing"),
+    ],
+)
+def test_what_is_wrong_with_the_configuration_is_told_and_no_night_begins(
+    config: NightlyConfig,
+    wrong: dict[str, Any],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = config.models[1].model_dump(exclude_unset=True)
+    if "campaign" in wrong:
+        model = {"name": "big", **wrong}
+    elif wrong.keys() & model.keys():
+        model.update(wrong)
+    else:
+        config = NightlyConfig.model_validate({**config.model_dump(exclude_unset=True), **wrong})
+    models = (config.models[0], NightlyModel.model_validate(model))
+    with pytest.raises(UsageError) as caught:
+        run_nightly(config.model_copy(update={"models": models}), clock=clock)
+    assert words in str(caught.value)
+    assert str(caught.value).count(words) == 1
+    assert not config.history.exists()
+
+
+def test_all_mistakes_are_told_at_once(config: NightlyConfig, tmp_path: Path) -> None:
     (tmp_path / "d.onnx").unlink()
-    night = run_nightly(config, models=["int8"], devices=["pi4"], clock=clock)
-    assert night.runs[0].words == (f"there is no model file {tmp_path / 'd.onnx'}",)
-    assert night.exit_code == 3
+    (tmp_path / "devices.toml").unlink()
+    with pytest.raises(UsageError) as caught:
+        run_nightly(config, clock=clock)
+    assert str(caught.value) == (
+        f"no night was begun: there is no device inventory at {tmp_path / 'devices.toml'}; and there is no "
+        f"model file {tmp_path / 'd.onnx'}"
+    )
 
 
 def test_a_corpus_is_sent_again_as_that_device_saw_it_last(

@@ -40,11 +40,11 @@ def test_each_change_is_told_with_what_was_and_is() -> None:
         search={"max_queries": 900},
     )
     assert changes(BEFORE, now) == (
-        "the deployed model's file: SHA-256 bbbbbbbb was, cccccccc is",
-        "the device's runtime version: 1.17 was, 1.18 is",
-        "the host's numpy: 1.26.4 was, 2.1.0 is",
-        "the host's onnxruntime: unknown was, 1.20 is",
-        "the search's max_queries: 500 was, 900 is",
+        "the deployed model's file: SHA-256 was bbbbbbbb, is cccccccc",
+        "the device's runtime version: was 1.17, is 1.18",
+        "the host's numpy: was 1.26.4, is 2.1.0",
+        "the host's onnxruntime: was unknown, is 1.20",
+        "the search's max_queries: was 500, is 900",
     )
 
 
@@ -104,6 +104,23 @@ def test_a_first_night_says_that_nothing_was_compared(tmp_path: Path) -> None:
     assert night.verdict == "all green; 1 of 2 compared with nothing yet"
 
 
+@pytest.mark.parametrize(
+    ("state", "words"), [("regression", "red"), ("failed", "could not be run")]
+)
+def test_a_night_that_was_accepted_says_what_it_was(tmp_path: Path, state: str, words: str) -> None:
+    accepted = run_of("int8", "pi4", state, accepted=True)
+    night = add_night(History(tmp_path), 0, accepted, run_of("int8", "local"))
+    assert (night.verdict, night.exit_code) == (f"1 of 2 {words}, accepted later", 0)
+
+
+def test_a_search_that_the_query_limit_ended_says_so() -> None:
+    ended = run_of("int8", "pi4", search=figures(whole=False), replay=None)
+    assert ended.figures == (
+        "180 of 197 searches found a trigger; the query limit ended the search; 3 of 200 seeds deviate"
+    )
+    assert "limit" not in run_of("int8", "pi4").figures
+
+
 @pytest.mark.parametrize(("state", "words"), [("failed", "no answer"), ("nonfinite", "NaN")])
 def test_an_input_that_agreed_and_has_no_answer_any_more_is_a_regression(
     state: ReplayState, words: str
@@ -130,7 +147,8 @@ def replayed(name: str, state: ReplayState, *, deviated: bool) -> ReplayedInput:
         original_label=None,
         deployed_label=None,
         decision=None,
-        margin=None,
+        original_margin=None,
+        deployed_margin=None,
         l2=0.0,
         sample="",
     )

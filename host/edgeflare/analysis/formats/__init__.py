@@ -34,7 +34,8 @@ def report_text(
 
     "junit": XML that CI systems show as test cases: a limit each, a seed input each, or an input of a replay
     each. "json": one object, the `Summary` with `verdict`, `limits`, `replay` and `findings`. "markdown": what a
-    comment on a change or a job's summary needs. "csv": a line a finding, with the columns `COLUMNS` of
+    comment on a change or a job's summary needs. "csv": a line a finding, of a replay
+    an input, with the columns `COLUMNS` of
     `edgeflare.analysis.formats.csv_text`.
 
     `class_names` are in the order of the classes' numbers; by default those of the campaign's own label

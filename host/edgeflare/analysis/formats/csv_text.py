@@ -1,28 +1,40 @@
-"""The findings as comma-separated values."""
+"""The findings, or the inputs of a replay, as comma-separated values."""
 
 import csv
 import io
 from collections.abc import Iterator
 from typing import Any
 
-from edgeflare.analysis.findings import findings
+from edgeflare.analysis.findings import findings, results
 from edgeflare.analysis.formats.finding_rows import finding_row
 from edgeflare.analysis.formats.material import Material
+from edgeflare.analysis.replayed import ReplaySummary
+from edgeflare.campaign.replay_states import replay_fact
 
 COLUMNS = (
-    *("seed_id", "replica", "status", "cause", "label"),
+    *("seed_id", "replica", "status", "state", "cause", "label"),
     *("original_label", "deployed_label", "original_class", "deployed_class"),
+    *("original_label_before", "deployed_label_before"),
     *("original_margin", "deployed_margin", "l2", "linf"),
     *("seed_queries", "search_queries", "confirmation_queries", "host_only_queries"),
     *("round_trips", "seconds", "device_seconds", "confirmed"),
     *("device_name", "device", "environment", "original_model", "deployed_model"),
     *("seed_sample", "trigger_sample", "steps", "detail", "finished_at", "command"),
 )
-"""The columns, in order; empty where nothing is known. `steps` are the mutations in words."""
+"""The columns, in order; empty where nothing is known. `steps` are the mutations in words.
+
+`state` and the labels before are those of a replay's input, see `ReplayedInput`.
+"""
+
+_OF_INPUT = (
+    *("original_label", "deployed_label", "original_label_before", "deployed_label_before"),
+    *("original_margin", "deployed_margin", "l2"),
+)
+"""What a replay knows of an input better than the outcome, in which the input is a seed."""
 
 
 def text(material: Material) -> str:
-    """Return a line for each finding, below one with the names of the columns."""
+    """Return a line for each finding, of a replay for each input, below one with the names of the columns."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -31,11 +43,39 @@ def text(material: Material) -> str:
 
 
 def _lines(material: Material) -> Iterator[dict[str, Any]]:
-    for finding in findings(material.store):
-        row = finding_row(material, finding)
+    rows = _found(material) if material.replay is None else _replayed(material, material.replay)
+    for row in rows:
         queries = {f"{name}_queries": count for name, count in row.pop("queries").items()}
         line = {**row, **queries, "steps": " + ".join(row["words"])}
         yield {name: _one_break(value) for name, value in line.items()}
+
+
+def _found(material: Material) -> Iterator[dict[str, Any]]:
+    for finding in findings(material.store):
+        yield finding_row(material, finding)
+
+
+def _replayed(material: Material, replay: ReplaySummary) -> Iterator[dict[str, Any]]:
+    """Every input that was asked about: what its outcome says, and what became of it."""
+    inputs = {(one.id, one.replica): one for one in replay.inputs}
+    labels = {one["id"]: one["label"] for one in replay_fact(material.store)["inputs"]}
+    for result in results(material.store):
+        one = inputs.get((result.seed.id, result.outcome.replica))
+        if one is None:
+            continue
+        yield {
+            **finding_row(material, result),
+            "state": one.state,
+            "label": labels[one.id],
+            **{name: getattr(one, name) for name in _OF_INPUT},
+            "original_class": _class(material, one.original_label),
+            "deployed_class": _class(material, one.deployed_label),
+            "linf": 0 if one.kind == "seed" else None,
+        }
+
+
+def _class(material: Material, label: int | None) -> str | None:
+    return None if label is None or material.names is None else material.name(label)
 
 
 def _one_break(value: Any) -> Any:

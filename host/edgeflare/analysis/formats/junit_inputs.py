@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.formats.junit_cases import Case
 from edgeflare.analysis.formats.material import Material
-from edgeflare.analysis.formats.sentences import found_words, replayed_words
+from edgeflare.analysis.formats.sentences import STEPS_SHOWN, found_words, replayed_words
 from edgeflare.campaign.replay_states import ReplayedInput
-from edgeflare.search.words import step_words
+from edgeflare.search.words import joined_words
 from edgeflare.types import TRIGGERS, Status
 
 _ERRORS = {
@@ -51,7 +51,7 @@ def seed_case(material: Material, finding: Finding, breaches: Sequence[str]) -> 
 
 def replay_case(material: Material, one: ReplayedInput, command: str) -> Case:
     """Return the test case of an input that was replayed; `command` sends it again."""
-    message = replayed_words(material, one)
+    message = replayed_words(material.name, one)
     how = _lines(
         {"to see it again": command, "seed": one.seed_id, "input": one.sample, "detail": one.detail}
     )
@@ -68,13 +68,12 @@ def replay_case(material: Material, one: ReplayedInput, command: str) -> Case:
 
 def _how(material: Material, finding: Finding) -> list[str]:
     one = finding.outcome
-    steps = step_words(one.mutations)
     facts: dict[str, str | None] = {
         "to see it again": finding.command,
         "cause": finding.cause,
         "device": one.replica or one.device_name,
         "seed's label": None if finding.seed.label is None else material.name(finding.seed.label),
-        "what was done to the seed": " + ".join(steps) or None,
+        "what was done to the seed": joined_words(one.mutations, STEPS_SHOWN) or None,
         "input": one.trigger,
     }
     return _lines(facts)

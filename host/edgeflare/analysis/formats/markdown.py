@@ -7,14 +7,13 @@ from edgeflare.analysis.causes import NOT_ATTRIBUTED
 from edgeflare.analysis.findings import Finding, findings
 from edgeflare.analysis.formats.markdown_figures import key_figures, replay_figures
 from edgeflare.analysis.formats.material import Material
-from edgeflare.analysis.formats.sentences import label_words, replayed_words
+from edgeflare.analysis.formats.sentences import STEPS_SHOWN, label_words, replayed_words
 from edgeflare.analysis.words import margin_text, number_text, percent_text, plain, table
 from edgeflare.campaign.replay_states import ReplayedInput
-from edgeflare.search.words import step_words
+from edgeflare.search.words import joined_words
 from edgeflare.types import TRIGGERS
 
 _SHOWN = 10
-_STEPS_SHOWN = 3
 
 
 def text(material: Material) -> str:
@@ -22,6 +21,7 @@ def text(material: Material) -> str:
     parts = [
         f"## EdgeFlare: {plain(material.store.folder.resolve().name)}",
         _verdict(material),
+        *map(plain, material.guidance),
         *filter(None, [plain(material.progress)]),
         *_limits(material),
         *(_found(material) if material.replay is None else _replayed(material)),
@@ -120,14 +120,11 @@ def _triggers(material: Material, first: Sequence[Finding]) -> Iterator[str]:
 
 def _trigger(material: Material, finding: Finding) -> list[str]:
     one = finding.outcome
-    steps = step_words(one.mutations)
-    more = len(steps) - _STEPS_SHOWN
-    done = [*steps[:_STEPS_SHOWN], *([f"{more} more"] if more > 0 else [])]
     return [
         plain(f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id),
         plain(label_words(material, one.original_label, one.deployed_label)),
         plain(finding.cause),
-        plain(" + ".join(done)),
+        plain(joined_words(one.mutations, STEPS_SHOWN)),
         number_text(one.l2),
         margin_text(one.severity),
     ]
@@ -155,7 +152,7 @@ def _inputs(title: str, material: Material, inputs: Sequence[ReplayedInput]) -> 
     if not inputs:
         return
     rows: Iterable[list[str]] = (
-        [plain(one.id), plain(one.device), plain(replayed_words(material, one))]
+        [plain(one.id), plain(one.device), plain(replayed_words(material.name, one))]
         for one in inputs[:_SHOWN]
     )
     yield f"### {title}"

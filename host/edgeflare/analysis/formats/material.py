@@ -7,7 +7,7 @@ from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.replayed import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
-from edgeflare.analysis.verdict import progress, verdict
+from edgeflare.analysis.verdict import Verdict, guidance, progress, verdict
 from edgeflare.campaign.live import campaign_status
 from edgeflare.store import Store
 
@@ -29,7 +29,16 @@ class Material:
     @property
     def verdict(self) -> str:
         """Whether the limits are kept, and how much was found, in a line."""
-        return verdict(self.store, self.summary, self.limits, self.replay).text
+        return self._said.text
+
+    @property
+    def guidance(self) -> tuple[str, ...]:
+        """What the verdict leaves open, and what to do next; often nothing."""
+        return guidance(self._said, self.summary)
+
+    @property
+    def _said(self) -> Verdict:
+        return verdict(self.store, self.summary, self.limits, self.replay)
 
     @property
     def progress(self) -> str:

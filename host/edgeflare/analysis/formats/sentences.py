@@ -1,10 +1,15 @@
 """What is said of one trigger, or of one input of a replay, in a line."""
 
+from collections.abc import Callable
+
 from edgeflare.analysis.formats.material import Material
 from edgeflare.analysis.words import margin_text
 from edgeflare.campaign.replay_states import ReplayedInput
 from edgeflare.store import OutcomeRecord
 from edgeflare.types import Status
+
+STEPS_SHOWN = 5
+"""So many steps of a search a report tells of; the others are counted."""
 
 
 def found_words(material: Material, one: OutcomeRecord) -> str:
@@ -21,12 +26,15 @@ def found_words(material: Material, one: OutcomeRecord) -> str:
     return f"{label_words(material, one.original_label, one.deployed_label)} {where} (margins {margins})"
 
 
-def replayed_words(material: Material, one: ReplayedInput) -> str:
-    """Return in words what became of an input, like ``still deviates: 4 -> 9, was 4 -> 7``."""
-    now = label_words(material, one.original_label, one.deployed_label)
-    before = label_words(material, one.original_label_before, one.deployed_label_before)
+def replayed_words(name: Callable[[int | None], str], one: ReplayedInput) -> str:
+    """Return in words what became of an input, its state first: ``still deviates: 4 -> 9, was 4 -> 7``.
+
+    `name` tells a class's name.
+    """
+    now = _labels(name, one.original_label, one.deployed_label)
+    before = _labels(name, one.original_label_before, one.deployed_label_before)
     said = {
-        "new": f"deviates and did not before: {now}",
+        "new": f"new: {now}",
         "still": f"still deviates: {now}",
         "fixed": f"fixed: {now}",
         "agrees": f"agrees as before: {now}",
@@ -37,9 +45,14 @@ def replayed_words(material: Material, one: ReplayedInput) -> str:
     if one.narrow:
         said += ", narrowly"
     changed = one.state in ("new", "fixed") or one.elsewhere
-    return f"{said}, was {before}" if changed and before != "- -> -" else said
+    known = one.original_label_before is not None or one.deployed_label_before is not None
+    return f"{said}, was {before}" if changed and known else said
 
 
 def label_words(material: Material, original: int | None, deployed: int | None) -> str:
     """Return what the original says and what the deployed model says."""
-    return f"{material.name(original)} -> {material.name(deployed)}"
+    return _labels(material.name, original, deployed)
+
+
+def _labels(name: Callable[[int | None], str], original: int | None, deployed: int | None) -> str:
+    return f"{name(original)} -> {name(deployed)}"

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from edgeflare.analysis.page.files import replace_file
 from edgeflare.analysis.page.thumbnails import Picture, picture
 from edgeflare.analysis.pictures import difference
-from edgeflare.store import Store
+from edgeflare.types import Sample
 
 _NAME = re.compile(r"[0-9a-f]{24}\.(png|jpg)")
 _OVERHEAD = 4  # quotes and a comma in JSON, and some
@@ -30,17 +30,18 @@ class Shown(NamedTuple):
 
 
 class Album:
-    """Takes the pictures of one finding after the other, the most important first.
+    """Takes the pictures of one finding after the other, the most important first; `read` reads a sample by
+    its digest.
 
     `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within `budget`
     bytes, and the relative address of its file for each other. One picture is kept once.
     """
 
-    def __init__(self, store: Store, folder: Path, budget: float) -> None:
+    def __init__(self, read: Callable[[str], Sample], folder: Path, budget: float) -> None:
         self.addresses: list[str] = []
         self.embedded = 0
         self.beside = 0
-        self._store = store
+        self._read = read
         self._folder = folder
         self._left = budget
         self._numbers: dict[str, int] = {}
@@ -51,11 +52,11 @@ class Album:
 
         Raises StoreError where a sample can't be read, OSError where a file can't be written.
         """
-        first = self._store.get_sample(seed)
+        first = self._read(seed)
         if trigger is None or trigger == seed:
             number = self._put([(seed, picture(first))])[0]
             return Shown(None, number, None, None)
-        second = self._store.get_sample(trigger)
+        second = self._read(trigger)
         new = [(seed, picture(first)), (trigger, picture(second))]
         if first.shape != second.shape:
             one, other = self._put(new)

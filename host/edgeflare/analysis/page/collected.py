@@ -2,13 +2,12 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from edgeflare.analysis.export import has_input
 from edgeflare.analysis.findings import Finding
-from edgeflare.analysis.page.gallery import Card, Facets, card
+from edgeflare.analysis.page.gallery import Card, Facets, found_card
 from edgeflare.types import TRIGGERS, Status
 
 _MOST_NAMED = 200
@@ -62,8 +61,10 @@ class Collected:
         return max(self.severest.values(), key=lambda one: one.severity, default=None)
 
 
-def collect(results: Iterable[Finding]) -> Collected:
-    """Gather what the page shows; the outcomes come in the order of the seeds."""
+def collect(
+    results: Iterable[Finding], card: Callable[[Finding], Card | None] = found_card
+) -> Collected:
+    """Gather what the page shows; the outcomes come in the order of the seeds. `card` makes the cards."""
     collected = Collected()
     for one in results:
         if one.outcome.status in TRIGGERS:
@@ -74,9 +75,10 @@ def collect(results: Iterable[Finding]) -> Collected:
             if len(ends.named) < _MOST_NAMED:
                 device = one.outcome.device_name or one.outcome.replica
                 ends.named.append(Ended(one.seed.id, device, one.outcome.detail))
-        if has_input(one.outcome):
-            collected.cards.append(card(one))
-            collected.facets.add(collected.cards[-1])
+        made = card(one)
+        if made is not None:
+            collected.cards.append(made)
+            collected.facets.add(made)
     return collected
 
 

@@ -10,13 +10,13 @@ from edgeflare.analysis.page.devices import device_cards, device_charts
 from edgeflare.analysis.page.gallery import STATUS_WORDS, pair_key
 from edgeflare.analysis.page.headline import headline
 from edgeflare.analysis.page.matrix import matrix
+from edgeflare.analysis.page.replay_cards import STATE_WORDS
 from edgeflare.analysis.page.svg import figure, histogram
-from edgeflare.analysis.replayed import replay_summary
+from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.analysis.verdict import is_control, verdict
 from edgeflare.analysis.words import margin_text, number_text, percent_text
 from edgeflare.campaign.live import campaign_status
-from edgeflare.campaign.replay_states import REPLAY
 from edgeflare.store import Store
 
 MOST_PAIRS = 500
@@ -36,11 +36,14 @@ END_WORDS = {
 
 
 def context(
-    store: Store, collected: Collected, name: Callable[[int | None], str]
+    store: Store,
+    collected: Collected,
+    name: Callable[[int | None], str],
+    replay: ReplaySummary | None = None,
 ) -> dict[str, Any]:
-    """Return the values of ``report.html.j2``; `name` tells a class's name. Raises StoreError."""
+    """Return the values of ``report.html.j2``; `name` tells a class's name, `replay` is what a replay came
+    to. Raises StoreError."""
     summary = summarize(store)
-    replay = replay_summary(store) if store.fact(REPLAY) else None
     status = campaign_status(store.folder)
     said = verdict(store, summary, summary.limits, replay)
     return {
@@ -49,7 +52,7 @@ def context(
         "status": status,
         "control_of": is_control(store.folder),
         "headline": headline(said, summary, collected, status, name),
-        "facts": _facts(summary, collected, name),
+        "facts": _replay_facts(replay) if replay else _facts(summary, collected, name),
         "matrix": matrix(collected.pairs),
         "long_names": any(len(name(deployed)) > _SHORT_NAME for _, deployed in collected.pairs),
         "facets": _facets(collected, name),
@@ -67,7 +70,8 @@ def context(
         "models": model_files(summary.models),
         "versions": versions(store),
         "campaign_toml": campaign_toml(store.campaign),
-        "resume": shlex.join(["edgeflare", "resume", summary.folder]),
+        "resume": shlex.join(["edgeflare", "resume", str(store.folder.resolve())]),
+        "send_again": shlex.join(["edgeflare", "replay", replay.source]) if replay else "",
         "name": name,
         "status_words": STATUS_WORDS,
         "percent": percent_text,
@@ -133,6 +137,22 @@ def _facts(
     return facts
 
 
+def _replay_facts(replay: ReplaySummary) -> list[tuple[str, str, str]]:
+    """Return what became of a replay's inputs: name, figure, and what it is about."""
+    counts = replay.counts
+    return [
+        (
+            "Deviating now",
+            f"{counts['new'] + counts['still']:,}",
+            f"of {len(replay.inputs):,} replayed inputs",
+        ),
+        ("New", f"{counts['new']:,}", "deviate now, did not before"),
+        ("Still", f"{counts['still']:,}", "deviate as before"),
+        ("Fixed", f"{counts['fixed']:,}", "deviated, and do not now"),
+        ("Agreeing", f"{counts['agrees']:,}", "in agreement as before, not shown"),
+    ]
+
+
 def _of_searches(summary: Summary) -> str:
     if summary.success_rate is None:
         return "nothing was searched"
@@ -158,13 +178,18 @@ def _facets(
     facets["status"] = [
         (value, STATUS_WORDS.get(value, value), count) for value, _, count in facets["status"]
     ]
+    facets["state"] = [
+        (state, words_, collected.facets.state[state])
+        for state, words_ in STATE_WORDS.items()
+        if collected.facets.state[state]
+    ]
     facets["device"] = [(value, value or "unknown", count) for value, _, count in facets["device"]]
     return facets
 
 
 def _listed(collected: Collected) -> list[Any]:
     """Return the severest findings, for readers without scripts."""
-    ranked = sorted(collected.cards, key=lambda card: -card.severity)
+    ranked = sorted(collected.cards, key=lambda card: (card.rank, -card.severity))
     return [card.row for card in ranked[:_MOST_LISTED]]
 
 

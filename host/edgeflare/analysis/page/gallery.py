@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from edgeflare.analysis.export import has_input
 from edgeflare.analysis.findings import Finding
-from edgeflare.search.words import step_words
+from edgeflare.analysis.formats.sentences import STEPS_SHOWN
+from edgeflare.search.words import joined_words
 from edgeflare.types import Scores
 
 TOP_CLASSES = 5
@@ -33,9 +35,11 @@ COLUMNS = (
     "words",
     "detail",
     "scores",
+    "replayed",
     "command",
 )
-"""What a row of the data has, in this order; `SHOWN_COLUMNS` follow."""
+"""What a row of the data has, in this order; `SHOWN_COLUMNS` follow. Of an input of a replay ``replayed`` has
+its state, its kind, its seed's id and what became of it in words; null for another finding."""
 
 SHOWN_COLUMNS = ("seed_picture", "trigger_picture", "difference_picture", "amplification")
 
@@ -49,23 +53,28 @@ STATUS_WORDS = {
 
 
 class Card(NamedTuple):
-    """A finding in the gallery: its row of data, its group, and the digests of its pictures' samples."""
+    """A finding in the gallery: its row of data, its group, and the digests of its pictures' samples.
+
+    Cards of a lower `rank` come first, whatever their severity.
+    """
 
     row: list[Any]
     group: tuple[str, str, str]
     severity: float
     seed: str
     trigger: str | None
+    rank: int = 0
 
 
 @dataclass
 class Facets:
-    """What the gallery can be filtered by, each with its number of findings."""
+    """What the gallery can be filtered by, each with its number of findings; `state` is that of a replay."""
 
     pair: Counter[str] = field(default_factory=Counter)
     device: Counter[str] = field(default_factory=Counter)
     cause: Counter[str] = field(default_factory=Counter)
     status: Counter[str] = field(default_factory=Counter)
+    state: Counter[str] = field(default_factory=Counter)
 
     def add(self, card: Card) -> None:
         """Count a card."""
@@ -74,6 +83,14 @@ class Facets:
         self.device[device] += 1
         self.status[status] += 1
         self.cause[card.row[COLUMNS.index("cause")]] += 1
+        replayed = card.row[COLUMNS.index("replayed")]
+        if replayed is not None:
+            self.state[replayed[0]] += 1
+
+
+def found_card(finding: Finding) -> Card | None:
+    """Return the card of an outcome that has an input to show."""
+    return card(finding) if has_input(finding.outcome) else None
 
 
 def card(finding: Finding) -> Card:
@@ -97,9 +114,10 @@ def card(finding: Finding) -> Card:
         [outcome.seed_queries, outcome.search_queries, outcome.confirmation_queries],
         _number(outcome.seconds),
         outcome.confirmed,
-        step_words(outcome.mutations),
+        joined_words(outcome.mutations, STEPS_SHOWN),
         outcome.detail,
         _top(outcome.original, outcome.deployed),
+        None,
         finding.command,
     ]
     pair = pair_key(outcome.original_label, outcome.deployed_label)
@@ -121,11 +139,11 @@ def by_importance(cards: Sequence[Card]) -> list[int]:
     for number in sorted(range(len(cards)), key=lambda number: -cards[number].severity):
         groups[cards[number].group].append(number)
     ranked = [
-        (rank, -cards[number].severity, number)
+        (cards[number].rank, rank, -cards[number].severity, number)
         for numbers in groups.values()
         for rank, number in enumerate(numbers)
     ]
-    return [number for _, _, number in sorted(ranked)]
+    return [number for *_, number in sorted(ranked)]
 
 
 def _top(original: Scores | None, deployed: Scores | None) -> list[list[Any]]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from edgeflare.analysis.page.collected import Collected
 from edgeflare.analysis.summary import Summary
-from edgeflare.analysis.verdict import Tone, Verdict, counted, progress
+from edgeflare.analysis.verdict import Tone, Verdict, counted, guidance, progress
 from edgeflare.analysis.words import margin_text
 from edgeflare.campaign.live import CampaignStatus
 
@@ -33,6 +33,7 @@ def headline(
     more = [said.found] if said.found else []
     if summary.replay is None:
         more += _more(summary, collected, name)
+    more += guidance(said, summary)
     return Headline(said.sentence, said.tone, tuple(more), progress(summary, status))
 
 
@@ -48,8 +49,8 @@ def _more(summary: Summary, collected: Collected, name: Callable[[int | None], s
     if worst is not None and worst.severity >= 0:
         outcome = worst.finding.outcome
         more.append(
-            f"The severest is {name(outcome.original_label)} taken for {name(outcome.deployed_label)}: margins of "
-            f"{margin_text(outcome.original_margin)} (original) and "
-            f"{margin_text(outcome.deployed_margin)} (deployed), from {worst.finding.seed.id}."
+            f"The severest: the original says {name(outcome.original_label)}, the deployed model "
+            f"{name(outcome.deployed_label)}, with margins of {margin_text(outcome.original_margin)} and "
+            f"{margin_text(outcome.deployed_margin)} (from {worst.finding.seed.id})."
         )
     return more

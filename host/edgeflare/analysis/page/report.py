@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -11,13 +12,23 @@ from typing import Any
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import results
 from edgeflare.analysis.opening import opened
-from edgeflare.analysis.page.album import Album
+from edgeflare.analysis.page.album import Album, Shown
 from edgeflare.analysis.page.collected import Collected, collect
 from edgeflare.analysis.page.context import context
-from edgeflare.analysis.page.gallery import COLUMNS, MOST_SHOWN, SHOWN_COLUMNS, by_importance
+from edgeflare.analysis.page.gallery import (
+    COLUMNS,
+    MOST_SHOWN,
+    SHOWN_COLUMNS,
+    Card,
+    by_importance,
+    found_card,
+)
+from edgeflare.analysis.page.replay_cards import ReplayCards, seeds_of
 from edgeflare.analysis.page.templates import embedded_json, render
+from edgeflare.analysis.replayed import ReplaySummary, replay_summary
 from edgeflare.analysis.written import check_report_path, written_to
-from edgeflare.errors import UsageError
+from edgeflare.campaign.replay_states import REPLAY
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
 from edgeflare.store.samples import write_durably
 
@@ -89,13 +100,29 @@ def _written(
 ) -> HtmlReport:
     check_report_path(path, store.folder)
     names = known_class_names(store, class_names)
-    collected = collect(results(store))
+    name = partial(class_name, names)
+    replay = replay_summary(store) if store.fact(REPLAY) else None
+    with seeds_of(store) if replay else nullcontext() as seeds:
+        cards = ReplayCards(store, replay, seeds, name) if replay else None
+        return _page(store, path, names, embed_mb, replay, cards)
+
+
+def _page(
+    store: Store,
+    path: Path,
+    names: Sequence[str] | None,
+    embed_mb: float,
+    replay: ReplaySummary | None,
+    cards: ReplayCards | None,
+) -> HtmlReport:
+    collected = collect(results(store), cards.card if cards else found_card)
     shown = by_importance(collected.cards)[:MOST_SHOWN]
     plain = len(
         embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
     )
     room = MOST_MB * _MB - _FRAME_BYTES - plain - 3 * _ADDRESS_BYTES * len(shown)
-    album = Album(store, path.with_name(f"{path.stem}-pictures"), min(embed_mb * _MB, room))
+    read = cards.read if cards else store.get_sample
+    album = Album(read, path.with_name(f"{path.stem}-pictures"), min(embed_mb * _MB, room))
     data = _data(collected, shown, album, names)
     page = render(
         "report.html.j2",
@@ -103,7 +130,7 @@ def _written(
         data=data,
         written_at=datetime.now(timezone.utc),
         not_shown=len(collected.cards) - len(shown),
-        **context(store, collected, partial(class_name, names)),
+        **context(store, collected, partial(class_name, names), replay),
     ).encode()
     write_durably(path, page)
     album.remove_stale()
@@ -115,7 +142,7 @@ def _data(
 ) -> dict[str, Any]:
     """Return what the page's script makes the gallery of; rows are in the order of the seeds."""
     rows = {
-        number: [*one.row, *album.add(one.seed, one.trigger)]
+        number: [*one.row, *_shown(album, one)]
         for number in shown
         for one in [collected.cards[number]]
     }
@@ -126,6 +153,16 @@ def _data(
         "classes": {str(number): class_name(names, number) for number in sorted(needed)},
         "pictures": album.addresses,
     }
+
+
+def _shown(album: Album, one: Card) -> Shown:
+    """Add a card's pictures; of a replay's input without the seed where that is not stored any more."""
+    try:
+        return album.add(one.seed, one.trigger)
+    except StoreError:
+        if one.row[COLUMNS.index("replayed")] is None or one.trigger is None:
+            raise
+        return album.add(one.trigger, None)
 
 
 def _classes(row: Sequence[Any]) -> set[int]:

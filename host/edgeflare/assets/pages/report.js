@@ -2,7 +2,6 @@
 (() => {
   const BATCH = 24;
   const UNASKED = 480;  // so many cards come by scrolling alone, so that what is below them can be reached
-  const TOP = "severest";
   const STATUS = {
     "found": "found by the search", "seed-deviates": "the seed input itself", "unstable": "unstable: it did not repeat",
     "nonfinite": "NaN or infinity in an output", "failed": "the device could not answer",
@@ -51,7 +50,10 @@
   const cards = document.getElementById("cards");
   const more = document.getElementById("more");
   const shown = document.getElementById("shown");
-  const fields = ["pair", "cause", "device", "status", "l2", "seed", "sort"];
+  const fields = ["pair", "cause", "device", "status", "state", "l2", "seed", "sort"].filter((name) => form.elements[name]);
+  const isReplay = fields.includes("state");
+  const top = isReplay ? "state" : "severest";
+  const states = isReplay ? [...form.elements.state.options].map((option) => option.value) : [];
   let matching = [];
   let made = 0;
   let unasked = UNASKED;
@@ -96,7 +98,7 @@
     } catch { /* a page that may not change its address still filters */ }
   }
 
-  function wantedBy({ pair, cause, device, status, l2, seed }) {
+  function wantedBy({ pair, cause, device, status = "", state = "", l2, seed }) {
     const farthest = l2 === "" ? Infinity : Number(l2);
     const exact = seeds.has(seed);
     const part = seed.toLowerCase();
@@ -105,27 +107,31 @@
       (cause === "" || row[at.cause] === cause) &&
       (device === "" || row[at.device] === device) &&
       (status === "" || row[at.status] === status) &&
+      (state === "" || row[at.replayed][0] === state) &&
       (l2 === "" || (row[at.l2] ?? (row[at.status] === "seed-deviates" ? 0 : Infinity)) <= farthest) &&
       (seed === "" || (exact ? row[at.seed] === seed : row[at.seed].toLowerCase().includes(part)));
   }
 
   const ORDERS = {
-    [TOP]: (one, other) => (other.row[at.severity] ?? -1) - (one.row[at.severity] ?? -1),
+    severest: (one, other) => (other.row[at.severity] ?? -1) - (one.row[at.severity] ?? -1),
+    state: (one, other) => states.indexOf(one.row[at.replayed][0]) - states.indexOf(other.row[at.replayed][0])
+      || ORDERS.severest(one, other),
     nearest: (one, other) => (one.row[at.l2] ?? Infinity) - (other.row[at.l2] ?? Infinity) || 0,
     seed: () => 0,
   };
 
   function apply() {
     const values = state();
-    const order = ORDERS[values.sort || TOP];
+    const order = ORDERS[values.sort || top];
     matching = findings.filter(wantedBy(values));
     matching.sort((one, other) => order(one, other) || one.position - other.position);
     cards.replaceChildren();
     made = 0;
     unasked = UNASKED;
+    const matter = isReplay ? "input" : "finding";
     shown.textContent = matching.length === findings.length
-      ? `All ${counted(findings.length, "finding")}.`
-      : `${matching.length.toLocaleString("en")} of ${counted(findings.length, "finding")}.`;
+      ? `All ${counted(findings.length, matter)}.`
+      : `${matching.length.toLocaleString("en")} of ${counted(findings.length, matter)}.`;
     for (const link of document.querySelectorAll("a[data-pair]")) {
       if (link.dataset.pair === values.pair) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
@@ -160,7 +166,10 @@
       box.append(picture(row[at.seed_picture], `Seed input ${row[at.seed]}${label}`, "seed input"));
     }
     const itself = row[at.seed_picture] === null;
-    box.append(picture(row[at.trigger_picture], `Triggering input: ${names}`, itself ? "trigger: the seed input itself" : "trigger"));
+    const [, kind] = row[at.replayed] ?? [];
+    const [what, caption] = kind === "seed" ? ["Seed input", "seed input"] : kind ? ["Stored trigger", "stored trigger"]
+      : ["Triggering input", itself ? "trigger: the seed input itself" : "trigger"];
+    box.append(picture(row[at.trigger_picture], `${what}: ${names}`, caption));
     if (row[at.difference_picture] !== null) {
       const factor = number(row[at.amplification], 2);
       box.append(picture(row[at.difference_picture], `Difference of both, amplified ${factor} times; grey is no change`,
@@ -219,9 +228,10 @@
       ["label of the seed", label, label.length > 8 ? "whole" : ""],
       ["device", device, device.length > 14 ? "whole" : ""],
       ["status", STATUS[row[at.status]] ?? row[at.status], "whole"],
-    ];
+    ].filter(([name, value]) => !isReplay || (value !== "–" && !["search", "status"].includes(name)
+      && (name !== "confirmed" || row[at.confirmed])));
     if (row[at.cause] !== "not attributed") list.push(["cause", row[at.cause], "whole"]);
-    if (row[at.words].length) list.push(["mutations", row[at.words].join(", then "), "whole"]);
+    if (row[at.words]) list.push(["mutations", row[at.words], "whole"]);
     if (row[at.detail]) list.push(["detail", row[at.detail], "whole"]);
     return element("dl", {}, ...list.map(([name, value, kind = ""]) => element("div", { className: kind },
       element("dt", { textContent: name }), element("dd", { textContent: value }))));
@@ -238,12 +248,15 @@
   function card({ row, pair }) {
     const labels = pair === "none" ? STATUS[row[at.status]] ?? row[at.status]
       : `${className(row[at.original])} → ${className(row[at.deployed])}`;
-    const link = element("a", { href: hashOf({ seed: row[at.seed], device: row[at.device] }), textContent: row[at.seed] });
+    const [state, kind, seed, became] = row[at.replayed] ?? [];
+    const link = element("a", { href: hashOf({ seed: row[at.seed], device: row[at.device] }), textContent: seed ?? row[at.seed] });
+    const where = kind === "trigger" ? "stored trigger from " : kind === "seed" ? "seed input " : "from ";
     const shownPictures = pictures(row);
     const made = element("article", { className: "card panel" },
-      element("h3", { textContent: labels }), element("p", { className: "where" }, "from ", link),
+      element("h3", { textContent: became ?? labels }), element("p", { className: "where" }, where, link),
       shownPictures, enlarge(shownPictures), bars(row), facts(row), reproduce(row));
     Object.assign(made.dataset, { seed: row[at.seed], pair, device: row[at.device], status: row[at.status], cause: row[at.cause] });
+    if (state) made.dataset.state = state;
     if (row[at.l2] !== null) made.dataset.l2 = row[at.l2];
     return made;
   }

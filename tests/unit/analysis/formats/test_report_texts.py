@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fleet_stores import compared_campaign, pooled_campaign
+from replay_stores import replay_store
 
 from edgeflare.analysis import report_text, summarize
 from edgeflare.analysis.formats.csv_text import COLUMNS
@@ -68,6 +69,31 @@ def test_pandas_reads_the_lines_back(demo):
         assert (row.l2, row.search_queries) == (one.l2, one.search_queries)
         assert row.trigger_sample == one.trigger
     assert pd.to_datetime(table.finished_at).dt.tz is not None
+
+
+def test_of_a_replay_every_input_has_a_line_as_it_was_stored(tmp_path):
+    with replay_store(tmp_path / "replay") as store:
+        text = report_text(store, "csv", class_names=["zero", "one", "two"])
+    rows = {row["seed_id"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert {name: row["state"] for name, row in rows.items()} == {
+        "trigger:a": "fixed",
+        "trigger:b": "still",
+        "trigger:c": "fixed",
+        "trigger:d": "unstable",
+        "trigger:e": "failed",
+        "trigger:f": "nonfinite",
+        "seed:g": "new",
+        "seed:h": "agrees",
+    }
+    fixed, still, failed = rows["trigger:a"], rows["trigger:b"], rows["trigger:e"]
+    for row in (fixed, still, failed):
+        assert (row["original_label_before"], row["deployed_label_before"]) == ("0", "1")
+        assert (row["l2"], row["linf"], row["label"]) == ("1.5", "", "2")
+    assert (fixed["original_class"], fixed["deployed_class"]) == ("zero", "zero")
+    assert (still["original_class"], still["deployed_class"]) == ("zero", "one")
+    assert float(fixed["deployed_margin"]) == pytest.approx(0.5)
+    assert (failed["deployed_label"], failed["deployed_margin"]) == ("", "")
+    assert (rows["seed:g"]["l2"], rows["seed:g"]["linf"]) == ("0.0", "0")
 
 
 def test_a_line_break_or_a_quote_does_not_break_the_table(tmp_path):

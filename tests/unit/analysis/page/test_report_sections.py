@@ -39,13 +39,32 @@ def test_the_verdict_comes_first_with_what_matters(campaign: Any, written: Any) 
     verdict = (
         "2 of 3 seeds (66.7 %) lead to an input on which the deployed model decides differently."
     )
-    places = [text.index(one) for one in (verdict, "What is taken for what", "Run it again")]
+    places = [text.index(one) for one in (verdict, "What the original says, and", "Run it again")]
     assert places == sorted(places)
     assert "1 trigger is a seed as it is" in text
-    assert "The severest is 2 taken for 1" in text
+    assert "The severest: the original says 2, the deployed model 1" in text
     assert "Median queries to a trigger 3 " in text
     assert "board was slowed down" in text
     assert "interrupted" not in text
+
+
+def test_without_limits_the_page_says_what_a_margin_is_and_what_to_do(
+    campaign: Any, written: Any
+) -> None:
+    campaign.add()
+    campaign.add(Status.SEED_DEVIATES)
+    comment = report_text(campaign.finish(), "markdown")
+    page = written()
+    assert page.having("section", id="summary", **{"class": "panel verdict neutral"})
+    for said in ("most probable class is above its next one", "here 1 of 2", "--device-budget 8"):
+        assert said in page.text
+        assert said in comment
+
+
+def test_an_interrupted_campaign_says_first_how_far_it_is(campaign: Any, written: Any) -> None:
+    campaign.add()
+    campaign.store.add_seeds([SeedInput("to-do.png", np.zeros((2, 2, 1), np.uint8))])
+    assert "So far, after 1 of 2 searches, 1 of 1 seed (100 %) leads to" in written().text
 
 
 def test_crossed_limits_come_before_everything(tmp_path: Path, campaign: Any, read: Read) -> None:
@@ -90,8 +109,8 @@ def test_the_matrix_counts_the_pairs_and_links_to_them(campaign: Any, written: A
     page = written()
     links = [one for one in page.having("a") if "data-pair" in one]
     assert {(one["data-pair"], one["aria-label"]) for one in links} == {
-        ("0-1", "2 triggers: 0 taken for 1"),
-        ("2-0", "1 trigger: 2 taken for 0"),
+        ("0-1", "2 triggers: the original says 0, the deployed model 1"),
+        ("2-0", "1 trigger: the original says 2, the deployed model 0"),
     }
     assert {one["href"] for one in links} == {"#pair=0-1", "#pair=2-0"}
 
