@@ -1,11 +1,11 @@
-"""How far a changed input is from its seed, and how alike the two look."""
+"""How far a changed input is from its seed, how alike the two look, and how far two answers are apart."""
 
 from typing import Any
 
 import numpy as np
 
 from edgeflare.errors import UsageError
-from edgeflare.types import Sample
+from edgeflare.types import Sample, Scores
 
 _WINDOW = 7
 _SMALLEST = 3
@@ -19,6 +19,11 @@ def l2(seed: Sample, sample: Sample) -> float:
 def linf(seed: Sample, sample: Sample) -> int:
     """Return the largest difference of one value of two uint8 images of one shape, in levels from 0 to 255."""
     return int(np.abs(_difference(seed, sample)).max(initial=0))
+
+
+def total_variation(original: Scores, deployed: Scores) -> float:
+    """Return the share of probability, 0 to 1, that two answers, float [classes], put on different classes."""
+    return float(np.abs(original - deployed).sum() / 2)
 
 
 def ssim(seed: Sample, sample: Sample) -> float | None:

@@ -57,8 +57,8 @@ class LimitCounts:
         self.statuses: Counter[Status] = Counter()
         self.first_queries = array("d")
         self.found, self.seeds, self.quick = Offenders(), Offenders(), Offenders()
-        self.near, self.severe = Offenders(), Offenders()
-        self.nearest, self.most_severe = math.inf, 0.0
+        self.near, self.severe, self.apart = Offenders(), Offenders(), Offenders()
+        self.nearest, self.most_severe, self.furthest_apart = math.inf, 0.0, 0.0
         self.pairs: Counter[Pair] = Counter()
 
     def add(self, one: OutcomeRecord) -> None:
@@ -90,14 +90,16 @@ class LimitCounts:
     def _add_trigger(self, one: OutcomeRecord, name: str) -> None:
         if one.original_label is not None and one.deployed_label is not None:
             self.pairs[one.original_label, one.deployed_label] += 1
-        both = [one.original_margin, one.deployed_margin]
-        severity = min((margin for margin in both if margin is not None), default=None)
-        if severity is None:
-            return
-        self.most_severe = max(self.most_severe, severity)
-        most = self._limits.max_severity
-        if most is not None and severity > most:
-            self.severe.add(f"{name} ({number(severity, most)})", -severity)
+        if (severity := one.severity) is not None:
+            self.most_severe = max(self.most_severe, severity)
+            most = self._limits.max_severity
+            if most is not None and severity > most:
+                self.severe.add(f"{name} ({number(severity, most)})", -severity)
+        if (disagreement := one.disagreement) is not None:
+            self.furthest_apart = max(self.furthest_apart, disagreement)
+            most = self._limits.max_disagreement
+            if most is not None and disagreement > most:
+                self.apart.add(f"{name} ({number(disagreement, most)})", -disagreement)
 
     @property
     def searched(self) -> int:

@@ -111,6 +111,24 @@ def _max_severity(seen: Seen) -> Verdict:
     return _with_offenders(counts.most_severe, counts.severe, words, "above it")
 
 
+def _max_disagreement(seen: Seen) -> Verdict:
+    counts, limit = seen.counts, seen.limits.max_disagreement or 0.0
+    found = counts.found.count + counts.seeds.count
+    rule = f"at most {percent(limit)} may be"
+    if not found:
+        return Verdict(None, False, f"no triggering input was found, {rule}")
+    if seen.store.models.get("deployed", {}).get("output", {}).get("kind") == "label":
+        return Verdict(
+            None, True, "can't be told, and counts as crossed: the device tells labels only"
+        )
+    most = percent(counts.furthest_apart, limit)
+    words = (
+        f"of {found} triggering inputs the models' answers to the worst one put {most} of the probability "
+        f"on different classes, {rule}"
+    )
+    return _with_offenders(counts.furthest_apart, counts.apart, words, "above it")
+
+
 def _with_offenders(value: float, these: Offenders, words: str, where: str) -> Verdict:
     if these.count:
         words += f"; {these.count} {'is' if these.count == 1 else 'are'} {where}"
@@ -196,6 +214,7 @@ VERDICTS: Mapping[str, Callable[[Seen], Verdict]] = {
     "min_median_queries": _min_median_queries,
     "min_l2": _min_l2,
     "max_severity": _max_severity,
+    "max_disagreement": _max_disagreement,
     "new_pairs": _new_pairs,
     "max_new_triggers": _max_new_triggers,
 }

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.counting import replicas_of
+from edgeflare.distances import total_variation
 from edgeflare.errors import UsageError
 from edgeflare.oracles.margin import margin
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
@@ -156,11 +155,6 @@ def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Sea
         device_seconds=outcome.device_seconds,
         device_queries=outcome.search_queries + outcome.confirmation_queries,
     )
-
-
-def total_variation(original: Scores, deployed: Scores) -> float:
-    """Return the share of probability, 0 to 1, that two answers, float [classes], put on different classes."""
-    return float(np.abs(original - deployed).sum() / 2)
 
 
 def _same_answers(seed: SeedRecord) -> bool:

@@ -91,7 +91,7 @@ def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
         f"the triggers are from their seeds{far}."
     )
     next_steps = (
-        f"What to do next: set limits, such as max_severity, {severer}or hold models against each other "
+        f"What to do next: set limits, such as max_disagreement, {severer}or hold models against each other "
         "with edgeflare compare."
     )
     return meaning, next_steps

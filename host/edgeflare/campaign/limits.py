@@ -25,7 +25,9 @@ class LimitsConfig(BaseModel):
     over the searched seeds of the search queries to the first triggering input; a seed without one counts as
     more than any. `min_l2`: no triggering input that was searched for is nearer to its seed, pixels from 0 to
     1. `max_severity`: no triggering input whose smaller margin (top-1 minus top-2 probability, of both
-    models) is larger; the search finds the most severe ones where it has a `device_budget`. `new_pairs` =
+    models) is larger. `max_disagreement`: no triggering input at which the two models put a larger share of
+    probability on different classes; of these two the better measure of damage, since a badly damaged model
+    is sure of nothing. The search finds the most severe ones where it has a `device_budget`. `new_pairs` =
     False: no pair of classes (the original's label, the deployed model's) deviates that doesn't in
     `baseline`, the folder of a finished campaign. `max_new_triggers`, for replays: so many inputs may
     deviate that did not before.
@@ -38,6 +40,7 @@ class LimitsConfig(BaseModel):
     min_median_queries: Annotated[int, Field(strict=True, ge=1)] | None = None
     min_l2: Annotated[Number, Field(gt=0)] | None = None
     max_severity: Annotated[Number, Field(ge=0, le=1)] | None = None
+    max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = None
     new_pairs: Annotated[bool, Field(strict=True)] = True
     baseline: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] | None = (
         None

@@ -73,6 +73,7 @@ mode = "split"              # share the seeds; "replicate": every device searche
 # min_median_queries = 5    # search queries to a seed's first triggering input; without one: more than any
 # min_l2 = 0.5              # no triggering input is nearer to its seed (pixels from 0 to 1)
 # max_severity = 0.3        # no triggering input whose smaller margin is larger; give the search a device_budget
+# max_disagreement = 0.2    # none at which both models put a larger share of probability on different classes
 # new_pairs = false         # no pair of classes deviates that doesn't in the baseline
 # baseline = "campaigns/last-release"  # the folder of a finished campaign
 # max_new_triggers = 0      # of a replay: inputs that deviate and did not before

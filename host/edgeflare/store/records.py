@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.distances import total_variation
 from edgeflare.types import NOTHING_SEARCHED, Decision, FrontPoint, Outputs, Sample, Scores, Status
 
 
@@ -130,6 +131,13 @@ class OutcomeRecord:
         """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
         both = (self.original_margin, self.deployed_margin)
         return min((margin for margin in both if margin is not None), default=None)
+
+    @property
+    def disagreement(self) -> float | None:
+        """The total variation distance of both models' scores, from 0 to 1; None where these are not known."""
+        if self.original is None or self.deployed is None:
+            return None
+        return total_variation(self.original, self.deployed)
 
     @property
     def first_queries(self) -> int:

@@ -132,6 +132,29 @@ def test_the_severity_is_the_smaller_margin_also_of_a_seed_that_deviates(store: 
     assert not check(store, max_severity=0.6).crossed
 
 
+def test_the_disagreement_is_the_share_of_probability_on_different_classes(
+    tmp_path: Path,
+) -> None:
+    with create(tmp_path / "c") as store:
+        for number, scores in ((1, [0.6, 0.4]), (2, [0.7, 0.3]), (3, [0.9, 0.1])):
+            found(store, number, original=np.array(scores), deployed=np.array([0.4, 0.6]))
+        crossed = check(store, max_disagreement=0.25)
+        assert crossed.value == pytest.approx(0.5)
+        assert crossed.crossed
+        assert "the worst one put 50 % of the probability on different classes" in crossed.words
+        assert crossed.words.endswith("2 are above it: s:3 (0.5), s:2 (0.3)")
+        assert not check(store, max_disagreement=0.6).crossed
+
+
+def test_a_device_that_tells_labels_only_has_no_disagreement(tmp_path: Path) -> None:
+    with create(tmp_path / "c") as store:
+        found(store, 6, original=np.array([0.6, 0.4]), deployed=np.array([0.0, 1.0]))
+        store.set_models({}, {"output": {"kind": "label"}})
+        crossed = check(store, max_disagreement=0.9)
+        assert (crossed.value, crossed.crossed) == (None, True)
+        assert "labels only" in crossed.words
+
+
 def test_a_device_that_tells_labels_only_has_the_originals_margin(tmp_path: Path) -> None:
     with create(tmp_path / "c") as store:
         found(store, 6, deployed_margin=None)

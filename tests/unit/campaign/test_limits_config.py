@@ -68,6 +68,7 @@ def test_the_baseline_is_beside_the_file(tmp_path: Path) -> None:
         ("max_deviation_rate", True),
         ("max_seed_deviation_rate", float("nan")),
         ("max_severity", 1.5),
+        ("max_disagreement", -0.1),
         ("min_median_queries", 0),
         ("min_median_queries", 2.5),
         ("min_l2", 0),

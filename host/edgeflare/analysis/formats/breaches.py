@@ -12,12 +12,13 @@ from edgeflare.types import TRIGGERS, Status
 
 
 class Breaches:
-    """Tells of one outcome after the other what it crosses: `min_l2`, `max_severity` and `new_pairs`."""
+    """Tells of one outcome after the other what it crosses: `min_l2`, `max_severity`, `max_disagreement` and `new_pairs`."""
 
     def __init__(self, store: Store, limits: Sequence[LimitCheck]) -> None:
         checked = {one.name: one.limit for one in limits if one.checked}
         self._nearest = checked.get("min_l2")
         self._most_severe = checked.get("max_severity")
+        self._furthest_apart = checked.get("max_disagreement")
         self._known = _known_pairs(store) if "new_pairs" in checked else None
 
     def of(self, one: OutcomeRecord) -> list[str]:
@@ -36,6 +37,12 @@ class Breaches:
         if self._most_severe is not None and severity is not None and severity > self._most_severe:
             text = number(severity, self._most_severe)
             told.append(f"a smaller margin of {text}, above max_severity = {self._most_severe:g}")
+        apart = one.disagreement
+        if self._furthest_apart is not None and apart is not None and apart > self._furthest_apart:
+            text = number(apart, self._furthest_apart)
+            told.append(
+                f"a disagreement of {text}, above max_disagreement = {self._furthest_apart:g}"
+            )
         pair = (one.original_label, one.deployed_label)
         if self._known is not None and None not in pair and pair not in self._known:
             told.append("a pair of classes that does not deviate in the baseline")
