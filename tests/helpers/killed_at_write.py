@@ -7,6 +7,7 @@ of writes.
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +40,10 @@ def main() -> None:
     # The devices' minutes are written at the end only, so that each run writes as often as the other.
     edgeflare.campaign.telemetry._AFTER_THE_MINUTE_S = 3600.0
     folder = home / "torn"
+    if not (
+        folder / "campaign.sqlite"
+    ).exists():  # interrupted before it began: begin anew, as a user would
+        shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         resume_campaign(folder)
     else:

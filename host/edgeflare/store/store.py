@@ -108,6 +108,11 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
                         f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` tells "
                         "what it has, `edgeflare replay` asks about it again."
                     )
+                if (folder / UNFINISHED_NAME).is_file():
+                    raise StoreError(
+                        f"the campaign in {folder} was interrupted before it began: delete the folder and "
+                        "run it anew"
+                    )
                 raise StoreError(
                     f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
                     " (of a bench, `edgeflare bench show` has the figures)."

@@ -27,6 +27,13 @@ def change(store, statement):
         connection.commit()
 
 
+def test_one_that_was_interrupted_before_it_began(tmp_path):
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "campaign.sqlite.new").write_bytes(b"")
+    with pytest.raises(StoreError, match="interrupted before it began: delete the folder"):
+        Store.open(tmp_path / "torn")
+
+
 def test_creating_where_something_is(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("precious")
