@@ -22,7 +22,7 @@ _SQLITE_SENTENCES = (
     ("malformed", "is damaged: its database can't be read; restore it from a copy"),
     ("disk i/o", "can't be read or written: its disk reports an error"),
 )
-_LEAST_FREE = 1 << 16
+_LEAST_FREE = 1 << 20
 
 
 @contextmanager
@@ -74,7 +74,8 @@ def _of_files(error: OSError, folder: Path) -> StoreError:
 def _of_database(error: Exception, folder: Path) -> StoreError:
     cause = error.orig if isinstance(error, StatementError) else error
     text = str(cause).lower()
-    if "disk is full" in text or ("disk i/o" in text and _nothing_free(folder)):
+    for_want_of_space = "disk i/o" in text or "unable to open database file" in text
+    if "disk is full" in text or (for_want_of_space and _nothing_free(folder)):
         return disk_full(folder)
     for part, sentence in _SQLITE_SENTENCES:
         if part in text:

@@ -118,6 +118,7 @@ def test_a_disk_too_small_for_a_corpus_says_so_and_it_can_be_made_later(small_di
         assert len(corpus) == 0
 
 
+@pytest.mark.slow  # nearly sixty small databases, each made on a disk of its own fill
 def test_where_the_disk_ends_while_a_corpus_or_campaign_is_made_it_can_be_made_later(small_disk):
     filler = small_disk / "filler"
     made = {"corpus": 0, "campaign": 0}
