@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeflare.cli.guard import guarded, say
-from edgeflare.cli.options import DEVICES, Json
+from edgeflare.cli.options import DEVICES, Devices, Inventory, Json
 
 if TYPE_CHECKING:
     from edgeflare import BenchProgress
@@ -23,17 +23,6 @@ _NARROWED = "Only a part of the suite"
 _FAILED = 3
 
 Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
-Devices = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="DEVICE",
-        help="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
-        rich_help_panel=DEVICES,
-    ),
-]
-Inventory = Annotated[
-    Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
-]
 
 
 @app.command()

@@ -9,9 +9,11 @@ from edgeflare.cli.guard import say
 from edgeflare.cli.options import (
     DEVICES,
     DeviceQueries,
+    Devices,
     FleetMode,
     Handover,
     Json,
+    OtherDevices,
     Out,
     Patience,
     TotalQueries,
@@ -24,14 +26,7 @@ Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
 
 def demo(
     seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seed images.")] = 20,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DEVICE",
-            help="local (the default), an inventory name, ssh://... or adb://... Repeat it for a fleet.",
-            rich_help_panel=DEVICES,
-        ),
-    ] = None,
+    device: Devices = None,
     fleet: FleetMode = None,
     seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
     out: Out = None,
@@ -65,14 +60,7 @@ def resume(
             "--force", help="Go on though a model, seed file or library is not what it was."
         ),
     ] = False,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DEVICE",
-            help="Other devices than before; may be repeated.",
-            rich_help_panel=DEVICES,
-        ),
-    ] = None,
+    device: OtherDevices = None,
     inventory: Annotated[
         Path | None,
         typer.Option(help="Another device inventory than before (TOML).", rich_help_panel=DEVICES),

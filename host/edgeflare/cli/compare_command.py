@@ -9,18 +9,40 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from edgeflare.cli.guard import say
-from edgeflare.cli.options import DEVICES, Json
-from edgeflare.cli.search_options import SEARCH, DeviceBudget, MarginFloor, OneTrip
+from edgeflare.cli.options import Devices, Inventory, Json, Python
+from edgeflare.cli.pair_options import (
+    FILES,
+    DeployedInput,
+    DeployedOutput,
+    Input,
+    Labels,
+    Limit,
+    Original,
+    OriginalInput,
+    OriginalOutput,
+    Output,
+    Pairs,
+    Resize,
+    RuntimeOption,
+    Seeds,
+)
+from edgeflare.cli.search_options import (
+    SEARCH,
+    AllowDisagreement,
+    DeviceBudget,
+    MarginFloor,
+    MaxQueries,
+    OneTrip,
+    RandomSeed,
+    Timeout,
+)
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig, CandidateProgress, Candidates, Measure
 
-_FILES = "What the candidates are run with"
 _FAILED = 3
 _NO_SETTINGS = ("candidates", "measure", "level", "out", "json")
 """The parameters that make no configuration."""
-
-Pairs = list[str] | None
 
 
 def compare(
@@ -48,105 +70,32 @@ def compare(
         Path | None,
         typer.Option(
             help="A campaign.toml that says everything but the deployed model.",
-            rich_help_panel=_FILES,
+            rich_help_panel=FILES,
         ),
     ] = None,
-    original: Annotated[
-        Path | None,
-        typer.Option(help="The original model: .onnx or .tflite.", rich_help_panel=_FILES),
-    ] = None,
-    seeds: Annotated[
-        Path | None,
-        typer.Option(help="Folder of images, an image, or an .npz.", rich_help_panel=_FILES),
-    ] = None,
-    input_: Annotated[
-        Pairs,
-        typer.Option(
-            "--input",
-            metavar="KEY=VALUE",
-            help="What the files don't tell of all models' inputs, as of edgeflare run. May be repeated.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    original_input: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE", help="The same for the original alone.", rich_help_panel=_FILES
-        ),
-    ] = None,
-    deployed_input: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE", help="The same for the candidates.", rich_help_panel=_FILES
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            help="All models' outputs: auto, probabilities or logits.", rich_help_panel=_FILES
-        ),
-    ] = None,
-    original_output: Annotated[
-        str | None,
-        typer.Option(help="The same for the original alone.", rich_help_panel=_FILES),
-    ] = None,
-    deployed_output: Annotated[
-        str | None,
-        typer.Option(
-            help="The same for the candidates; label: they return a class index and no scores.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    runtime_option: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="For the candidates' runtime: threads=4, delegate=false.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    resize: Annotated[
-        str | None,
-        typer.Option(
-            help="For seeds of another size: nearest, bilinear, area, bicubic or crop.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help="Maps class folders to class numbers (JSON, TOML, text).", rich_help_panel=_FILES
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Only the first so many seeds.", rich_help_panel=_FILES),
-    ] = None,
+    original: Original = None,
+    seeds: Seeds = None,
+    input_: Input = None,
+    original_input: OriginalInput = None,
+    deployed_input: DeployedInput = None,
+    output: Output = None,
+    original_output: OriginalOutput = None,
+    deployed_output: DeployedOutput = None,
+    runtime_option: RuntimeOption = None,
+    resize: Resize = None,
+    labels: Labels = None,
+    limit: Limit = None,
     out: Annotated[
         Path | None,
         typer.Option(
             help="Folder for the candidates' campaigns; by default a new one under comparisons/. Named again, "
             "what is finished in it is kept and the rest goes on.",
-            rich_help_panel=_FILES,
+            rich_help_panel=FILES,
         ),
     ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DEVICE",
-            help="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
-            rich_help_panel=DEVICES,
-        ),
-    ] = None,
-    inventory: Annotated[
-        Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
-    ] = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="The devices' Python command; default python3 there.", rich_help_panel=DEVICES
-        ),
-    ] = None,
+    device: Devices = None,
+    inventory: Inventory = None,
+    python: Python = None,
     one_trip: OneTrip = None,
     strategy: Annotated[
         str | None,
@@ -165,36 +114,11 @@ def compare(
         ),
     ] = None,
     device_budget: DeviceBudget = None,
-    max_queries: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Search queries for each seed; 0: no limit.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="Seconds for each seed; 0: no limit.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
+    max_queries: MaxQueries = None,
+    timeout: Timeout = None,
     margin_floor: MarginFloor = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Fixes all randomness.", rich_help_panel=SEARCH)
-    ] = None,
-    allow_disagreement: Annotated[
-        bool | None,
-        typer.Option(
-            "--allow-disagreement",
-            help="Go on though a pair looks wrong.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
+    seed: RandomSeed = None,
+    allow_disagreement: AllowDisagreement = None,
     json: Json = False,
 ) -> None:
     """Rank candidate deployed models of one original by how hard they are to make deviate."""
@@ -260,7 +184,7 @@ def _like(
     campaign = next((path for path in candidates if path.is_dir()), None)
     if campaign is not None and not stated:
         return campaign
-    values = values_of(_Unstated({**flags, "deployed": model, "out": None}))
+    values = values_of({**flags, "deployed": model, "out": None})
     if flags["campaign"] is not None:
         return load_config(flags["campaign"], values)
     missing = [name for name in ("original", "seeds") if flags[name] is None]
@@ -290,10 +214,3 @@ def _goes_on(ran: "Candidates") -> str:
         f"The candidates' campaigns lie in {ran.folder}; the same command with --out "
         f"{shlex.quote(str(ran.folder))} goes on from there"
     )
-
-
-class _Unstated(dict[str, Any]):
-    """Flags of ``run``: those that ``compare`` hasn't were not given."""
-
-    def __missing__(self, name: str) -> None:
-        return None

@@ -12,6 +12,34 @@ Out = Annotated[
     Path | None,
     typer.Option(help="Folder to make for the campaign; by default under campaigns/."),
 ]
+Devices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
+        rich_help_panel=DEVICES,
+    ),
+]
+OtherDevices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="Other devices than the campaign's; may be repeated.",
+        rich_help_panel=DEVICES,
+    ),
+]
+Inventory = Annotated[
+    Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
+]
+Python = Annotated[
+    str | None,
+    typer.Option(
+        help="The devices' Python command, over what the inventory says; else python3 there.",
+        rich_help_panel=DEVICES,
+    ),
+]
 FleetMode = Annotated[
     str | None,
     typer.Option(

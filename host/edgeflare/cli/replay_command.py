@@ -7,16 +7,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeflare.cli.guard import say
-from edgeflare.cli.options import DEVICES, FleetMode, Json, Out, Patience
+from edgeflare.cli.options import (
+    FleetMode,
+    Inventory,
+    Json,
+    OtherDevices,
+    Out,
+    Patience,
+    Python,
+)
+from edgeflare.cli.pair_options import (
+    FILES,
+    DeployedInput,
+    DeployedOutput,
+    Input,
+    OriginalInput,
+    RuntimeOption,
+)
 from edgeflare.cli.parse import pairs
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
 
-_MODELS = "Models"
 _INPUTS = "Inputs"
-
-Pairs = list[str] | None
 
 
 def replay(
@@ -26,79 +39,33 @@ def replay(
     deployed: Annotated[
         Path | None,
         typer.Option(
-            help="The new deployed model; by default the campaign's.", rich_help_panel=_MODELS
+            help="The new deployed model; by default the campaign's.", rich_help_panel=FILES
         ),
     ] = None,
-    input_: Annotated[
-        Pairs,
-        typer.Option(
-            "--input",
-            metavar="KEY=VALUE",
-            help="What the files don't tell of both models' inputs, as of edgeflare run: scale=1/255, "
-            "layout=CHW, resize=bilinear. May be repeated.",
-            rich_help_panel=_MODELS,
-        ),
-    ] = None,
-    deployed_input: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="The same for the deployed model alone.",
-            rich_help_panel=_MODELS,
-        ),
-    ] = None,
-    deployed_output: Annotated[
-        str | None,
-        typer.Option(
-            help="Its output: auto, probabilities, logits or label.", rich_help_panel=_MODELS
-        ),
-    ] = None,
-    runtime_option: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="For its runtime: threads=4, delegate=false.",
-            rich_help_panel=_MODELS,
-        ),
-    ] = None,
+    input_: Input = None,
+    deployed_input: DeployedInput = None,
+    deployed_output: DeployedOutput = None,
+    runtime_option: RuntimeOption = None,
     original: Annotated[
         Path | None,
         typer.Option(
-            help="The original model, where it has moved or changed.", rich_help_panel=_MODELS
+            help="The original model, where it has moved or changed.", rich_help_panel=FILES
         ),
     ] = None,
-    original_input: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="The same for the original alone.",
-            rich_help_panel=_MODELS,
-        ),
-    ] = None,
+    original_input: OriginalInput = None,
     campaign: Annotated[
         Path | None,
         typer.Option(
             help="A campaign.toml, or a campaign's folder, whose models, devices and limits are taken. "
             "A corpus has none of its own.",
-            rich_help_panel=_MODELS,
+            rich_help_panel=FILES,
         ),
     ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DEVICE",
-            help="Other devices than the campaign's; may be repeated.",
-            rich_help_panel=DEVICES,
-        ),
-    ] = None,
+    device: OtherDevices = None,
     fleet: FleetMode = None,
     patience: Patience = None,
-    python: Annotated[
-        str | None, typer.Option(help="The devices' Python command.", rich_help_panel=DEVICES)
-    ] = None,
-    inventory: Annotated[
-        Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
-    ] = None,
+    python: Python = None,
+    inventory: Inventory = None,
     trigger: Annotated[
         list[str] | None,
         typer.Option(

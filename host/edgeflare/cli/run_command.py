@@ -9,17 +9,37 @@ import typer
 from edgeflare.cli.options import (
     DEVICES,
     DeviceQueries,
+    Devices,
     FleetMode,
     Handover,
+    Inventory,
     Json,
     Out,
     Patience,
+    Python,
     TotalQueries,
+)
+from edgeflare.cli.pair_options import (
+    FILES,
+    DeployedInput,
+    DeployedOutput,
+    Input,
+    Labels,
+    Limit,
+    Original,
+    OriginalInput,
+    OriginalOutput,
+    Output,
+    Pairs,
+    Resize,
+    RuntimeOption,
+    Seeds,
 )
 from edgeflare.cli.run_flags import config_of
 from edgeflare.cli.running import run_config
 from edgeflare.cli.search_options import (
     SEARCH,
+    AllowDisagreement,
     Control,
     ControlModel,
     Crossing,
@@ -28,13 +48,12 @@ from edgeflare.cli.search_options import (
     MaxHostQueries,
     MaxL2,
     MaxLinf,
+    MaxQueries,
     MinSsim,
     OneTrip,
+    RandomSeed,
+    Timeout,
 )
-
-_FILES = "Models and seeds"
-
-Pairs = list[str] | None
 
 
 def run(
@@ -42,91 +61,22 @@ def run(
     campaign: Annotated[
         Path | None, typer.Argument(help="A campaign.toml (edgeflare init writes one).")
     ] = None,
-    original: Annotated[
-        Path | None,
-        typer.Option(help="The original model: .onnx or .tflite.", rich_help_panel=_FILES),
-    ] = None,
+    original: Original = None,
     deployed: Annotated[
-        Path | None, typer.Option(help="The deployed model.", rich_help_panel=_FILES)
+        Path | None, typer.Option(help="The deployed model.", rich_help_panel=FILES)
     ] = None,
-    seeds: Annotated[
-        Path | None,
-        typer.Option(help="Folder of images, an image, or an .npz.", rich_help_panel=_FILES),
-    ] = None,
-    input_: Annotated[
-        Pairs,
-        typer.Option(
-            "--input",
-            metavar="KEY=VALUE",
-            help="What the files don't tell of both models' inputs: scale=1/255, mean=R,G,B, "
-            "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear. May be repeated.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    original_input: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE", help="The same for the original alone.", rich_help_panel=_FILES
-        ),
-    ] = None,
-    deployed_input: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="The same for the deployed model alone.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            help="Both models' outputs: auto, probabilities or logits.", rich_help_panel=_FILES
-        ),
-    ] = None,
-    original_output: Annotated[
-        str | None,
-        typer.Option(help="The same for the original alone.", rich_help_panel=_FILES),
-    ] = None,
-    deployed_output: Annotated[
-        str | None,
-        typer.Option(
-            help="The same for the deployed model alone; label: it returns a class index and no scores.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    runtime_option: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="For the deployed model's runtime: threads=4, delegate=false, kernels=reference.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    resize: Annotated[
-        str | None,
-        typer.Option(
-            help="For seeds of another size: nearest, bilinear, area, bicubic or crop.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help="Maps class folders to class numbers (JSON, TOML, text).", rich_help_panel=_FILES
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Only the first so many seeds.", rich_help_panel=_FILES),
-    ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DEVICE",
-            help="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
-            rich_help_panel=DEVICES,
-        ),
-    ] = None,
+    seeds: Seeds = None,
+    input_: Input = None,
+    original_input: OriginalInput = None,
+    deployed_input: DeployedInput = None,
+    output: Output = None,
+    original_output: OriginalOutput = None,
+    deployed_output: DeployedOutput = None,
+    runtime_option: RuntimeOption = None,
+    resize: Resize = None,
+    labels: Labels = None,
+    limit: Limit = None,
+    device: Devices = None,
     fleet: FleetMode = None,
     allow_mixed: Annotated[
         bool | None,
@@ -151,15 +101,8 @@ def run(
         ),
     ] = None,
     one_trip: OneTrip = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="The devices' Python command; default python3 there.", rich_help_panel=DEVICES
-        ),
-    ] = None,
-    inventory: Annotated[
-        Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
-    ] = None,
+    python: Python = None,
+    inventory: Inventory = None,
     strategy: Annotated[
         str | None,
         typer.Option(
@@ -207,25 +150,9 @@ def run(
             rich_help_panel=SEARCH,
         ),
     ] = None,
-    max_queries: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Search queries for each seed; 0: no limit.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
+    max_queries: MaxQueries = None,
     max_host_queries: MaxHostQueries = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="Seconds for each seed; 0: no limit.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
+    timeout: Timeout = None,
     margin_floor: MarginFloor = None,
     confirmations: Annotated[
         int | None,
@@ -236,19 +163,10 @@ def run(
             rich_help_panel=SEARCH,
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Fixes all randomness.", rich_help_panel=SEARCH)
-    ] = None,
+    seed: RandomSeed = None,
     control: Control = None,
     control_model: ControlModel = None,
-    allow_disagreement: Annotated[
-        bool | None,
-        typer.Option(
-            "--allow-disagreement",
-            help="Go on though the pair looks wrong.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
+    allow_disagreement: AllowDisagreement = None,
     out: Out = None,
     json: Json = False,
 ) -> None:

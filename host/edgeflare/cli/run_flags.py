@@ -1,5 +1,6 @@
 """The flags of ``run`` -> the campaign's configuration."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the nested table that the flags stand for, by parameter name; what was not given is left out.
+    """Return the nested table that the flags stand for, by parameter name; what was not given is left out,
+    and so is what a command has no flag for.
 
     Raises UsageError for a KEY=VALUE that is none, and for an option stated in two ways.
     """
@@ -21,6 +23,7 @@ def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
         flag = "--" + name.rstrip("_").replace("_", "-")
         return pairs(flags[name] or [], flag)
 
+    flags = defaultdict(lambda: None, flags)
     both = table("input_")
     return without_none(
         {

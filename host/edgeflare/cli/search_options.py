@@ -1,4 +1,4 @@
-"""Options of ``run`` that say what a finding is, how far it may be, and what the search may cost."""
+"""Options that say what a finding is, how far it may be, and what the search may cost."""
 
 from pathlib import Path
 from typing import Annotated
@@ -80,6 +80,35 @@ MarginFloor = Annotated[
         help="A deviation counts only where both models' top-1 probability is so far above their "
         "second; default 1e-3. An input on which the original's isn't is not sent to the device. 0 <= F < 1; "
         "0: none.",
+        rich_help_panel=SEARCH,
+    ),
+]
+MaxQueries = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Search queries for each seed; 0: no limit.",
+        rich_help_panel=SEARCH,
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="SECONDS",
+        help="Seconds for each seed; 0: no limit.",
+        rich_help_panel=SEARCH,
+    ),
+]
+RandomSeed = Annotated[
+    int | None, typer.Option(metavar="N", help="Fixes all randomness.", rich_help_panel=SEARCH)
+]
+AllowDisagreement = Annotated[
+    bool | None,
+    typer.Option(
+        "--allow-disagreement",
+        help="Go on though the pair looks wrong.",
         rich_help_panel=SEARCH,
     ),
 ]

@@ -1,0 +1,81 @@
+"""Options that name a pair of models, and seeds, and say what the files don't tell."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FILES = "Models and seeds"
+
+Pairs = list[str] | None
+
+Original = Annotated[
+    Path | None,
+    typer.Option(help="The original model: .onnx or .tflite.", rich_help_panel=FILES),
+]
+Seeds = Annotated[
+    Path | None,
+    typer.Option(help="Folder of images, an image, or an .npz.", rich_help_panel=FILES),
+]
+Input = Annotated[
+    Pairs,
+    typer.Option(
+        "--input",
+        metavar="KEY=VALUE",
+        help="What the files don't tell of all models' inputs: scale=1/255, mean=R,G,B, "
+        "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear. May be repeated.",
+        rich_help_panel=FILES,
+    ),
+]
+OriginalInput = Annotated[
+    Pairs,
+    typer.Option(
+        metavar="KEY=VALUE", help="The same for the original alone.", rich_help_panel=FILES
+    ),
+]
+DeployedInput = Annotated[
+    Pairs,
+    typer.Option(
+        metavar="KEY=VALUE", help="The same for the deployed model alone.", rich_help_panel=FILES
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(help="All models' outputs: auto, probabilities or logits.", rich_help_panel=FILES),
+]
+OriginalOutput = Annotated[
+    str | None,
+    typer.Option(help="The same for the original alone.", rich_help_panel=FILES),
+]
+DeployedOutput = Annotated[
+    str | None,
+    typer.Option(
+        help="The same for the deployed model alone; label: it returns a class index and no scores.",
+        rich_help_panel=FILES,
+    ),
+]
+RuntimeOption = Annotated[
+    Pairs,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="For the deployed model's runtime: threads=4, delegate=false, kernels=reference.",
+        rich_help_panel=FILES,
+    ),
+]
+Resize = Annotated[
+    str | None,
+    typer.Option(
+        help="For seeds of another size: nearest, bilinear, area, bicubic or crop.",
+        rich_help_panel=FILES,
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        help="Maps class folders to class numbers (JSON, TOML, text).", rich_help_panel=FILES
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(min=1, help="Only the first so many seeds.", rich_help_panel=FILES),
+]
