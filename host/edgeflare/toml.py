@@ -2,7 +2,10 @@
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+from edgeflare.errors import UsageError
 
 _reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
@@ -13,3 +16,15 @@ def loads(text: str) -> dict[str, Any]:
     """Parse a TOML document. Raises TOMLDecodeError with line and column."""
     document: dict[str, Any] = _reader.loads(text)
     return document
+
+
+def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
+    """Read a TOML file. Raises UsageError; `advice` says what to do where there is none."""
+    try:
+        return loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no {path}; {advice}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from error
+    except TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error

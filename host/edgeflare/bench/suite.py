@@ -193,7 +193,7 @@ def suite_names() -> tuple[str, ...]:
 
 def suite_about(name: str) -> SuiteAbout:
     """Describe a packaged suite, or a suite's file, without needing its models. Raises UsageError."""
-    values = _values(_file_of(name))
+    values = toml.load(_file_of(name))
     return SuiteAbout(Path(name).stem, str(values.get("title", "")), needs_data(values))
 
 
@@ -207,7 +207,7 @@ def load_suite(source: str, data: Path | Sequence[Path] | None = None) -> Suite:
     file = _file_of(source)
     given = [data] if isinstance(data, Path) else list(data or ())
     folders = [folder.expanduser().absolute() for folder in given]
-    suite = suite_from({**anchored(_values(file), file, folders), "data": folders}, str(file))
+    suite = suite_from({**anchored(toml.load(file), file, folders), "data": folders}, str(file))
     for strategy in suite.strategies:
         try:
             build_strategy(strategy.strategy, strategy.options, strategy.operators)
@@ -226,15 +226,6 @@ def _file_of(source: str) -> Path:
             f"{', '.join(suite_names()) or '(none)'}"
         )
     return path.absolute()
-
-
-def _values(file: Path) -> dict[str, Any]:
-    try:
-        return toml.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} can't be read: {error}") from error
-    except toml.TOMLDecodeError as error:
-        raise UsageError(f"{file} is not TOML: {error}") from error
 
 
 def _only_once(key: str, names: Iterable[str]) -> None:

@@ -191,14 +191,7 @@ def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Campa
 
     `overrides` (nested, as from flags) win over the file. Raises UsageError.
     """
-    try:
-        values = toml.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError(f"there is no {path}; `edgeflare init` writes one") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} can't be read: {error}") from error
-    except toml.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not TOML: {error}") from error
+    values = toml.load(path, advice="`edgeflare init` writes one")
     return config_from(merge(_anchored(values, path.parent), overrides or {}), str(path))
 
 

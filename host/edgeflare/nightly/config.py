@@ -167,14 +167,7 @@ def load_nightly(path: Path) -> NightlyConfig:
     Raises UsageError, one sentence that names each wrong key.
     """
     path = Path(path)
-    try:
-        values = toml.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError(f"there is no {path}; check the path") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} can't be read: {error}") from error
-    except toml.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not TOML: {error}") from error
+    values = toml.load(path)
     try:
         return NightlyConfig.model_validate(_anchored(values, path.parent))
     except ValidationError as error:

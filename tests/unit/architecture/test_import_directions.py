@@ -15,8 +15,8 @@ PROJECT = Path(__file__).resolve().parents[3]
 FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 
 LAYERS = (
-    {"errors", "types", "toml", "_version", "assets"},
-    {"distances"},
+    {"errors", "types", "_version", "assets"},
+    {"distances", "toml"},
     {"oracles", "models", "devices", "seeds"},
     {"search", "virtual"},
     {"store"},
