@@ -9,13 +9,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 Sample: TypeAlias = NDArray[Any]
-"""A raw sample before any preprocessing: an image, uint8 [height, width, channels], channels 1 or 3."""
+"""A raw sample before any preprocessing.
+
+An image: uint8 [height, width, channels], channels 1 or 3. Audio: mono float32 [samples] in [-1, 1], of any length
+from 1; its rate in Hz stands beside it.
+"""
 
 Scores: TypeAlias = NDArray[np.float64]
 """A model's answer for one sample: probabilities, float64 [classes].
 
 They sum to 1 up to the rounding of the model's own output; NaN and infinity are kept.
 """
+
+
+@dataclass(frozen=True, eq=False)
+class Transcript:
+    """A speech recogniser's answer for one sample: its text, token by token as it was decoded.
+
+    `pieces` are the tokens' texts in order; laid end to end they are the text. `scores`: float64 [pieces, 2], the
+    probability of each token that was chosen and the highest of all others; NaN and infinity are kept.
+    """
+
+    pieces: tuple[str, ...]
+    scores: Scores
+
+    @property
+    def text(self) -> str:
+        """The text as the model writes it, without white space around it."""
+        return "".join(self.pieces).strip()
+
+
+Output: TypeAlias = Scores | Transcript
+"""A model's answer for one sample: the probability of each class, or what a speech recogniser heard."""
 
 
 class Decision(str, Enum):
@@ -51,8 +76,8 @@ class Outputs(NamedTuple):
     given to the device: `deployed` is None and the decision `BELOW_FLOOR`.
     """
 
-    original: Scores | None
-    deployed: Scores | None
+    original: Output | None
+    deployed: Output | None
     decision: Decision
 
 
@@ -66,7 +91,7 @@ class FrontPoint(NamedTuple):
     """A deviation on the way that no earlier one beats in both margin and distance.
 
     `queries` were asked up to and with this one; `margin` is the smaller of both models' (top-1 minus
-    top-2 probability); the distances are to the seed: `l2` on a scale of pixels from 0 to 1, `linf` in levels.
+    top-2 probability); the distances are to the seed, as `edgeflare.distances` has them.
     """
 
     queries: int
@@ -112,7 +137,8 @@ class Seed:
     is run without a campaign. `labels_only`: the deployed model tells a label and no scores; what stands
     for its scores is 1 at that class and 0 elsewhere, and says nothing of how sure it is. `margin_floor` is
     the oracle's: what both models' margins must reach for a deviation to count. `known` are both models' answers on
-    the campaign's first seed inputs, the same for every search; None where there are none, or labels only.
+    the campaign's first seed inputs, the same for every search; None where there are none, or labels or transcripts
+    only. `rate`: of audio, in Hz; None for an image.
     """
 
     id: str
@@ -123,6 +149,7 @@ class Seed:
     labels_only: bool = False
     margin_floor: float = 0.0
     known: KnownAnswers | None = None
+    rate: int | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 
 LAYERS = (
     {"errors", "types", "_version", "assets"},
-    {"distances", "toml"},
+    {"extras", "toml"},
+    {"transcripts"},
+    {"answers", "distances"},
     {"oracles", "models", "devices", "seeds"},
     {"search", "virtual"},
     {"store"},

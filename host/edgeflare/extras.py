@@ -1,0 +1,31 @@
+"""The libraries of the extra ``audio``, imported where they are needed, or one sentence that says how to get them."""
+
+from importlib import import_module
+from typing import Any
+
+from edgeflare.errors import UsageError
+
+
+def rapidfuzz() -> Any:
+    """Return `rapidfuzz.distance`, which aligns words. Raises UsageError where it is missing."""
+    return _load("rapidfuzz.distance", "RapidFuzz")
+
+
+def soundfile() -> Any:
+    """Return `soundfile`, which reads audio files. Raises UsageError where it is missing."""
+    return _load("soundfile", "soundfile")
+
+
+def soxr() -> Any:
+    """Return `soxr`, which resamples audio. Raises UsageError where it is missing."""
+    return _load("soxr", "soxr")
+
+
+def _load(module: str, name: str) -> Any:
+    try:
+        return import_module(module)
+    except (ImportError, OSError) as error:
+        raise UsageError(
+            f"audio needs {name}, which can't be imported here ({error}); install it with "
+            "`pip install 'edgeflare[audio]'`"
+        ) from error

@@ -1,0 +1,101 @@
+"""What a speech recogniser heard, word by word (DFLARE, section 6.1), and how far two transcripts are apart.
+
+Words are compared as they are spoken, not as they are written: runs of letters and digits, with apostrophes inside
+them, in Unicode's form NFKC and case folded (a typographic apostrophe becomes a plain one). Punctuation, case and white
+space make no difference. "30" and "thirty" do: which one a model writes is its own decision.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from edgeflare.types import Transcript
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+class Word(NamedTuple):
+    """A word as it is compared; `probability` is the product of its tokens', `margin` the smallest of theirs.
+
+    A token's margin is its probability less that of the best other token.
+    """
+
+    text: str
+    probability: float
+    margin: float
+
+
+def words(transcript: Transcript) -> tuple[Word, ...]:
+    """Return the words of a transcript; a token that is part of two words counts for both."""
+    return tuple(
+        Word(text, *_certainty(transcript, begin, end))
+        for text, begin, end in _spans("".join(transcript.pieces))
+    )
+
+
+def spoken(text: str) -> tuple[str, ...]:
+    """Return the words of a text as they are compared."""
+    return tuple(word for word, _, _ in _spans(text))
+
+
+def aligned(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | None, Word | None]]:
+    """Return the words of both side by side, with the fewest substitutions, insertions and deletions.
+
+    None stands where the other one has a word more. Raises UsageError where RapidFuzz is missing.
+    """
+    pairs: list[tuple[Word | None, Word | None]] = []
+    for kind, begin, end, start, stop in _steps(_texts(one), _texts(other)):
+        if kind in ("equal", "replace"):
+            pairs += zip(one[begin:end], other[start:stop], strict=True)
+        else:
+            pairs += [(word, None) for word in one[begin:end]]
+            pairs += [(None, word) for word in other[start:stop]]
+    return pairs
+
+
+def word_distance(one: Transcript, other: Transcript) -> float:
+    """Return the words that differ, as a share of the words of the longer transcript: 0 to 1."""
+    pairs = aligned(words(one), words(other))
+    longest = max(len(words(one)), len(words(other)))
+    differing = sum(a is None or b is None or a.text != b.text for a, b in pairs)
+    return min(1.0, differing / longest) if longest else 0.0
+
+
+def _texts(some: Sequence[Word]) -> tuple[str, ...]:
+    return tuple(word.text for word in some)
+
+
+def _steps(
+    one: tuple[str, ...], other: tuple[str, ...]
+) -> Sequence[tuple[str, int, int, int, int]]:
+    from edgeflare.extras import rapidfuzz
+
+    return [
+        (str(step.tag), step.src_start, step.src_end, step.dest_start, step.dest_end)
+        for step in rapidfuzz().Levenshtein.opcodes(one, other)
+    ]
+
+
+def _certainty(transcript: Transcript, begin: int, end: int) -> tuple[float, float]:
+    """Return probability and margin of the characters from `begin` to `end` of the joined pieces."""
+    probability, margin, place = 1.0, 1.0, 0
+    for piece, (chosen, other) in zip(transcript.pieces, transcript.scores, strict=True):
+        if place < end and place + len(piece) > begin:
+            probability *= float(chosen)
+            margin = min(margin, float(chosen - other))
+        place += len(piece)
+    return probability, margin
+
+
+@lru_cache(maxsize=1024)
+def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
+    return tuple(
+        (
+            unicodedata.normalize("NFKC", found.group()).casefold().replace("’", "'"),
+            found.start(),
+            found.end(),
+        )
+        for found in _WORD.finditer(text)
+    )
