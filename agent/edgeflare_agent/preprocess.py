@@ -2,7 +2,8 @@
 
 Every step is a numpy operation of its own in float32, rounded as IEEE 754 says, so that all
 architectures get the same bits; a step that changes nothing is skipped. As a pixel has one of 256
-values, those are computed once for a spec, and looked up for each sample.
+values, those are computed once for a spec, and looked up for each sample. For audio the steps are
+in float64 up to one rounding to float32; `front_ends` tells how they come to the same bits.
 """
 
 from functools import lru_cache
@@ -12,20 +13,25 @@ import numpy as np
 
 from edgeflare_agent import resize
 from edgeflare_agent.arrays import Array, DType
+from edgeflare_agent.audio_spec import AudioSpec, Spec
 from edgeflare_agent.errors import RequestError
+from edgeflare_agent.front_ends import front_end
 from edgeflare_agent.spec import InputSpec
 
 _EXACT = 2**53
 """Whole numbers up to here are exact in float64."""
 
 
-def prepare(sample: Array, spec: InputSpec) -> Array:
+def prepare(sample: Array, spec: Spec) -> Array:
     """Return the input tensor for one sample, contiguous, of the spec's shape and dtype.
 
-    `sample` is uint8 [H, W, C] with the spec's channels; the steps are those that `InputSpec` lists.
-    Raises RequestError for a sample of another dtype, rank, number of channels, or size where the
-    spec names no `resize`.
+    `sample` is uint8 [H, W, C] with the spec's channels, or for an AudioSpec mono float32 [samples] in
+    [-1, 1]; the steps are those that `InputSpec` and `AudioSpec` list. Raises RequestError for a sample of
+    another dtype, rank, number of channels, or size where the spec names no `resize`; for a clip that is
+    empty, has NaN or values beyond [-1, 1], or is too short for a frame.
     """
+    if isinstance(spec, AudioSpec):
+        return _audio(sample, spec)
     pixels = _sized(_checked(sample, spec), spec)
     if spec.color == "BGR":
         pixels = pixels[:, :, ::-1]
@@ -42,6 +48,23 @@ def dequantize(raw: Array, quantization: Optional[Tuple[float, int]]) -> Array:
         return real
     scale, zero_point = quantization
     return np.asarray(scale * (real - zero_point))
+
+
+def _audio(clip: Array, spec: AudioSpec) -> Array:
+    values = front_end(clip, spec)
+    for step, number in zip((np.multiply, np.divide), spec.scale):
+        if number != 1:
+            values = step(values, number)
+    for step, numbers, nothing in ((np.subtract, spec.mean, 0), (np.divide, spec.std, 1)):
+        if any(number != nothing for number in numbers):
+            each = np.asarray(numbers, np.float64)
+            values = step(values, each[:, None] if spec.axes == "bands-frames" else each)
+    dtype = np.dtype(spec.dtype)
+    if dtype.kind in "iu":
+        stored = _quantized(values.astype(np.float32), spec.quantization or (1.0, 0), dtype)
+    else:
+        stored = values.astype(np.float32).astype(dtype)
+    return np.ascontiguousarray(stored).reshape(spec.filled(stored.size))
 
 
 def _checked(sample: Array, spec: InputSpec) -> Array:

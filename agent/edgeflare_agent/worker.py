@@ -1,15 +1,20 @@
 """The requests that the agent knows, executed one at a time."""
 
-from typing import Any, Callable, Dict, Optional, Tuple
+import json
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
 
 from edgeflare_agent.arrays import Array
+from edgeflare_agent.audio_spec import Spec, spec_from_json
+from edgeflare_agent.decoders import METADATA_KEY, Decoder, decoder_in
 from edgeflare_agent.errors import ModelError, RequestError
 from edgeflare_agent.files import verified
 from edgeflare_agent.leases import Leases
+from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.runtimes.base import check_fits, check_single_input
-from edgeflare_agent.spec import InputSpec
 from edgeflare_agent.telemetry import clock, resources
 from edgeflare_agent.wire import Frame, Kind
 
@@ -34,8 +39,9 @@ class Worker:
         self._leases = leases
         self._readings = readings
         self._runtime: Optional[Runtime] = None
-        self._spec: Optional[InputSpec] = None
-        self._output = 0
+        self._file_decoder: Optional[Decoder] = None
+        self._spec: Optional[Spec] = None
+        self._read: Callable[[List[Array]], Union[Array, Decoded]] = _first
         self._began: Optional[float] = None
         self._verbs: Dict[Kind, Callable[[Frame], Reply]] = {
             Kind.LOAD: self._load,
@@ -69,6 +75,7 @@ class Worker:
         runtime = load(path, str(frame.header.get("runtime")), options, self._root)
         try:
             check_single_input(runtime.inputs, "the model")
+            self._file_decoder = decoder_in(runtime.metadata, "the model")
         except ModelError:
             runtime.close()
             raise
@@ -78,30 +85,47 @@ class Worker:
             "outputs": [info.to_json() for info in runtime.outputs],
             "runtime": runtime.describe(),
             "metadata": _short_entries(runtime.metadata),
+            "decoder": self._file_decoder and self._file_decoder.describe(),
         }
         return Kind.LOADED, header, ()
 
     def _configure(self, frame: Frame) -> Reply:
         runtime = self._loaded()
-        spec = InputSpec.from_json(frame.header.get("input") or {})
+        spec = spec_from_json(frame.header.get("input") or {})
         check_fits(runtime.inputs[0], spec.shape, spec.dtype)
-        self._output = _index_of_output(runtime, frame.header.get("output"))
+        name = frame.header.get("output")
+        decoder = self._decoder(frame.header.get("decoder"))
+        if decoder is None:
+            self._read = _picking(_index_of_output(runtime, name))
+        else:
+            self._read = _decoding(decoder, runtime, name)
         self._spec = spec
         return Kind.CONFIGURED, {}, ()
+
+    def _decoder(self, stated: Any) -> Optional[Decoder]:
+        """Return the decoder that is stated; without a vocabulary it is the loaded file's own."""
+        if stated is None:
+            return None
+        if not isinstance(stated, dict) or stated.get("vocabulary") is not None:
+            return Decoder.from_json(stated)
+        if self._file_decoder is None:
+            raise ModelError("the model's file has no metadata {!r}".format(METADATA_KEY))
+        return self._file_decoder
 
     def _infer(self, frame: Frame) -> Reply:
         runtime = self._loaded()
         if self._spec is None:
             raise RequestError("no input was configured; send CONFIGURE first")
-        seconds, raw = [], []
+        seconds: List[float] = []
+        answers: List[Union[Array, Decoded]] = []
         try:
             for sample in frame.arrays:
                 self._began = begin = clock()
-                raw.append(runtime.run(prepare(sample, self._spec))[self._output])
+                answers.append(self._read(runtime.run(prepare(sample, self._spec))))
                 seconds.append(clock() - begin)
         finally:
             self._began = None
-        return Kind.RESULT, {"seconds": seconds}, tuple(raw)
+        return (Kind.RESULT, *_result(seconds, answers))
 
     def _lease(self, frame: Frame) -> Reply:
         words = [frame.header.get(name) for name in ("holder", "session", "about")]
@@ -124,6 +148,37 @@ class Worker:
         return self._runtime
 
 
+def _first(outputs: List[Array]) -> Array:
+    return outputs[0]
+
+
+def _picking(index: int) -> Callable[[List[Array]], Array]:
+    return lambda outputs: outputs[index]
+
+
+def _decoding(
+    decoder: Decoder, runtime: Runtime, name: Optional[str]
+) -> Callable[[List[Array]], Decoded]:
+    """Return what makes text of outputs. Raises ModelError where the model's don't fit the decoder."""
+    tensors = runtime.outputs
+    decoder.check_outputs(tensors, name)
+    return lambda outputs: decoder.decode(
+        {info.name: raw for info, raw in zip(tensors, outputs)}, tensors, name
+    )
+
+
+def _result(
+    seconds: List[float], answers: Sequence[Union[Array, Decoded]]
+) -> Tuple[Dict[str, Any], Tuple[Array, ...]]:
+    """Return header and arrays: raw outputs; or, decoded, the scores of each, and all pieces as JSON in one more."""
+    pieces = [answer.pieces for answer in answers if isinstance(answer, Decoded)]
+    scores = [answer.scores if isinstance(answer, Decoded) else answer for answer in answers]
+    if not pieces:
+        return {"seconds": seconds}, tuple(scores)
+    text = json.dumps(pieces, ensure_ascii=False).encode()
+    return {"seconds": seconds, "decoded": True}, (*scores, np.frombuffer(text, np.uint8))
+
+
 def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:
     names = [info.name for info in runtime.outputs]
     if name is None and len(names) == 1:
@@ -142,6 +197,8 @@ def _short_entries(metadata: Dict[str, str]) -> Dict[str, str]:
     """Return the entries that fit in a header; whole networks hide in some files' metadata."""
     kept, size = {}, 0
     for key, value in metadata.items():
+        if key == METADATA_KEY:
+            continue  # described apart, without its vocabulary
         size += len(key) + len(value)
         if len(key) + len(value) <= _METADATA_ENTRY and size <= _METADATA_ALL:
             kept[key] = value

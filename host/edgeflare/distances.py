@@ -5,20 +5,61 @@ from typing import Any
 import numpy as np
 
 from edgeflare.errors import UsageError
-from edgeflare.types import Sample, Scores
+from edgeflare.transcripts import word_distance
+from edgeflare.types import Output, Sample, Scores, Transcript
 
 _WINDOW = 7
 _SMALLEST = 3
+_LEVELS = 32767
+"""The largest 16-bit sample."""
 
 
 def l2(seed: Sample, sample: Sample) -> float:
-    """Return the Euclidean length of the difference of two uint8 images of one shape, pixels from 0 to 1."""
+    """Return the Euclidean length of the difference of two samples.
+
+    Of images (uint8, of one shape) with pixels from 0 to 1. Of audio (float32 [samples]) in its own units, -1 to
+    1; the shorter one counts as if silence followed it.
+    """
+    if _is_audio(seed):
+        return float(np.linalg.norm(_heard_difference(seed, sample)))
     return float(np.sqrt(np.square(_difference(seed, sample)).sum()) / 255.0)
 
 
 def linf(seed: Sample, sample: Sample) -> int:
-    """Return the largest difference of one value of two uint8 images of one shape, in levels from 0 to 255."""
+    """Return the largest difference of one value of two samples, in levels.
+
+    Of images (uint8, of one shape): 0 to 255. Of audio (float32 [samples] in [-1, 1]): in levels of 16 bits, rounded,
+    0 to 65534; the shorter one counts as if silence followed it.
+    """
+    if _is_audio(seed):
+        largest = np.abs(_heard_difference(seed, sample)).max(initial=0.0)
+        return round(float(largest) * _LEVELS)
     return int(np.abs(_difference(seed, sample)).max(initial=0))
+
+
+def snr_db(seed: Sample, sample: Sample) -> float | None:
+    """Return the signal-to-noise ratio of changed audio in dB: the seed's power over that of the difference.
+
+    None for images, audio of another length, a silent seed, and where nothing is different.
+    """
+    if not _is_audio(seed) or seed.shape != sample.shape:
+        return None
+    signal = float(np.square(seed.astype(np.float64)).sum())
+    noise = float(np.square(_heard_difference(seed, sample)).sum())
+    return 10 * float(np.log10(signal) - np.log10(noise)) if signal > 0 and noise > 0 else None
+
+
+def disagreement(original: Output, deployed: Output) -> float:
+    """Return how far two answers of one kind are apart, 0 to 1.
+
+    Scores, float [classes]: their total variation distance. Transcripts: the words that differ as a share of the
+    longer one's. Raises TypeError for one of each kind, UsageError where RapidFuzz is missing.
+    """
+    if isinstance(original, Transcript) and isinstance(deployed, Transcript):
+        return word_distance(original, deployed)
+    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+        raise TypeError("scores and a transcript can't be compared")
+    return total_variation(original, deployed)
 
 
 def total_variation(original: Scores, deployed: Scores) -> float:
@@ -30,9 +71,11 @@ def ssim(seed: Sample, sample: Sample) -> float | None:
     """Return SSIM of two uint8 images [height, width, channels] of one shape: 1 where they are the same.
 
     Wang et al. (2004) as scikit-image has it: uniform windows of 7 x 7 or, in a smaller image, the largest
-    odd one that fits; the mean over windows and channels; a range of 255 levels. None for less than 3
-    pixels in a direction. Raises UsageError where scikit-image is missing.
+    odd one that fits; the mean over windows and channels; a range of 255 levels. None for audio, and for less
+    than 3 pixels in a direction. Raises UsageError where scikit-image is missing.
     """
+    if _is_audio(seed):
+        return None
     side = min(seed.shape[:2])
     if side < _SMALLEST:
         return None
@@ -50,3 +93,15 @@ def ssim(seed: Sample, sample: Sample) -> float | None:
 
 def _difference(seed: Sample, sample: Sample) -> Any:
     return sample.astype(np.int64) - seed.astype(np.int64)
+
+
+def _is_audio(sample: Sample) -> bool:
+    return sample.ndim == 1
+
+
+def _heard_difference(seed: Sample, sample: Sample) -> Any:
+    longest = max(seed.size, sample.size)
+    difference = np.zeros(longest)
+    difference[: sample.size] = sample
+    difference[: seed.size] -= seed
+    return difference

@@ -1,8 +1,9 @@
 """What a speech recogniser heard, word by word (DFLARE, section 6.1), and how far two transcripts are apart.
 
-Words are compared as they are spoken, not as they are written: runs of letters and digits, with apostrophes inside
-them, in Unicode's form NFKC and case folded (a typographic apostrophe becomes a plain one). Punctuation, case and white
-space make no difference. "30" and "thirty" do: which one a model writes is its own decision.
+Words are compared as they are spoken, not as they are written: runs of letters, digits and combining marks, with
+apostrophes inside them, in Unicode's form NFKC and case folded (a typographic apostrophe becomes a plain one).
+Punctuation, case and white space make no difference. "30" and "thirty" do: which one a model writes is its own
+decision. A run of letters in a language that is written without spaces is one word.
 """
 
 import re
@@ -13,7 +14,11 @@ from typing import NamedTuple
 
 from edgeflare.types import Transcript
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_BEFORE = 2
+_FROM = 6
+"""Words of an excerpt: before the first that differs, and from it on."""
+_WORD = re.compile(r"w+(?:'w+)*")
+"""A word in a text whose characters of words stand as w."""
 
 
 class Word(NamedTuple):
@@ -40,6 +45,11 @@ def spoken(text: str) -> tuple[str, ...]:
     return tuple(word for word, _, _ in _spans(text))
 
 
+def placed(text: str) -> tuple[tuple[str, int, int], ...]:
+    """Return the words of a text as they are compared, each with where in the text it begins and ends."""
+    return _spans(text)
+
+
 def aligned(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | None, Word | None]]:
     """Return the words of both side by side, with the fewest substitutions, insertions and deletions.
 
@@ -56,11 +66,34 @@ def aligned(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | Non
 
 
 def word_distance(one: Transcript, other: Transcript) -> float:
-    """Return the words that differ, as a share of the words of the longer transcript: 0 to 1."""
-    pairs = aligned(words(one), words(other))
-    longest = max(len(words(one)), len(words(other)))
+    """Return the words that differ, as a share of the words of the longer transcript: 0 to 1.
+
+    Raises UsageError where RapidFuzz is missing.
+    """
+    ours, theirs = words(one), words(other)
+    if _texts(ours) == _texts(theirs):
+        return 0.0
+    pairs = aligned(ours, theirs)
     differing = sum(a is None or b is None or a.text != b.text for a, b in pairs)
-    return min(1.0, differing / longest) if longest else 0.0
+    return differing / max(len(ours), len(theirs))
+
+
+def excerpts(one: str, other: str) -> tuple[str, str]:
+    """Return the part of both texts where they begin to differ, with two words before it; dots stand for the rest."""
+    ours, theirs = _spans(one), _spans(other)
+    same = 0
+    for mine, yours in zip(ours, theirs, strict=False):
+        if mine[0] != yours[0]:
+            break
+        same += 1
+    return _excerpt(one, ours, same), _excerpt(other, theirs, same)
+
+
+def _excerpt(text: str, spans: "Sequence[tuple[str, int, int]]", same: int) -> str:
+    first, end = max(0, same - _BEFORE), same + _FROM
+    begin = spans[first][1] if 0 < first < len(spans) else 0
+    stop = spans[end - 1][2] if end < len(spans) else len(text)
+    return ("... " if begin else "") + text[begin:stop] + (" ..." if stop < len(text) else "")
 
 
 def _texts(some: Sequence[Word]) -> tuple[str, ...]:
@@ -91,11 +124,20 @@ def _certainty(transcript: Transcript, begin: int, end: int) -> tuple[float, flo
 
 @lru_cache(maxsize=1024)
 def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
+    shape = "".join(map(_shape, text))
     return tuple(
-        (
-            unicodedata.normalize("NFKC", found.group()).casefold().replace("’", "'"),
-            found.start(),
-            found.end(),
-        )
-        for found in _WORD.finditer(text)
+        (_normal(text[found.start() : found.end()]), found.start(), found.end())
+        for found in _WORD.finditer(shape)
     )
+
+
+def _shape(character: str) -> str:
+    """Return w for what words are made of, an apostrophe as a plain one, a space for all else."""
+    if character in "'’":
+        return "'"
+    return "w" if unicodedata.category(character)[0] in "LNM" else " "
+
+
+def _normal(word: str) -> str:
+    folded = unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
+    return unicodedata.normalize("NFKC", folded)

@@ -15,7 +15,8 @@ from edgeflare_mutators.ranges import Range
 
 
 class Corruption(Operator):
-    """An operator that does what light, lens, sensor, storage or aim do to a photograph.
+    """An operator that does what light, lens, sensor, storage or aim do to a photograph, or speaker, room and
+    microphone to a recording.
 
     A subclass states what `Operator` asks for, and `moving`: the names of the parameters that make
     its strength (where there are several, they are a direction), each of which changes nothing at

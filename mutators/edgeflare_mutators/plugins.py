@@ -66,7 +66,7 @@ def _load(entry: EntryPoint) -> Operator:
         raise MutatorLoadError(f"{subject} calls itself {name!r}; give both the same name")
     if operator.kind not in KINDS:
         raise MutatorLoadError(
-            f"{subject} is of kind {operator.kind!r}; there is only {', '.join(KINDS)}"
+            f"{subject} is of kind {operator.kind!r}; the kinds are {', '.join(KINDS)}"
         )
     if not hasattr(operator, "ranges"):
         raise MutatorLoadError(f"{subject} has no ranges; call super().__init__() in its __init__")

@@ -71,3 +71,6 @@ class Range:
 
 SEED = Range("seed", 0, 2**53 - 1, "int")
 """The seed of an operator's noise; at most 2**53 - 1, so that every JSON reader keeps it exact."""
+
+SAMPLE_RATE = Range("sample_rate", 1000, 768_000, "int")
+"""The sample rate of audio in Hz, for an operator that needs it: never drawn, but taken from the spec."""

@@ -1,6 +1,8 @@
-"""Operators by name: the paper's table 3, those of its authors' code, natural corruptions, the user's."""
+"""Operators by name: the paper's table 3, those of its authors' code, natural corruptions, audio's, the user's."""
 
 from edgeflare_mutators import plugins
+from edgeflare_mutators.audio_sound import BandPass, Gain, Room, WhiteNoise
+from edgeflare_mutators.audio_time import PitchShift, Tempo, TimeShift, TimeStretch
 from edgeflare_mutators.base import Operator
 from edgeflare_mutators.blur import AverageBlur, GaussianBlur, MedianBlur
 from edgeflare_mutators.errors import MutatorLoadError, UnknownOperatorError
@@ -48,25 +50,35 @@ _CORRUPTIONS: dict[str, Corruption] = {
     )
 }
 
-_BUILT_IN = _TABLE_3 | _REFERENCE | _CORRUPTIONS
+_SECTION_6_1: dict[str, Corruption] = {
+    corruption.name: corruption for corruption in (TimeStretch(), PitchShift(), TimeShift(), Gain())
+}
+
+_AUDIO: dict[str, Corruption] = _SECTION_6_1 | {
+    corruption.name: corruption for corruption in (WhiteNoise(), Room(), BandPass(), Tempo())
+}
+
+_BUILT_IN = _TABLE_3 | _REFERENCE | _CORRUPTIONS | _AUDIO
 
 
 def default_pool(kind: Kind = "image") -> dict[str, Operator]:
     """Return the operators that a search uses unless it is told others, by name.
 
     For images: random-pixel-change, gaussian-noise, multiplicative-noise, average-blur,
-    gaussian-blur, median-blur, the order of table 3. A user's operator is never among them.
+    gaussian-blur, median-blur, the order of table 3. For audio: time-stretch, pitch-shift, time-shift, gain, the
+    order of section 6.1. A user's operator is never among them.
     """
-    return {name: operator for name, operator in _TABLE_3.items() if operator.kind == kind}
+    return dict(_TABLE_3 if kind == "image" else _SECTION_6_1)
 
 
-def corruptions() -> dict[str, Corruption]:
-    """Return the natural corruptions of images, by name; none is in the default pool.
+def corruptions(kind: Kind = "image") -> dict[str, Corruption]:
+    """Return the natural corruptions of a kind, by name.
 
-    By light brightness, contrast, haze; by the camera natural-blur, sensor-noise, jpeg; by where it points
-    rotation, shift, crop.
+    Of images, none of which is in the default pool: by light brightness, contrast, haze; by the camera
+    natural-blur, sensor-noise, jpeg; by where it points rotation, shift, crop. Of audio: the default pool's, and
+    white-noise, room, band-pass, tempo; only tempo changes the length.
     """
-    return dict(_CORRUPTIONS)
+    return dict(_CORRUPTIONS if kind == "image" else _AUDIO)
 
 
 def operators(kind: Kind = "image") -> dict[str, Operator]:

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from edgeflare.answers import numbers, text_of
 from edgeflare.errors import StoreError
 from edgeflare.store import Store
+from edgeflare.types import Output
 
 Found = dict[tuple[str, str], tuple[Any, ...]]
 
@@ -24,8 +26,8 @@ def found_in(folder: Path) -> Found:
                     one.round_trips,
                     one.front,
                     one.confirmed,
-                    None if one.original is None else one.original.tobytes(),
-                    None if one.deployed is None else one.deployed.tobytes(),
+                    _bits(one.original),
+                    _bits(one.deployed),
                     tuple(map(str, one.mutations)),
                 ),
             )
@@ -47,7 +49,7 @@ def all_of(folder: Path) -> dict[str, Any]:
                 seed.label,
                 seed.outputs
                 and (
-                    [None if one is None else one.tobytes() for one in seed.outputs[:2]],
+                    [_bits(one) for one in seed.outputs[:2]],
                     seed.outputs.decision,
                 ),
             )
@@ -79,3 +81,8 @@ def finished(folder: Path) -> int:
             return store.tally().done
     except StoreError:
         return 0
+
+
+def _bits(output: Output | None) -> tuple[str | None, bytes] | None:
+    """Return a model's answer to the last bit, as something that can be compared."""
+    return None if output is None else (text_of(output), numbers(output).tobytes())

@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -58,6 +58,7 @@ class FakeSession:
         self.health = Health()
         self.failure: EdgeFlareError | None = None
         self.configurations: list[tuple[InputSpec, str | None]] = []
+        self.decoders: list[Mapping[str, Any] | None] = []
         self.submitted: list[int] = []
         self.pending: list[Asked] = []
         self.closed = False
@@ -78,10 +79,13 @@ class FakeSession:
         if failure is not None:
             callback(failure)
 
-    def configure(self, spec: InputSpec, output: str | None) -> None:
+    def configure(
+        self, spec: InputSpec, output: str | None, decoder: Mapping[str, Any] | None = None
+    ) -> None:
         if self.configuring is not None:
             raise self.configuring
         self.configurations.append((spec, output))
+        self.decoders.append(decoder)
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
         self.before_submit(samples)

@@ -1,16 +1,17 @@
-"""Distances and likeness of images, by hand and against scikit-image."""
+"""Distances and likeness of images and audio, by hand and against scikit-image."""
 
 import math
 import sys
 
 import numpy as np
 import pytest
+from heard import heard
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from skimage import metrics
 
-from edgeflare.distances import l2, linf, ssim
+from edgeflare.distances import disagreement, l2, linf, snr_db, ssim
 from edgeflare.errors import UsageError
 
 
@@ -67,3 +68,49 @@ class TestSsim:
         monkeypatch.setitem(sys.modules, "skimage", None)
         with pytest.raises(UsageError, match=r"scikit-image.*pip install 'edgeflare\[bench\]'"):
             ssim(image(0), image(1))
+
+
+def clip(*values: float) -> np.ndarray:
+    return np.array(values, np.float32)
+
+
+class TestAudio:
+    def test_l2_is_in_the_samples_own_units(self) -> None:
+        assert l2(clip(0.5, -0.5), clip(0.5, 0.25)) == 0.75
+        assert l2(clip(1, 1), clip(-1, -1)) == pytest.approx(math.sqrt(8))
+
+    def test_linf_is_in_levels_of_16_bits(self) -> None:
+        assert linf(clip(-1, 0), clip(1, 0)) == 65534
+        assert linf(clip(0, 0), clip(0, 0.5 / 32767)) == 0
+        assert linf(clip(0, 0), clip(-3.2 / 32767, 1 / 32767)) == 3
+
+    def test_silence_follows_the_shorter_one(self) -> None:
+        assert l2(clip(0.5), clip(0.5, 0.25)) == l2(clip(0.5, 0.25), clip(0.5)) == 0.25
+        assert linf(clip(0.5), clip(0.5, -1)) == linf(clip(0.5, -1), clip(0.5)) == 32767
+
+    def test_snr(self) -> None:
+        seed = clip(0.5, -0.5, 0.5, -0.5)
+        assert snr_db(seed, seed + np.float32(0.0625)) == pytest.approx(20 * math.log10(8))
+        assert snr_db(seed, 2 * seed) == pytest.approx(0)
+        assert snr_db(clip(1e-30), clip(1)) == pytest.approx(-600)
+
+    @pytest.mark.parametrize(
+        ("seed", "sample"),
+        [
+            (clip(0.5, 0.5), clip(0.5)),
+            (clip(0, 0), clip(0.5, 0)),
+            (clip(0.5), clip(0.5)),
+            (image(0), image(1)),
+        ],
+    )
+    def test_there_is_no_snr(self, seed: np.ndarray, sample: np.ndarray) -> None:
+        assert snr_db(seed, sample) is None
+
+    def test_there_is_no_ssim(self) -> None:
+        assert ssim(clip(*range(9)), clip(*range(9))) is None
+
+
+def test_answers_of_two_kinds_can_not_be_compared() -> None:
+    assert disagreement(np.array([0.75, 0.25]), np.array([0.5, 0.5])) == 0.25
+    with pytest.raises(TypeError, match="transcript"):
+        disagreement(heard("a"), np.array([0.75, 0.25]))

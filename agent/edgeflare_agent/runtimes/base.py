@@ -160,7 +160,7 @@ def check_single_input(inputs: List[TensorInfo], what: str) -> None:
         )
 
 
-def check_fits(info: TensorInfo, shape: Tuple[int, ...], dtype: str) -> None:
+def check_fits(info: TensorInfo, shape: Tuple[Optional[int], ...], dtype: str) -> None:
     """Raise RequestError unless a tensor of this shape and dtype fits the model's input."""
     same_rank = len(shape) == len(info.shape)
     if not same_rank or any(n not in (None, given) for n, given in zip(info.shape, shape)):

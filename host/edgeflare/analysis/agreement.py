@@ -7,8 +7,9 @@ from itertools import combinations
 import numpy as np
 
 from edgeflare.analysis.unlike import Cause, Unlike, cause_of, what_differs
+from edgeflare.answers import is_finite, is_same, says_alike
 from edgeflare.store import SeedComparison, Store, TriggerAnswer
-from edgeflare.types import Decision, Scores
+from edgeflare.types import Decision, Output, Transcript
 
 _EXAMPLES = 10
 
@@ -18,11 +19,11 @@ class Compared:
     """Two devices' answers to the same inputs; each input counts once.
 
     Of `inputs` that both have answered `bit_equal` have the very same scores in all classes, on
-    `labels_differ` of them the top-1 class (the first of those that tie) is another one, and on
+    `labels_differ` of them the top-1 class (the first of those that tie), or a word, is another one, and on
     `nonfinite` NaN or infinity is in an answer: those have no label and no difference.
     `largest_difference` is the largest one of any class's score, in probability (0 to 1), and
-    `largest_on` the seed whose input that was; None where nothing can be subtracted: no inputs, or a
-    model that tells labels only. `unanswered` inputs have the answer of one of both: the other could
+    `largest_on` the seed whose input that was; None where nothing can be subtracted: no inputs, transcripts, or
+    a model that tells labels only. `unanswered` inputs have the answer of one of both: the other could
     not answer, or has not yet.
     """
 
@@ -133,18 +134,20 @@ class _Comparing:
     largest: float | None = None
     largest_on: str | None = None
 
-    def add(self, seed_id: str, first: Scores | None, second: Scores | None) -> None:
+    def add(self, seed_id: str, first: Output | None, second: Output | None) -> None:
         if first is None or second is None:
             self.unanswered += (first is None) != (second is None)
             return
         self.inputs += 1
-        self.bit_equal += first.tobytes() == second.tobytes()
-        if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        self.bit_equal += is_same(first, second)
+        if not (is_finite(first) and is_finite(second)):
             self.nonfinite += 1
             return
-        self.labels_differ += bool(first.argmax() != second.argmax())
+        self.labels_differ += not says_alike(first, second)
+        if not self.measured or isinstance(first, Transcript) or isinstance(second, Transcript):
+            return
         difference = float(np.abs(first - second).max())
-        if self.measured and (self.largest is None or difference > self.largest):
+        if self.largest is None or difference > self.largest:
             self.largest, self.largest_on = difference, seed_id
 
     def compared(self) -> Compared:

@@ -9,6 +9,7 @@ from edgeflare.analysis.opening import opened
 from edgeflare.errors import UsageError
 from edgeflare.seeds.labels import read_names
 from edgeflare.store import Store
+from edgeflare.types import Transcript
 
 _LONGEST = 9
 """Numbers of so many digits are no classes'."""
@@ -95,8 +96,9 @@ def class_name(names: Sequence[str] | None, number: int | None) -> str:
 
 
 def class_count(store: Store) -> int:
-    """Return how many classes the campaign's models tell apart; 0 where no answer is known."""
+    """Return how many classes the campaign's models tell apart; 0 of transcripts, and where no answer is known."""
     for seed in islice(store.seeds(), 256):
         if seed.outputs and seed.outputs.original is not None:
-            return int(seed.outputs.original.size)
+            known = seed.outputs.original
+            return 0 if isinstance(known, Transcript) else int(known.size)
     return 0

@@ -9,6 +9,7 @@ from typing import Any
 
 from edgeflare.analysis.corpus_sightings import (
     Findings,
+    check_classes,
     form_of,
     found_in_campaign,
     found_in_replay,
@@ -63,20 +64,22 @@ def add_to_corpus(
     replay; None: by its file's name. `per_pair` is how many entries one seed input and class pair may
     have from now on; None: 3 for a new corpus, else what it has.
 
-    Raises UsageError where the inputs' shape or the number of classes is another than the corpus', and
-    StoreError.
+    Raises UsageError where the inputs' shape or the number of classes is another than the corpus', or the models are
+    speech recognisers, which have no classes, and StoreError.
     """
-    with opened(campaign) as store, _in_corpus(corpus, per_pair) as into:
+    with opened(campaign) as store:
+        check_classes(store)
         name = model or model_name(store)
-        if not is_replay(store):
-            return _add(into, store, found_in_campaign(store, name), name)
-        with found_in_replay(store, name) as found:
-            entries = into.known(sighting.sample for sighting in found.sightings)
-            lacking = [one for one in found.sightings if one.sample not in entries]
-            addition = _add(into, store, replace(found, sightings=lacking), name)
-        noted = into.note(looks_of(store, name))
-        notices = (*addition.notices, *_unknown_fixed(into, store))
-        return replace(addition, noted=noted, notices=notices)
+        with _in_corpus(corpus, per_pair) as into:
+            if not is_replay(store):
+                return _add(into, store, found_in_campaign(store, name), name)
+            with found_in_replay(store, name) as found:
+                entries = into.known(sighting.sample for sighting in found.sightings)
+                lacking = [one for one in found.sightings if one.sample not in entries]
+                addition = _add(into, store, replace(found, sightings=lacking), name)
+            noted = into.note(looks_of(store, name))
+            notices = (*addition.notices, *_unknown_fixed(into, store))
+            return replace(addition, noted=noted, notices=notices)
 
 
 def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | None = None) -> int:
@@ -85,10 +88,11 @@ def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | Non
     So what deviated is fixed, and what comes back after that is new, in the next replay. Inputs that
     deviated, but not each time, that gave NaN or infinity, or on which a device could not answer leave
     their entries as they were. `model` is what the deployed model is called in the corpus; None: by its
-    file's name. Raises StoreError where it is no replay, or a folder can't be used.
+    file's name. Raises StoreError where it is no replay, or a folder can't be used, UsageError for transcripts.
     """
     with opened(replay) as store, _in_corpus(corpus, create=False) as into:
         replay_fact(store)
+        check_classes(store)
         return into.note(looks_of(store, model or model_name(store)))
 
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from edgeflare.analysis.kinds import transcribes
+from edgeflare.answers import class_scores
 from edgeflare.campaign.replay_states import REPLAY, replay_fact, replayed_inputs
 from edgeflare.distances import l2, linf
-from edgeflare.errors import StoreError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.corpus import Corpus, is_corpus
 from edgeflare.store.corpus_records import EntryLook, Form, Sighting
@@ -42,8 +44,18 @@ def model_name(store: Store) -> str:
 def form_of(store: Store, sample: Sample) -> Form:
     """Return the form of a campaign's triggering inputs, of which `sample` is one."""
     answers = (seed.outputs for seed in store.seeds() if seed.outputs is not None)
-    scores = next((one.original for one in answers if one.original is not None), ())
-    return Form(sample.shape, len(scores))
+    known = next((one.original for one in answers if one.original is not None), None)
+    classes = 0 if known is None else len(class_scores(known))
+    return Form.of(sample, classes, store.sample_rate)
+
+
+def check_classes(store: Store) -> None:
+    """Raise UsageError for a campaign with speech recognisers: a corpus keeps decisions between classes."""
+    if transcribes(store):
+        raise UsageError(
+            f"{store.folder} has transcripts, and a corpus keeps decisions between classes only; send its triggers "
+            f"again with `edgeflare replay {store.folder}`."
+        )
 
 
 def found_in_campaign(store: Store, model: str) -> Findings:

@@ -1,4 +1,4 @@
-"""A campaign's findings as files that any program can read: PNG and JSON lines."""
+"""A campaign's findings as files that any program can read: PNG, WAV and JSON lines."""
 
 import io
 import json
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from edgeflare.analysis.opening import opened
 from edgeflare.analysis.rows import file_stem, finding_row, jsonable, outcome_part
@@ -17,7 +17,7 @@ from edgeflare.analysis.telemetry import write_minutes
 from edgeflare.analysis.written import written_to
 from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.types import TRIGGERS, Status
+from edgeflare.types import TRIGGERS, Sample, Status
 
 _FINDINGS = TRIGGERS | {Status.UNSTABLE, Status.NONFINITE}
 
@@ -49,7 +49,9 @@ def export_campaign(
 
     `campaign.json` says what was run; `triggers.jsonl` has one line a finding, in the order of the
     seeds, device by device where each searched for itself; `images/` has for each a PNG of seed and
-    triggering input, pixel by pixel, their amplified difference, and a panel of the three. Numbers that
+    triggering input, pixel by pixel, their amplified difference, and a panel of the three. Of audio `audio/` has
+    seed and triggering input as WAV files of 16-bit PCM, which every player takes (the campaign's own samples are
+    floats, in its folder), and a panel with the spectrograms of both and their difference. Numbers that
     JSON lacks are the texts "nan", "inf", "-inf". `telemetry.csv` has a line for each minute of each device,
     where any was watched.
 
@@ -116,22 +118,52 @@ def _export_all(
 def _export_one(
     store: Store, folder: Path, seed: SeedRecord, outcome: dict[str, Any]
 ) -> dict[str, Any]:
-    from edgeflare.analysis.pictures import difference, panel, png
-
     original = store.get_sample(seed.sample)
     trigger = store.get_sample(outcome["trigger_sample"] or seed.sample)
-    change = difference(original, trigger)
     stem = file_stem(seed, outcome["replica"])
+    rate = store.sample_rate
+    shown = _seen(original, trigger) if rate is None else _heard(original, trigger, rate)
     files = {}
-    for kind, picture in (
-        ("seed", original),
-        ("trigger", trigger),
-        ("difference", change.picture),
-        ("panel", panel(original, trigger, change.picture)),
-    ):
-        files[kind] = f"images/{stem}-{kind}.png"
-        _write(folder / files[kind], png(picture))
-    return finding_row(outcome, seed, files, change.amplification)
+    for kind, ending, data in shown.files:
+        files[kind] = f"{_folder_name(rate)}/{stem}-{kind}.{ending}"
+        _write(folder / files[kind], data)
+    return finding_row(outcome, seed, files, shown.amplification)
+
+
+class _Shown(NamedTuple):
+    """The files of a finding: kind, ending and content of each."""
+
+    files: Sequence[tuple[str, str, bytes]]
+    amplification: float | None
+
+
+def _seen(seed: Sample, trigger: Sample) -> _Shown:
+    from edgeflare.analysis.pictures import difference, panel, png
+
+    change = difference(seed, trigger)
+    pictures = {
+        "seed": seed,
+        "trigger": trigger,
+        "difference": change.picture,
+        "panel": panel(seed, trigger, change.picture),
+    }
+    files = [(kind, "png", png(picture)) for kind, picture in pictures.items()]
+    return _Shown(files, change.amplification)
+
+
+def _heard(seed: Sample, trigger: Sample, rate: int) -> _Shown:
+    from edgeflare.analysis.pictures import png
+    from edgeflare.analysis.sounds import pcm_wav
+    from edgeflare.analysis.spectrogram_panel import spectrogram_panel
+
+    files = [
+        (kind, "wav", pcm_wav(one, rate)) for kind, one in (("seed", seed), ("trigger", trigger))
+    ]
+    return _Shown([*files, ("panel", "png", png(spectrogram_panel(seed, trigger, rate)))], None)
+
+
+def _folder_name(rate: int | None) -> str:
+    return "images" if rate is None else "audio"
 
 
 def _export_minutes(store: Store, folder: Path) -> int:
@@ -164,7 +196,7 @@ def _make_ready(folder: Path, store: Store) -> None:
         raise StoreError(
             f"{folder} exists and is no earlier export of this campaign; choose another folder."
         )
-    (folder / "images").mkdir(parents=True, exist_ok=True)
+    (folder / _folder_name(store.sample_rate)).mkdir(parents=True, exist_ok=True)
 
 
 def _may_be_used(folder: Path, store: Store) -> bool:

@@ -2,12 +2,13 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from edgeflare.analysis.devices import DeviceCounts
+from edgeflare.analysis.heard import WordChange, WordPair, heard
 from edgeflare.analysis.triggers import TriggersSeen
 from edgeflare.store import OutcomeRecord
 from edgeflare.types import Status
@@ -57,9 +58,10 @@ class OutcomeFigures:
         self.searched_queries, self.found_queries = array("q"), array("q")
         self.searched_seconds, self.found_seconds = array("d"), array("d")
         self.original_margins, self.deployed_margins = array("d"), array("d")
-        self.l2, self.linf = array("d"), array("d")
+        self.l2, self.linf, self.snr_db = array("d"), array("d"), array("d")
         self.triggers = TriggersSeen()
         self._pairs: Counter[tuple[int, int]] = Counter()
+        self._changes: Counter[WordChange] = Counter()
 
     def add(self, outcome: OutcomeRecord) -> None:
         """Take an outcome."""
@@ -86,6 +88,10 @@ class OutcomeFigures:
         pairs = [LabelPair(*labels, count) for labels, count in self._pairs.items()]
         return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
+    def word_pairs(self) -> tuple[WordPair, ...]:
+        """Return the words that the triggering inputs change into others, the most frequent first."""
+        return ranked_words(self._changes)
+
     def _add_found(self, outcome: OutcomeRecord) -> None:
         self.triggers.add(outcome)
         self.found_queries.append(outcome.first_queries)
@@ -95,11 +101,21 @@ class OutcomeFigures:
             (self.deployed_margins, outcome.deployed_margin),
             (self.l2, outcome.l2),
             (self.linf, outcome.linf),
+            (self.snr_db, outcome.snr_db),
         ):
             if value is not None:
                 numbers.append(value)
         if outcome.original_label is not None and outcome.deployed_label is not None:
             self._pairs[outcome.original_label, outcome.deployed_label] += 1
+        both = heard(outcome.original, outcome.deployed)
+        if both is not None:
+            self._changes.update(set(both.changes))
+
+
+def ranked_words(changes: Mapping[WordChange, int]) -> tuple[WordPair, ...]:
+    """Return words and what was heard instead with their counts, the most frequent first."""
+    pairs = [WordPair(*change, count) for change, count in changes.items()]
+    return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
 
 def spread(values: Sequence[float]) -> Spread | None:

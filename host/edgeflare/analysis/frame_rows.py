@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from edgeflare.analysis.findings import findings
+from edgeflare.answers import numbers, text_of, top_label
 from edgeflare.campaign.counting import replicas_of
-from edgeflare.campaign.records import top_label
 from edgeflare.campaign.replay_states import REPLAY, replayed_inputs
 from edgeflare.search.words import step_words
 from edgeflare.store import OutcomeRecord, Store
-from edgeflare.types import TRIGGERS, Decision, Status
+from edgeflare.types import TRIGGERS, Decision, Output, Scores, Status
 
 
 def outcomes(store: Store) -> Iterator[dict[str, Any]]:
@@ -43,8 +43,8 @@ def triggers(store: Store) -> Iterator[dict[str, Any]]:
                 "steps": " + ".join(step_words(one.mutations)),
                 "seed_sample": finding.seed.sample,
                 "trigger_sample": one.trigger or finding.seed.sample,
-                "original_scores": one.original,
-                "deployed_scores": one.deployed,
+                "original_scores": _scores(one.original),
+                "deployed_scores": _scores(one.deployed),
                 "command": finding.command,
             }
 
@@ -62,8 +62,10 @@ def seeds(store: Store) -> Iterator[dict[str, Any]]:
                 "decision": decision and decision.value,
                 "original_label": top_label(original),
                 "deployed_label": top_label(deployed),
-                "original_scores": original,
-                "deployed_scores": deployed,
+                "original_text": text_of(original),
+                "deployed_text": text_of(deployed),
+                "original_scores": _scores(original),
+                "deployed_scores": _scores(deployed),
                 "sample": seed.sample,
                 "file_sha256": seed.file_sha256,
             }
@@ -91,6 +93,7 @@ def transfers(store: Store) -> Iterator[dict[str, Any]]:
             "on_device": one.on_device,
             "trigger_sample": one.trigger,
             "deployed_label": one.deployed_label,
+            "deployed_text": text_of(one.deployed),
             "decision": one.decision.value,
             "deviates": one.decision is Decision.DEVIATION,
         }
@@ -106,8 +109,15 @@ def _counted(one: OutcomeRecord) -> dict[str, Any]:
         "search_queries": one.search_queries,
         "original_label": one.original_label,
         "deployed_label": one.deployed_label,
+        "original_text": text_of(one.original),
+        "deployed_text": text_of(one.deployed),
         "original_margin": one.original_margin,
         "deployed_margin": one.deployed_margin,
         "l2": one.l2,
         "linf": one.linf,
+        "snr_db": one.snr_db,
     }
+
+
+def _scores(output: Output | None) -> Scores | None:
+    return None if output is None else numbers(output)

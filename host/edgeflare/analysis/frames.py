@@ -24,7 +24,8 @@ _COUNT, _WHOLE, _NUMBER, _YES_NO = "int64", "Int64", "float64", "boolean"
 _LABELS = {"original_label": _WHOLE, "deployed_label": _WHOLE}
 _SCORES = {"original_scores": _ARRAY, "deployed_scores": _ARRAY}
 _MARGINS = {"original_margin": _NUMBER, "deployed_margin": _NUMBER}
-_DISTANCES = {"l2": _NUMBER, "linf": _WHOLE}
+_TEXTS = {"original_text": _TEXT, "deployed_text": _TEXT}
+_DISTANCES = {"l2": _NUMBER, "linf": _WHOLE, "snr_db": _NUMBER}
 _WHERE = {"campaign": _NAME, "seed_id": _TEXT, "replica": _NAME}
 
 _OUTCOMES = {
@@ -41,6 +42,7 @@ _OUTCOMES = {
     "seconds": _NUMBER,
     "device_seconds": _NUMBER,
     **_LABELS,
+    **_TEXTS,
     **_MARGINS,
     **_DISTANCES,
     "confirmed": _COUNT,
@@ -54,6 +56,7 @@ _TRIGGERS = {
     "cause": _NAME,
     "label": _WHOLE,
     **_LABELS,
+    **_TEXTS,
     **_MARGINS,
     "severity": _NUMBER,
     **_DISTANCES,
@@ -71,6 +74,7 @@ _SEEDS = {
     "label": _WHOLE,
     "decision": "decision",
     **_LABELS,
+    **_TEXTS,
     **_SCORES,
     "sample": _TEXT,
     "file_sha256": _TEXT,
@@ -99,7 +103,10 @@ _REPLAYS = {
     "state": "state",
     "original_label_before": _WHOLE,
     "deployed_label_before": _WHOLE,
+    "original_text_before": _TEXT,
+    "deployed_text_before": _TEXT,
     **_LABELS,
+    **_TEXTS,
     "decision": "decision",
     **_MARGINS,
     "l2": _NUMBER,
@@ -111,6 +118,7 @@ _TRANSFERS = {
     "on_device": _NAME,
     "trigger_sample": _TEXT,
     "deployed_label": _WHOLE,
+    "deployed_text": _TEXT,
     "decision": "decision",
     "deviates": "bool",
 }
@@ -128,7 +136,8 @@ class Frames:
     fleet that searched for themselves answers to the triggers of another one.
 
     What may be missing is NA; labels are nullable integers, times are UTC, names of few kinds are categories.
-    `original_scores` and `deployed_scores` are arrays, float64 [classes], None where there are none. Samples
+    `original_scores` and `deployed_scores` are arrays, float64 [classes], of a transcript [pieces, 2] as in
+    `Transcript`, None where there are none; of transcripts there are texts in place of labels. Samples
     are digests, for `Store.get_sample`. Distances and margins have the units of `OutcomeRecord`.
     """
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from edgeflare.analysis.kinds import transcribes
 from edgeflare.analysis.limit_counts import (
     LimitCounts,
     Offenders,
@@ -122,10 +123,10 @@ def _max_disagreement(seen: Seen) -> Verdict:
             None, True, "can't be told, and counts as crossed: the device tells labels only"
         )
     most = percent(counts.furthest_apart, limit)
-    words = (
-        f"of {found} triggering inputs the models' answers to the worst one put {most} of the probability "
-        f"on different classes, {rule}"
-    )
+    apart = f"put {most} of the probability on different classes"
+    if transcribes(seen.store):
+        apart = f"differ in {most} of the words"
+    words = f"of {found} triggering inputs the models' answers to the worst one {apart}, {rule}"
     return _with_offenders(counts.furthest_apart, counts.apart, words, "above it")
 
 
@@ -136,6 +137,10 @@ def _with_offenders(value: float, these: Offenders, words: str, where: str) -> V
 
 
 def _new_pairs(seen: Seen) -> Verdict:
+    if transcribes(seen.store):
+        return Verdict(
+            None, True, "can't be told, and counts as crossed: transcripts have no classes"
+        )
     pairs = seen.counts.pairs
     try:
         known = _known_pairs(seen)

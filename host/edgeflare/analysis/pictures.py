@@ -1,10 +1,14 @@
 """Seed, triggering input and their difference as pictures."""
 
+import struct
+import zlib
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 
+from edgeflare.analysis.colours import Palette
+from edgeflare.analysis.spectrograms import Shades
 from edgeflare.errors import StoreError
 from edgeflare.types import Sample
 
@@ -44,6 +48,23 @@ def panel(*images: Sample) -> Sample:
     gap = np.full((enlarged[0].shape[0], _GAP, enlarged[0].shape[2]), 255, np.uint8)
     pieces = [piece for image in enlarged for piece in (gap, image)]
     return np.concatenate(pieces[1:], axis=1)
+
+
+def indexed_png(shades: Shades, palette: Palette) -> bytes:
+    """Return uint8 [height, width], numbers of colours of a palette, as a PNG file with that palette."""
+    height, width = shades.shape
+    head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    rows = np.pad(shades, ((0, 0), (1, 0)))  # each row begins with its filter: none
+    chunks = (
+        (b"IHDR", head),
+        (b"PLTE", palette.tobytes()),
+        (b"IDAT", zlib.compress(rows.tobytes(), 9)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
 
 
 def png(image: Sample) -> bytes:

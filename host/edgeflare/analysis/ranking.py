@@ -100,7 +100,7 @@ def rank_campaigns(
     They need the same original, seed inputs and search; the campaign's seed may differ. Compared, seed by
     seed, is what every one of them has finished. `names` call the candidates (by default their
     files' stems). `measure`: "disagreement", the total variation distance between both models' answers to the
-    trigger, 0 to 1; "severity", the smaller of both models' margins there, 0 to 1, of which, as
+    trigger, or the share of the words that differ, 0 to 1; "severity", the smaller of both models' margins there, 0 to 1, of which, as
     of disagreement, less is harder; "queries" to the first trigger, of which more is. None: disagreement where
     the search was the boundary's, else queries. `level`, within (0, 1), is the confidence in all verdicts
     together: each pair's interval is wider by Bonferroni.
@@ -114,6 +114,7 @@ def rank_campaigns(
     reads = _read(campaigns, names)
     notes = check_comparable(reads)
     chosen = _measure(measure, reads)
+    of_words = any(read.transcribes for read in reads.values())
     common = _common(reads)
     seeds = {name: [read.done[sample] for sample in common] for name, read in reads.items()}
     values = {name: [_value(one, chosen) for one in of] for name, of in seeds.items()}
@@ -148,7 +149,7 @@ def rank_campaigns(
         candidates=candidates,
         duels=duels,
         original=original,
-        verdict=verdict(order, duels, chosen, len(common)),
+        verdict=verdict(order, duels, chosen, len(common), of_words=of_words),
         accuracy_verdict=accuracy_verdict(
             {one.name: one.figures.accuracy for one in candidates},
             original,
@@ -156,7 +157,7 @@ def rank_campaigns(
             sum(duel.verdict != "tie" for duel in duels),
             chosen,
         ),
-        differences=differences(chosen),
+        differences=differences(chosen, of_words=of_words),
         notes=(
             *notes,
             *(too_few_seeds(duels, len(common)) if len(duels) > 1 else ()),

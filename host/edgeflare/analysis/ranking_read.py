@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edgeflare.answers import says_alike, top_label
 from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.counting import replicas_of
-from edgeflare.distances import total_variation
+from edgeflare.distances import disagreement
 from edgeflare.errors import UsageError
-from edgeflare.oracles.margin import margin
+from edgeflare.oracles.margin import margin, margins
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.types import TRIGGERS, Scores, Status
+from edgeflare.types import TRIGGERS, Output, Status, Transcript
 
 WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
 """Ends that say nothing of how hard a model is to make deviate: no answer, or none that repeats."""
@@ -53,7 +54,7 @@ class CampaignRead:
 
     `seeds` are the digests of all seed samples, `done` what is known of those that every replica has
     finished with an answer, `unanswered` how many ended without one; `alike` says that on those that
-    are done both models give the same probabilities and nothing was found. `search` has every setting of the
+    are done both models give the same probabilities, or words, and nothing was found. `search` has every setting of the
     search; `devices` are fingerprints.
     """
 
@@ -79,6 +80,11 @@ class CampaignRead:
     def label_only(self) -> bool:
         """Whether the deployed model returns a class and no probabilities."""
         return bool(self.deployed.get("output", {}).get("kind") == "label")
+
+    @property
+    def transcribes(self) -> bool:
+        """Whether the models are speech recognisers."""
+        return bool(self.deployed.get("output", {}).get("kind") == "transcript")
 
 
 def read_campaign(store: Store) -> CampaignRead:
@@ -134,11 +140,11 @@ def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Sea
     if deviates and seed.outputs is not None:
         original, deployed = seed.outputs.original, seed.outputs.deployed
     if outcome.status is Status.NONFINITE:
-        disagreement = severity = _WORST
+        apart = severity = _WORST
     elif outcome.status in TRIGGERS and original is not None and deployed is not None:
-        disagreement, severity = total_variation(original, deployed), _severity(original, deployed)
+        apart, severity = disagreement(original, deployed), _severity(original, deployed)
     else:
-        disagreement = severity = 0.0
+        apart = severity = 0.0
     if deviates or outcome.status is Status.NONFINITE:
         queries = outcome.search_queries
     elif outcome.status is Status.FOUND:
@@ -149,7 +155,7 @@ def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Sea
         status=outcome.status,
         searched=outcome.searched,
         queries=float(queries),
-        disagreement=disagreement,
+        disagreement=apart,
         severity=severity,
         l2=outcome.l2 if outcome.status is Status.FOUND else None,
         device_seconds=outcome.device_seconds,
@@ -161,12 +167,14 @@ def _same_answers(seed: SeedRecord) -> bool:
     if seed.outputs is None:
         return False
     original, deployed = seed.outputs.original, seed.outputs.deployed
-    if original is None or deployed is None or original.shape != deployed.shape:
+    if original is None or deployed is None or not says_alike(original, deployed):
         return False
-    return total_variation(original, deployed) <= _ROUNDING
+    return isinstance(original, Transcript) or disagreement(original, deployed) <= _ROUNDING
 
 
-def _severity(original: Scores, deployed: Scores) -> float:
+def _severity(original: Output, deployed: Output) -> float:
+    if isinstance(original, Transcript):
+        return margins(original, deployed).smaller or 0.0
     return min(margin(original) or 0.0, margin(deployed) or 0.0)
 
 
@@ -176,4 +184,6 @@ def _right(seed: SeedRecord) -> tuple[bool | None, bool | None]:
     original, deployed = seed.outputs.original, seed.outputs.deployed
     if original is None or deployed is None:
         return None, None
-    return bool(original.argmax() == seed.label), bool(deployed.argmax() == seed.label)
+    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+        return None, None
+    return top_label(original) == seed.label, top_label(deployed) == seed.label

@@ -15,31 +15,42 @@ _MEANS = {
 }
 
 
-def verdict(order: Sequence[str], duels: Sequence[Duel], measure: str, seeds: int) -> str:
-    """Return who is hardest to make deviate, who ties with that one, and by how much others are easier."""
+_OF_WORDS = _MEANS | {"disagreement": "the share of the words that both models hear differently"}
+"""The same of speech recognisers."""
+
+
+def verdict(
+    order: Sequence[str], duels: Sequence[Duel], measure: str, seeds: int, *, of_words: bool = False
+) -> str:
+    """Return who is hardest to make deviate, who ties with that one, and by how much others are easier.
+
+    `of_words`: the candidates are speech recognisers.
+    """
+    means = (_OF_WORDS if of_words else _MEANS)[measure]
     first, *others = order
     of_first = {duel.second: duel for duel in duels if duel.first == first}
     tied = [name for name in others if of_first[name].verdict == TIE]
     tell = f"{seeds} seed{'' if seeds == 1 else 's'} {'does' if seeds == 1 else 'do'}n't tell"
     if len(tied) == len(others):
-        apart = f"A tie: {tell} {_listed(order)} apart by {measure} ({_MEANS[measure]})."
+        apart = f"A tie: {tell} {_listed(order)} apart by {measure} ({means})."
         return " ".join([apart, *(too_few_seeds(duels, seeds) if len(duels) == 1 else ())])
     if len(duels) == 1:
-        return f"Of the two, {compared(duels[0], measure, first)}"
+        return f"Of the two, {compared(duels[0], measure, first, of_words=of_words)}"
     ties = f"; it ties with {_listed(tied)} ({tell} them apart)" if tied else ""
     sentences = [f"Hardest to make deviate is {first}{ties}."]
-    explained = f"{measure} ({_MEANS[measure]})"
+    explained = f"{measure} ({means})"
     for name in (one for one in others if one not in tied):
         sentences.append(f"Easier is {name}: {_gap(of_first[name], explained, harder=False)}.")
         explained = measure
     return " ".join(sentences)
 
 
-def compared(duel: Duel, measure: str, name: str) -> str:
+def compared(duel: Duel, measure: str, name: str, *, of_words: bool = False) -> str:
     """Return how the one of this name is against the other one, in a duel that is no tie; begins with the name."""
     other = duel.second if name == duel.first else duel.first
     harder = duel.verdict == name
-    gap = _gap(duel, f"{measure} ({_MEANS[measure]})", harder=harder)
+    means = (_OF_WORDS if of_words else _MEANS)[measure]
+    gap = _gap(duel, f"{measure} ({means})", harder=harder)
     return f"{name} is {'harder' if harder else 'easier'} to make deviate than {other}: {gap}."
 
 
@@ -120,7 +131,7 @@ def shared_places(
         )
 
 
-def differences(measure: str) -> tuple[str, ...]:
+def differences(measure: str, *, of_words: bool = False) -> tuple[str, ...]:
     """Return where a ranking is not the paper's comparison."""
     paper = "Section 5.4.2 compares the mean queries of the searches that found a trigger"
     if measure == "queries":
@@ -130,7 +141,7 @@ def differences(measure: str) -> tuple[str, ...]:
         )
         return (counted,)
     ranked = (
-        f"{paper}; ranked here is {measure}, {_MEANS[measure]}, at the most severe trigger within the device "
+        f"{paper}; ranked here is {measure}, {(_OF_WORDS if of_words else _MEANS)[measure]}, at the most severe trigger within the device "
         "budget (0 where there is none). Where the models differ on a seed before it is changed, the seed "
         "itself is that trigger."
     )

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from edgeflare.answers import numbers, text_of
 from edgeflare.search.words import step_words
 from edgeflare.store import OutcomeRecord, SeedRecord
-from edgeflare.types import Scores
+from edgeflare.types import Output, Transcript
 
 _STEM_LENGTH = 60
 
@@ -16,7 +17,8 @@ _STEM_LENGTH = 60
 def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str, Any]:
     """Return what an outcome says of a finding, as a JSON object.
 
-    Scores are lists of float [classes]. `trigger_sample` is a digest in the campaign's store, None
+    Scores are lists of float [classes], of a transcript [pieces][2]: the probability of each of its pieces and that
+    of the best other one; the texts and pieces are None of scores. `trigger_sample` is a digest in the campaign's store, None
     where the seed itself is the finding; `device` and `environment` are digests that `campaign.json`
     explains. `round_trips` are the search's requests to the device, `device_seconds` its own time for them
     and for confirmations; `front` lists the deviations on the
@@ -31,12 +33,17 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
         "trigger_sample": outcome.trigger,
         "original_label": outcome.original_label,
         "deployed_label": outcome.deployed_label,
+        "original_text": text_of(outcome.original),
+        "deployed_text": text_of(outcome.deployed),
         "original_scores": _list(outcome.original),
         "deployed_scores": _list(outcome.deployed),
+        "original_pieces": _pieces(outcome.original),
+        "deployed_pieces": _pieces(outcome.deployed),
         "original_margin": outcome.original_margin,
         "deployed_margin": outcome.deployed_margin,
         "l2": outcome.l2,
         "linf": outcome.linf,
+        "snr_db": outcome.snr_db,
         "front": [point._asdict() for point in outcome.front],
         "queries": {
             "seed": outcome.seed_queries,
@@ -63,20 +70,26 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
 
 
 def finding_row(
-    outcome: Mapping[str, Any], seed: SeedRecord, files: Mapping[str, str], amplification: float
+    outcome: Mapping[str, Any],
+    seed: SeedRecord,
+    files: Mapping[str, str],
+    amplification: float | None,
 ) -> dict[str, Any]:
     """Return everything that is needed to see a finding again: the `outcome_part`, and what its seed says.
 
     `seed_sample` and `trigger_sample` are one and the same where the seed itself is the finding;
-    `amplification` is the factor of the difference picture.
+    `amplification` is the factor of the difference picture, None of audio, which has none.
     """
+    original, deployed, _ = seed.outputs or (None, None, None)
     row = {
         **outcome,
         "label": seed.label,
         "seed_sample": seed.sample,
         "trigger_sample": outcome["trigger_sample"] or seed.sample,
-        "seed_original_scores": _list(seed.outputs.original) if seed.outputs else None,
-        "seed_deployed_scores": _list(seed.outputs.deployed) if seed.outputs else None,
+        "seed_original_text": text_of(original),
+        "seed_deployed_text": text_of(deployed),
+        "seed_original_scores": _list(original),
+        "seed_deployed_scores": _list(deployed),
         "files": dict(files),
         "amplification": amplification,
     }
@@ -113,5 +126,9 @@ def jsonable(value: Any) -> Any:
     return value
 
 
-def _list(scores: Scores | None) -> list[float] | None:
-    return None if scores is None else [float(score) for score in scores]
+def _list(output: Output | None) -> list[Any] | None:
+    return None if output is None else numbers(output).astype(float).tolist()
+
+
+def _pieces(output: Output | None) -> list[str] | None:
+    return list(output.pieces) if isinstance(output, Transcript) else None

@@ -16,10 +16,12 @@ from edgeflare.analysis.figures import (
     median,
     spread,
 )
+from edgeflare.analysis.heard import WordPair
 from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.opening import opened
 from edgeflare.analysis.telemetry import TelemetryCounts, TelemetryFigures
 from edgeflare.analysis.triggers import TriggerFigures
+from edgeflare.answers import top_label
 from edgeflare.store import SeedRecord, Store
 from edgeflare.store.replay_input import REPLAY
 from edgeflare.types import Decision, Status
@@ -40,7 +42,9 @@ class Summary:
     searched; None for no seed at all. `queries_found` counts up to the first trigger, though a search went
     on for a more severe one. `total_queries` has the four counters, `round_trips` the requests of searches
     to the devices, over all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1
-    minus top-2), of L2 (pixels from 0 to 1) and Linf (levels) are over the triggering inputs. `ties` counts
+    minus top-2), of L2, Linf and `snr_db` (as `edgeflare.distances` has them; the last of audio only) are over the
+    triggering inputs. Of speech recognisers `word_pairs`, most frequent first, take the place of pairs of labels.
+    `sample_rate` is that of audio in Hz, None of images. `ties` counts
     seeds on which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model
     gives (of several replicas, the first that answered). `by_device` has a row for each device, `transfers`
     one for each pair of devices whose triggering inputs were exchanged; `agreements` compares the answers
@@ -100,6 +104,9 @@ class Summary:
     throttled: tuple[str, ...] = ()
     limits: tuple[LimitCheck, ...] = ()
     replay: "ReplayFigures | None" = None
+    sample_rate: int | None = None
+    snr_db: float | None = None
+    word_pairs: tuple[WordPair, ...] = ()
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -182,6 +189,9 @@ def _summary(store: Store) -> Summary:
         throttled=tuple(one.device for one in slowed),
         limits=check_limits(store),
         replay=_replay(store),
+        sample_rate=store.sample_rate,
+        snr_db=median(figures.snr_db),
+        word_pairs=figures.word_pairs(),
     )
 
 
@@ -197,6 +207,5 @@ def _right(seed: SeedRecord) -> list[str]:
     """Return "labelled" for a seed with a label, and which models' top-1 label it is."""
     if seed.label is None or seed.outputs is None:
         return []
-    scores = {"original": seed.outputs.original, "deployed": seed.outputs.deployed}
-    answers = {name: one for name, one in scores.items() if one is not None}
-    return ["labelled", *(name for name, one in answers.items() if one.argmax() == seed.label)]
+    answers = {"original": seed.outputs.original, "deployed": seed.outputs.deployed}
+    return ["labelled", *(name for name, one in answers.items() if top_label(one) == seed.label)]

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from edgeflare.answers import text_of
 from edgeflare.search.words import corruption_names, step_words
 from edgeflare.store import OutcomeRecord
 
@@ -15,13 +16,16 @@ _SHOWN = 10
 @dataclass(frozen=True)
 class TriggerFigures:
     """A triggering input: its seed, the device that searched for itself ("": a pool), both models' labels
-    (class indices), and the steps from the seed to it in words; none where it was not found by mutations."""
+    (class indices) or, of speech recognisers, their texts, and the steps from the seed to it in words; none where
+    it was not found by mutations."""
 
     seed_id: str
     replica: str
     original_label: int | None
     deployed_label: int | None
     words: tuple[str, ...]
+    original_text: str | None = None
+    deployed_text: str | None = None
 
 
 class TriggersSeen:
@@ -46,6 +50,8 @@ class TriggersSeen:
                 one.original_label,
                 one.deployed_label,
                 tuple(step_words(one.mutations)),
+                text_of(one.original),
+                text_of(one.deployed),
             )
             for _, one in self._first
         )

@@ -80,6 +80,9 @@ def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
         return ()
     itself, searches = summary.by_status.get("seed-deviates", 0), summary.finished
     far = "" if summary.l2 is None else f" (here a median L2 of {number_text(summary.l2)})"
+    margin = "a margin is how far a model's most probable class is above its next one"
+    if summary.word_pairs:
+        margin = "a margin is that of the least sure of the words that differ"
     severer = "look for severer triggers with --device-budget 8, "
     if (summary.search.get("options") or {}).get("device_budget"):
         severer = ""
@@ -87,8 +90,7 @@ def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
         "From nearly every seed there is such an input for a good model, too, right beside its decision "
         "boundary. What tells a good model from a bad one: how many seeds deviate as they are (here "
         f"{itself:,} of {searches:,}), how severe the severest trigger is (by the smaller of both models' "
-        "margins; a margin is how far a model's most probable class is above its next one), and how far "
-        f"the triggers are from their seeds{far}."
+        f"margins; {margin}), and how far the triggers are from their seeds{far}."
     )
     next_steps = (
         f"What to do next: set limits, such as max_disagreement, {severer}or hold models against each other "

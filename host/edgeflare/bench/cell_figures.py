@@ -49,11 +49,11 @@ class CellFigures:
     that found nothing counts what it spent. `within` has for "5", "10" and "15" seconds the share of
     those searched that found a triggering input in no more search time (section 6.2), None from the
     timeout on. One search was limited to `max_queries` queries and `timeout_s` seconds (0: no limit). `unique` is the
-    share of triggering inputs that no other one of the same repeat equals pixel by pixel (section 6.3),
+    share of triggering inputs that no other one of the same repeat equals value by value (section 6.3),
     `duplicates` the number of the others. `ties` counts seed inputs on which a model's top-1 was a tie.
-    The medians of `l2` (pixels from 0 to 1), `linf` (levels), `ssim`, of both models' margins (top-1 minus
+    The medians of `l2`, `linf`, `ssim`, `snr_db` (in the units of `SearchRow`), of both models' margins (top-1 minus
     top-2) and of the smaller of the two are over the triggering inputs; `label_kept` is the share of
-    these to which the original gives the seed's label. `costs` are over the searches that found a
+    these to which the original gives the seed's label or words. `costs` are over the searches that found a
     triggering input, `costs_spent` over all that were searched; `front` is that of the median search.
     """
 
@@ -81,6 +81,7 @@ class CellFigures:
     l2: float | None
     linf: float | None
     ssim: float | None
+    snr_db: float | None
     original_margin: float | None
     deployed_margin: float | None
     smaller_margin: float | None
@@ -149,6 +150,7 @@ def cell_figures(
         l2=median([row.l2 for row in found]),
         linf=median([row.linf for row in found]),
         ssim=median([row.ssim for row in found]),
+        snr_db=median([row.snr_db for row in found]),
         original_margin=median([row.original_margin for row in found]),
         deployed_margin=median([row.deployed_margin for row in found]),
         smaller_margin=median([row.smaller_margin for row in found]),

@@ -20,6 +20,17 @@ QUALITY = (
     "that it is the deployed model that changed its answer."
 )
 
+HEARD = (
+    "These are of audio: L2 of samples from -1 to 1, Linf in levels of 16 bits (0 to 65,534), and SNR, the power of the seed "
+    "over that of what was changed, in dB (20: a hundredth of it was changed). A margin is that of the words that "
+    "differ, where a model transcribes; a seed's label is then its words."
+)
+
+EXAMPLES = (
+    "For each strategy the triggering inputs nearest to their seeds: what both models heard, without capitals and "
+    "punctuation, each in its own search. A dash stands for an input whose length was changed, of which there is no SNR."
+)
+
 COSTS = (
     "Means, and medians where it says so. A query of the search is one input given to both models, so one "
     "device query; with the seed and those that confirm the finding it is all that the device was given. Host queries "
@@ -48,7 +59,7 @@ TIME = (
 )
 
 UNIQUENESS = (
-    "Unique: no other triggering input of the same repeat equals it, pixel by pixel (the paper's section "
+    "Unique: no other triggering input of the same repeat equals it, value by value (the paper's section "
     "6.3). Seeds with a tie: seed inputs on which a model gives two labels the same highest probability."
 )
 

@@ -9,6 +9,7 @@ from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures, is_shorter
 from edgeflare.bench.comparison_text import comparisons, correlations
 from edgeflare.bench.cost_text import costs, false_alarms
 from edgeflare.bench.environment_text import environment
+from edgeflare.bench.example_text import examples
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.words import published, with_interval
 
@@ -32,6 +33,7 @@ def markdown(
         *_results([cell for cell in report.cells if cell.pair not in controls]),
         *costs(report.cells),
         *(_described(described) if described else []),
+        *examples(report.searches),
         *comparisons(report),
         *correlations(report),
         *_repeats(report.cells),
@@ -108,6 +110,8 @@ def _success(cell: CellFigures) -> str:
 def _quality(cells: Sequence[CellFigures]) -> list[str]:
     header = ["pair, strategy", "L2", "Linf", "SSIM", "margin of the original", "of the deployed"]
     header += ["the smaller one", "seed's label kept"]
+    heard = any(cell.snr_db is not None for cell in cells)
+    header += ["SNR (dB)"] * heard
     rows = [
         [
             _name(cell),
@@ -118,13 +122,14 @@ def _quality(cells: Sequence[CellFigures]) -> list[str]:
             margin_text(cell.deployed_margin),
             margin_text(cell.smaller_margin),
             percent_text(cell.label_kept),
+            *([number_text(cell.snr_db, 1)] * heard),
         ]
         for cell in cells
     ]
     return [
         "## Quality of the triggering inputs",
         *(
-            [explanations.QUALITY, table(header, rows)]
+            [explanations.QUALITY, *([explanations.HEARD] * heard), table(header, rows)]
             if any(cell.found for cell in cells) or not any(cell.searches for cell in cells)
             else [explanations.NOTHING_FOUND]
         ),

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
+from edgeflare.answers import says_alike, text_of, top_label
 from edgeflare.bench.cells import Cell
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.similarity import Similarities
@@ -14,7 +13,7 @@ from edgeflare.campaign.resolution import RESOLVED, STRATEGY
 from edgeflare.search.boundary import BoundaryOptions, is_open
 from edgeflare.search.words import finding_words
 from edgeflare.store import Device, OutcomeRecord, SeedRecord, Store
-from edgeflare.types import Decision, FrontPoint, Status
+from edgeflare.types import Decision, FrontPoint, Output, Status, Transcript
 
 _FORCED = "resumed with --force"
 _USUALLY_TIED = 2
@@ -31,9 +30,10 @@ class SearchRow:
     `device_queries` all that the device was given: the seed, the search's and those that confirm;
     `round_trips` are the search's requests to the device. `front` are the deviations on the way that no
     earlier one beats in both margin and distance. Of the triggering input, None without one: its distances
-    to the seed (`l2` on a scale of pixels from 0 to 1, `linf` in levels, `ssim` 1 for equal images), both
-    models' margins (top-1 minus top-2) and labels, whether the original still gives it the seed's
-    label, its digest, and in `words` what was done to the seed (the first 5 steps) and both labels. `ssim` is None, too, for images below 3 pixels or without scikit-image.
+    to the seed (`l2` on a scale of pixels from 0 to 1, of audio of samples from -1 to 1; `linf` in levels of 8 bits, of
+    audio of 16; `ssim` 1 for equal images, `snr_db` of audio), both
+    models' margins (top-1 minus top-2) and labels, or texts of speech recognisers, whether the original still gives it the seed's
+    label or words, its digest, and in `words` what was done to the seed (the first 5 steps) and both labels. `ssim` is None, too, for images below 3 pixels or without scikit-image.
     """
 
     pair: str
@@ -51,10 +51,13 @@ class SearchRow:
     l2: float | None = None
     linf: int | None = None
     ssim: float | None = None
+    snr_db: float | None = None
     original_margin: float | None = None
     deployed_margin: float | None = None
     original_label: int | None = None
     deployed_label: int | None = None
+    original_text: str | None = None
+    deployed_text: str | None = None
     seed_label_kept: bool | None = None
     trigger: str | None = None
     words: str | None = None
@@ -173,21 +176,35 @@ def _row(
             "l2": outcome.l2,
             "linf": outcome.linf,
             "ssim": similarities.of(store, cell.pair, seed, outcome.trigger),
+            "snr_db": outcome.snr_db,
             "original_margin": outcome.original_margin,
             "deployed_margin": outcome.deployed_margin,
             "original_label": outcome.original_label,
             "deployed_label": outcome.deployed_label,
+            "original_text": text_of(outcome.original),
+            "deployed_text": text_of(outcome.deployed),
             "seed_label_kept": _kept(seed, outcome),
             "trigger": outcome.trigger,
             "words": finding_words(
-                outcome.mutations, outcome.original_label, outcome.deployed_label, _STEPS_TOLD
+                outcome.mutations,
+                _said(outcome.original_label, outcome.original),
+                _said(outcome.deployed_label, outcome.deployed),
+                _STEPS_TOLD,
             ),
         }
     )
 
 
+def _said(label: int | None, output: Output | None) -> int | str | None:
+    return output.text if isinstance(output, Transcript) else label
+
+
 def _kept(seed: SeedRecord, outcome: OutcomeRecord) -> bool | None:
-    """Whether the original gives the triggering input the label that it gave the seed."""
-    if seed.outputs is None or seed.outputs.original is None or outcome.original_label is None:
+    """Whether the original gives the triggering input the label that it gave the seed, or hears the same words."""
+    if seed.outputs is None or seed.outputs.original is None:
         return None
-    return int(np.argmax(seed.outputs.original)) == outcome.original_label
+    if isinstance(outcome.original, Transcript):
+        return says_alike(seed.outputs.original, outcome.original)
+    if outcome.original_label is None:
+        return None
+    return top_label(seed.outputs.original) == outcome.original_label

@@ -27,7 +27,7 @@ SUMMARY_COLUMNS = (
     *(f"found_within_{limit}_s" for limit in WITHIN_SECONDS),
     *("device_queries_mean", "round_trips_mean", "host_queries_mean", "host_queries_median"),
     *(f"seconds_mean_at_{delay}_ms" for delay in DELAYS_MS if delay),
-    *("unique", "duplicates", "ties", "l2_median", "linf_median", "ssim_median"),
+    *("unique", "duplicates", "ties", "l2_median", "linf_median", "ssim_median", "snr_db_median"),
     *("original_margin_median", "deployed_margin_median", "smaller_margin_median", "label_kept"),
     *(status.value.replace("-", "_") for status in Status if status is not Status.FOUND),
     *("published_source", "published_queries", "published_success", "published_seconds"),
@@ -111,7 +111,7 @@ def _summary_lines(cell: CellFigures) -> Iterator[dict[str, Any]]:
         **{
             f"{name}_median": getattr(cell, name)
             for name in (
-                *("l2", "linf", "ssim"),
+                *("l2", "linf", "ssim", "snr_db"),
                 *("original_margin", "deployed_margin", "smaller_margin"),
             )
         },

@@ -6,7 +6,7 @@ from edgeflare.campaign.counting import replicas_of
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
-from edgeflare.types import TRIGGERS
+from edgeflare.types import TRIGGERS, Transcript
 
 Pair = tuple[int, int]
 """Two class indices: the original model's label, the deployed model's."""
@@ -29,11 +29,16 @@ def baseline_pairs(limits: LimitsConfig, classes: int | None = None) -> set[Pair
     """Return the pairs of classes that deviate in the baseline, None where it isn't needed.
 
     Raises UsageError where it is missing, no campaign, not finished, or one over another number of
-    `classes`.
+    `classes`; and for speech recognisers, which have 0.
     """
     folder = limits.baseline
     if folder is None or limits.new_pairs:
         return None
+    if classes == 0:
+        raise UsageError(
+            "limits.new_pairs: these are speech recognisers, which have no pairs of classes, and new_pairs is for "
+            "class models: leave it and baseline out, and limit max_deviation_rate or max_disagreement instead"
+        )
     if not folder.is_dir():
         raise UsageError(
             f"limits.baseline: there is no folder {folder}; name that of a finished campaign"
@@ -54,6 +59,11 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
         )
     answered = (seed.outputs for seed in store.seeds(replicas_of(store)[0]))
     scores = next((one.original for one in answered if one and one.original is not None), None)
+    if isinstance(scores, Transcript):
+        raise UsageError(
+            f"limits.baseline: {folder} is a campaign of speech recognisers, which has no pairs of classes: new_pairs "
+            "is for class models"
+        )
     if classes is not None and scores is not None and scores.size != classes:
         raise UsageError(
             f"limits.baseline: {folder} is a campaign over {scores.size} classes, and this one is over "

@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import ValidationError
 
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models import InputOptions, OriginalModel, prepare, resolve_input
+from edgeflare.models import InputOptions, OriginalModel, audio_input, prepare, resolve_input
 from edgeflare.models.input_options import input_size, options_in_file
-from edgeflare.seeds import open_seeds
+from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 
 _WHOSE = "the model"
 
@@ -29,7 +29,8 @@ def write_calibration(
     It holds float32 [N, ...model's input shape], each entry one input tensor: what a device takes as
     `calibration` to build an int8 engine of the ``.onnx`` file `model`. `seeds` are a folder of images,
     one image, or an ``.npz`` with `images`; `resize` brings them to the model's size, `limit` takes the
-    first. `stated` is what a campaign's `[deployed.input]` says, such as {"scale": "1/255"}. Raises
+    first. Of a model of audio they are audio files; of longer ones the beginning is taken, other rates are
+    resampled. `stated` is what a campaign's `[deployed.input]` says, such as {"scale": "1/255"}. Raises
     ModelError, SeedError, UsageError.
     """
     if target.suffix != ".npy":
@@ -51,8 +52,20 @@ def write_calibration(
             f"{model} takes {tensor.dtype}; only a model of float32 is calibrated for int8"
         )
     spec = resolve_input(tensor, options, told, _WHOSE)
-    size, channels = input_size(tensor, options, told, _WHOSE)
-    source = open_seeds(seeds, size=size, channels=channels, resize=resize, limit=limit)
+    audio = audio_input(tensor, options, told, _WHOSE)
+    source: SeedSource
+    if audio is None:
+        size, channels = input_size(tensor, options, told, _WHOSE)
+        source = open_seeds(seeds, size=size, channels=channels, resize=resize, limit=limit)
+    else:
+        rate, samples = audio
+        if samples is None:
+            raise UsageError(
+                f"{model} takes audio of any length: state one for calibration, such as samples={rate}"
+            )
+        source = open_audio_seeds(
+            seeds, rate=rate, samples=samples, cut="first", resample=True, limit=limit
+        )
     tensors = np.stack([prepare(seed.sample, spec) for seed in source])
     try:
         np.save(target, tensors)

@@ -69,6 +69,10 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
             yield f"the {which} model {path} is gone"
         elif file_sha256(path) != known:
             yield f"the {which} model {path} has changed"
+    for which, model in (("original", config.original), ("deployed", config.deployed)):
+        read_so = store.models.get(which, {}).get("output", {}).get("decoder")
+        if read_so and model.decoder and model.decoder.decoder().describe() != read_so:
+            yield f"the vocabulary {model.decoder.vocabulary} has changed"
 
 
 def _changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:

@@ -20,7 +20,8 @@ from edgeflare import toml
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.problem_words import causes, sentence
 from edgeflare.errors import UsageError
-from edgeflare.models import InputOptions, Pixels
+from edgeflare.models import DecoderOptions, InputOptions, Pixels
+from edgeflare.oracles import OracleName
 
 AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 
@@ -39,26 +40,33 @@ class ModelConfig(_Section):
     `options` go to the runtime; `output` says whether it returns probabilities, logits or, the deployed
     model only, no more than the label as a class index ("auto": detected by the output's type and on the
     seeds); `output_name` chooses one of several outputs.
+    "transcript": a speech recogniser's ("auto": where its file says how its outputs become text); `decoder` says so
+    of a file that doesn't.
     """
 
     path: AbsolutePath
     runtime: Literal["tflite", "onnx", "tensorrt"] | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     input: InputOptions = InputOptions()
-    output: Literal["auto", "probabilities", "logits", "label"] = "auto"
+    output: Literal["auto", "probabilities", "logits", "label", "transcript"] = "auto"
     output_name: str | None = None
+    decoder: DecoderOptions | None = None
 
 
 class SeedsConfig(_Section):
-    """The seed inputs: a folder of images, one image or an ``.npz``, and how to bring them to size.
+    """The seed inputs: a folder of images or audio, one file or an ``.npz``, and how to bring them to size.
 
-    `size` is (height, width), by default the original's input size; `labels` a file that maps class
-    folders to class numbers; `limit` takes the first seeds only.
+    `size` is (height, width), by default the original's input size. Of audio, `cut` says what becomes of
+    files longer than the model takes: "first" is their beginning, "windows" one piece after the other;
+    `resample` brings other rates to the model's. `labels` is a file that maps class folders to class numbers;
+    `limit` takes the first seeds only.
     """
 
     path: AbsolutePath
     size: tuple[Pixels, Pixels] | None = None
     resize: Literal["nearest", "bilinear", "area", "bicubic", "crop"] | None = None
+    cut: Literal["first", "windows"] | None = None
+    resample: bool = False
     labels: AbsolutePath | None = None
     limit: int | None = Field(default=None, ge=1)
 
@@ -68,8 +76,11 @@ class SearchConfig(_Section):
 
     `max_queries`, `max_host_queries` (inputs given to the original alone) and `timeout_s` limit the search
     from one seed (0: no limit); results within the first two are repeatable whatever the speed.
+    `oracle`: a deviation is another top-1 label ("label"), another word ("transcript"), or a total variation
+    distance of the scores above `tolerance` ("tolerance"); "auto": the words of speech recognisers, else the label.
     `margin_floor`: a deviation counts only where both models' top-1 probability is so far above their
-    second. `seed` is the campaign's: it fixes all randomness.
+    second, with transcripts at each word that differs; 0 with a tolerance, which knows no margin. `seed` is the
+    campaign's: it fixes all randomness.
     """
 
     strategy: str = "boundary"
@@ -81,6 +92,38 @@ class SearchConfig(_Section):
     confirmations: int = Field(default=2, ge=1)
     margin_floor: float = Field(default=1e-3, ge=0, lt=1, allow_inf_nan=False)
     seed: int = 0
+    oracle: OracleName = "auto"
+    tolerance: float | None = Field(default=None, gt=0, lt=1, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_a_floor(cls, values: Any) -> Any:
+        """Have no margin floor by default where a tolerance decides."""
+        if isinstance(values, Mapping) and values.get("oracle") == "tolerance":
+            return {"margin_floor": 0.0, **values}
+        return values
+
+    @model_validator(mode="after")
+    def _tolerance_fits(self) -> "SearchConfig":
+        if self.oracle != "tolerance":
+            if self.tolerance is not None:
+                raise ValueError('tolerance is used with oracle = "tolerance" only')
+            return self
+        if self.tolerance is None:
+            raise ValueError(
+                'oracle = "tolerance" needs a tolerance: the largest total variation distance of the scores '
+                "that is no deviation, such as tolerance = 0.1"
+            )
+        if self.margin_floor:
+            raise ValueError(
+                'margin_floor is used with labels and transcripts only, not with oracle = "tolerance"'
+            )
+        if self.strategy == "boundary":
+            raise ValueError(
+                'the strategy boundary searches where labels change, so oracle = "tolerance" needs another '
+                "one, such as dflare"
+            )
+        return self
 
     @field_validator("options")
     @classmethod
@@ -208,6 +251,8 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 _PATHS = (
     ("original", "path"),
     ("deployed", "path"),
+    ("original", "decoder", "vocabulary"),
+    ("deployed", "decoder", "vocabulary"),
     ("seeds", "path"),
     ("seeds", "labels"),
     ("inventory",),

@@ -53,7 +53,7 @@ class Alarms(NamedTuple):
     """What the searches of a control came to, without those that failed.
 
     `largest_margin`: of each false alarm the smaller of both models' margins, and of those the largest;
-    a higher margin floor lets none of them count.
+    a higher margin floor lets none of them count, unless a tolerance decides.
     """
 
     searches: int
@@ -197,12 +197,16 @@ def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
         alarms = alarms_in(control)
     if not alarms.false_alarms:
         return
-    floor = config.search.margin_floor
+    tolerance, floor = config.search.tolerance, config.search.margin_floor
+    limit = f"margin floor of {floor:g}" if tolerance is None else f"tolerance of {tolerance:g}"
     text = (
         f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches: {_cause(config)} "
-        f"makes the original decide differently there at the margin floor of {floor:g}, so that triggers "
-        "of this campaign may mean no more"
+        f"makes the original decide differently there at the {limit}, so that triggers of this campaign may mean "
+        "no more"
     )
+    if tolerance is not None:
+        _notice(f"{text}; search anew with a larger --tolerance", store, reporter)
+        return
     above = None if alarms.largest_margin is None else rounded_up(alarms.largest_margin)
     if above is not None and above < 1:
         text += (
@@ -235,6 +239,7 @@ def _deployed(config: CampaignConfig) -> ModelConfig:
         path=path,
         input=original.input.model_copy(update={"layout": None}),
         output=original.output,
+        decoder=original.decoder,
     )
     name = original.output_name
     if name is None or name not in _outputs(config.model_copy(update={"original": copy})):
@@ -278,6 +283,8 @@ def _is_of_a_campaign(path: Path) -> bool:
 def _fill(store: Store, control: Store) -> None:
     """Give the control the campaign's own seeds, which need not be where they were read from any more."""
     store.set_fact("control_begun", True)
+    if store.sample_rate is not None:
+        control.set_sample_rate(store.sample_rate)
     known = control.seed_ids()
     missing = (seed for seed in store.seeds() if seed.id not in known)
     while batch := list(islice(missing, _BATCH)):

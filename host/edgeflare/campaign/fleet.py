@@ -174,12 +174,17 @@ def check_one_model(fleet: Fleet) -> None:
     """Raise UsageError where the devices' runtimes describe the model differently."""
     first = fleet.sessions[0]
     for other in fleet.sessions[1:]:
-        if (other.model.inputs, other.model.outputs) != (first.model.inputs, first.model.outputs):
+        if _described(other) != _described(first):
             raise UsageError(
                 f"{first.name} and {other.name} describe the deployed model differently: "
                 f"{first.model.inputs + first.model.outputs} and "
                 f"{other.model.inputs + other.model.outputs}; use the same runtime on both"
             )
+
+
+def _described(session: SteadySession) -> tuple[object, ...]:
+    model = session.model
+    return model.inputs, model.outputs, model.decoder
 
 
 def _close_what_opened(attempt: "Future[DeviceSession | EdgeFlareError]") -> None:

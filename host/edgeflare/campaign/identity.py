@@ -45,5 +45,9 @@ def model_identity(
         "bytes": path.stat().st_size,
         "runtime": dict(in_effect),
         "input": side.spec.to_json(),
-        "output": {**side.output.to_json(), "kind": reader.kind},
+        "output": {
+            **side.output.to_json(),
+            "kind": reader.kind,
+            **({} if side.decoder is None else {"decoder": dict(side.decoder)}),
+        },
     }

@@ -24,12 +24,13 @@ class LimitsConfig(BaseModel):
     the share of the answered seeds on which the models differ as they are. `min_median_queries`: the median
     over the searched seeds of the search queries to the first triggering input; a seed without one counts as
     more than any. `min_l2`: no triggering input that was searched for is nearer to its seed, pixels from 0 to
-    1. `max_severity`: no triggering input whose smaller margin (top-1 minus top-2 probability, of both
-    models) is larger. `max_disagreement`: no triggering input at which the two models put a larger share of
-    probability on different classes; of these two the better measure of damage, since a badly damaged model
+    1, audio in its own units. `max_severity`: no triggering input whose smaller margin (top-1 minus top-2 probability, of both
+    models; of transcripts that of the words that differ) is larger. `max_disagreement`: no triggering input at
+    which the two models put a larger share of probability on different classes, or hear a larger share of words
+    otherwise; of these two the better measure of damage, since a badly damaged model
     is sure of nothing. The search finds the most severe ones where it has a `device_budget`. `new_pairs` =
     False: no pair of classes (the original's label, the deployed model's) deviates that doesn't in
-    `baseline`, the folder of a finished campaign. `max_new_triggers`, for replays: so many inputs may
+    `baseline`, the folder of a finished campaign; for models of classes only. `max_new_triggers`, for replays: so many inputs may
     deviate that did not before.
     """
 

@@ -1,4 +1,4 @@
-"""Does another preprocessing of the original explain the deployed model's answers better?
+"""Does another preprocessing of the original explain the deployed model's answers better? Of images only.
 
 Labels alone miss much: a network without large biases gives the same labels on pixels that were never
 scaled, and a swapped colour order changes only every fourth label of a CIFAR network. Both models

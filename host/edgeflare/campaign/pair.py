@@ -4,27 +4,36 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
 from edgeflare.campaign.config import CampaignConfig, ModelConfig
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.pair_outputs import choose_output, original_classes, tells_label
+from edgeflare.campaign.pair_outputs import (
+    TextSource,
+    check_both_transcribe,
+    choose_output,
+    original_classes,
+    tells_label,
+    text_source,
+)
 from edgeflare.devices import State, SteadySession
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
+    AudioSpec,
     InputOptions,
     InputSpec,
     OriginalModel,
     OutputKind,
     OutputReader,
+    Spec,
     TensorInfo,
     detect_kind,
+    known_of,
     largest_sum_error,
     resolve_input,
+    unread,
 )
 from edgeflare.models.input_options import options_in_file, scaling_of_range
 from edgeflare.scheduler import Reply
-from edgeflare.types import Sample
+from edgeflare.types import Output, Sample, Transcript
 
 _SUM_TOLERANCE = 0.02
 
@@ -32,21 +41,24 @@ _SUM_TOLERANCE = 0.02
 class Side(NamedTuple):
     """One model as the campaign sees it: how samples enter it, which output counts, and for how many classes.
 
-    `labels_only`: the output is a class index, not a score for each class.
+    `labels_only`: the output is a class index, not a score for each class. `transcribes`: it is a transcript, and there
+    are no classes; `decoder` is what identifies the way to it.
     """
 
-    spec: InputSpec
+    spec: Spec
     output: TensorInfo
     classes: int = 0
     labels_only: bool = False
+    transcribes: bool = False
+    decoder: Mapping[str, Any] | None = None
 
     def reader(self, kind: OutputKind) -> OutputReader:
-        """Return how its raw outputs become scores."""
+        """Return how its raw outputs become answers."""
         return OutputReader(self.output, kind, self.classes)
 
 
 class DeployedModel:
-    """The deployed model on one device, answering with scores, or with raw outputs where `reader` is None."""
+    """The deployed model on one device; where `reader` is None its scores are raw outputs."""
 
     def __init__(self, session: SteadySession, reader: OutputReader | None) -> None:
         self._session = session
@@ -92,8 +104,8 @@ class DeployedModel:
                 return
             raw = pending.result()
             try:
-                scores = [
-                    output if self._reader is None else self._reader.scores(output)
+                answers = [
+                    unread(output) if self._reader is None else self._reader.read(output)
                     for output in raw.outputs
                 ]
             except ModelError as fault:
@@ -104,21 +116,21 @@ class DeployedModel:
                     ModelError(f"an output of the deployed model can't be read: {fault}")
                 )
                 return
-            answered.set_result(Reply(scores, raw.seconds))
+            answered.set_result(Reply(answers, raw.seconds))
 
         self._session.submit(samples).add_done_callback(read)
         return answered
 
 
 class RawOriginal:
-    """The original model, answering with raw outputs in place of scores."""
+    """The original model, whose scores are raw outputs."""
 
     def __init__(self, original: OriginalModel) -> None:
         self._original = original
 
-    def scores(self, samples: Sequence[Sample]) -> list[NDArray[Any]]:
-        """Return one raw output a sample."""
-        return [self._original.raw(sample) for sample in samples]
+    def scores(self, samples: Sequence[Sample]) -> list[Output]:
+        """Return one raw output, or transcript, a sample."""
+        return [unread(self._original.raw(sample)) for sample in samples]
 
 
 def resolve_pair(
@@ -135,48 +147,60 @@ def resolve_pair(
         _told(original.metadata, first, config.original),
         _told(model.metadata, second, config.deployed),
     )
-    outputs = (
-        choose_output(original.outputs, config.original, "the original model"),
-        choose_output(model.outputs, config.deployed, "the deployed model"),
-    )
-    classes = original_classes(outputs[0], config.original)
-    labels_only = tells_label(outputs[1], config.deployed, classes)
-    sides = (
-        Side(
-            resolve_input(
-                first,
-                config.original.input,
-                _prefer(told[0], config.deployed.input, told[1]),
-                "the original model",
-            ),
-            outputs[0],
-            classes,
+    specs = (
+        resolve_input(
+            first,
+            config.original.input,
+            known_of(told[0], config.deployed.input, told[1]),
+            "the original model",
         ),
-        Side(
-            resolve_input(
-                second,
-                config.deployed.input,
-                _prefer(told[1], config.original.input, told[0]),
-                "the deployed model",
-            ),
-            outputs[1],
-            classes,
-            labels_only,
+        resolve_input(
+            second,
+            config.deployed.input,
+            known_of(told[1], config.original.input, told[0]),
+            "the deployed model",
         ),
     )
-    _check_inputs(*sides)
-    original.configure(sides[0].spec, sides[0].output)
+    _check_inputs(*specs)
+    texts = (
+        text_source(original.outputs, config.original, original.decoder, "the original model"),
+        text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
+    )
+    check_both_transcribe(*texts)
+    if texts[0] is not None and texts[1] is not None:
+        sides = _hearing(specs[0], texts[0]), _hearing(specs[1], texts[1])
+    else:
+        sides = _scoring(config, specs, (original.outputs, model.outputs))
+    decoders = [None if text is None else text.decoder for text in texts]
+    original.configure(sides[0].spec, sides[0].output.name, decoders[0])
     for session in fleet:
-        session.configure(sides[1].spec, sides[1].output.name)
+        session.configure(sides[1].spec, sides[1].output.name, decoders[1])
     return sides
+
+
+def _hearing(spec: Spec, text: TextSource) -> Side:
+    return Side(spec, text.output, transcribes=True, decoder=text.identity)
+
+
+def _scoring(
+    config: CampaignConfig,
+    specs: tuple[Spec, Spec],
+    outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
+) -> tuple[Side, Side]:
+    """Return the sides of two models that return scores. Raises ModelError where they don't fit."""
+    first = choose_output(outputs[0], config.original, "the original model")
+    second = choose_output(outputs[1], config.deployed, "the deployed model")
+    classes = original_classes(first, config.original)
+    labels_only = tells_label(second, config.deployed, classes)
+    return Side(specs[0], first, classes), Side(specs[1], second, classes, labels_only)
 
 
 def readers(
     config: CampaignConfig,
     sides: tuple[Side, Side],
-    raws: tuple[Sequence[NDArray[Any]], Sequence[NDArray[Any]]],
+    raws: tuple[Sequence[Output], Sequence[Output]],
 ) -> tuple[tuple[OutputReader, OutputReader], list[str]]:
-    """Return how each model's raw outputs become scores, as stated or told from those on the seeds.
+    """Return how each model's raw outputs become answers, as stated or told from those on the seeds.
 
     The second value has what the user should know of what was told.
     """
@@ -186,12 +210,16 @@ def readers(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
         kind: OutputKind
+        if side.transcribes:
+            read.append(side.reader("transcript"))
+            continue
+        plain = [one for one in outputs if not isinstance(one, Transcript)]
         if side.labels_only:
             kind = "label"
         else:
-            kind = detect_kind(side.output, outputs) if model.output == "auto" else model.output
+            kind = detect_kind(side.output, plain) if model.output == "auto" else model.output
         read.append(side.reader(kind))
-        off = largest_sum_error(side.output, outputs)
+        off = largest_sum_error(side.output, plain)
         if model.output == "auto" and kind == "probabilities" and off > _SUM_TOLERANCE:
             doubts.append(
                 f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "
@@ -203,31 +231,47 @@ def readers(
 def _told(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig) -> InputOptions:
     """Return what a model's own file tells: its metadata, and its quantisation for the scaling."""
     in_file = options_in_file(metadata, str(config.path))
-    return in_file if in_file.tells_scaling else _scaled_as(in_file, scaling_of_range(tensor))
+    return known_of(in_file, scaling_of_range(tensor), InputOptions())
 
 
-def _prefer(own: InputOptions, stated: InputOptions, other: InputOptions) -> InputOptions:
-    """Return the model's own description; its scaling may be what is stated, or told, for the other."""
-    if own.tells_scaling:
-        return own
-    return _scaled_as(own, stated if stated.tells_scaling else other)
+def _check_inputs(original: Spec, deployed: Spec) -> None:
+    """Raise UsageError where one sample can't be given to both models."""
+    if isinstance(original, AudioSpec) and isinstance(deployed, AudioSpec):
+        _check_clips(original, deployed)
+    elif isinstance(original, InputSpec) and isinstance(deployed, InputSpec):
+        _check_images(original, deployed)
+    else:
+        hears, sees = "original", "deployed"
+        if isinstance(deployed, AudioSpec):
+            hears, sees = sees, hears
+        raise UsageError(
+            f"the {hears} model takes audio and the {sees} model images; EdgeFlare gives both the same sample"
+        )
 
 
-def _scaled_as(options: InputOptions, scaling: InputOptions) -> InputOptions:
-    return options.model_copy(
-        update={"scale": scaling.scale, "mean": scaling.mean, "std": scaling.std}
-    )
+def _check_clips(original: AudioSpec, deployed: AudioSpec) -> None:
+    if original.rate != deployed.rate:
+        raise UsageError(
+            f"the original model takes audio at {original.rate} Hz and the deployed model at {deployed.rate} Hz; "
+            "EdgeFlare gives both the same sample"
+        )
+    lengths = original.samples, deployed.samples
+    if None not in lengths and lengths[0] != lengths[1]:
+        raise UsageError(
+            f"the original model takes {lengths[0]} samples and the deployed model {lengths[1]}; EdgeFlare gives both "
+            "the same clip, of which neither may miss a part: state the same `samples` of both inputs"
+        )
 
 
-def _check_inputs(original: Side, deployed: Side) -> None:
-    channels = original.spec.channels, deployed.spec.channels
+def _check_images(original: InputSpec, deployed: InputSpec) -> None:
+    channels = original.channels, deployed.channels
     if channels[0] != channels[1]:
         raise UsageError(
             f"the original model takes {channels[0]} channels and the deployed model {channels[1]}; "
             "EdgeFlare gives both the same sample"
         )
-    sizes = original.spec.size, deployed.spec.size
-    if sizes[0] != sizes[1] and deployed.spec.resize is None:
+    sizes = original.size, deployed.size
+    if sizes[0] != sizes[1] and deployed.resize is None:
         raise UsageError(
             f"the original model takes {sizes[0][0]} x {sizes[0][1]} pixels and the deployed model "
             f"{sizes[1][0]} x {sizes[1][1]}; state how its input is brought to size with "

@@ -1,10 +1,72 @@
-"""Which output of each model counts, and whether it holds scores or, in the deployed model, a label alone."""
+"""Which output of each model counts, and whether it holds scores, text or, in the deployed model, a label alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from edgeflare.campaign.config import ModelConfig
-from edgeflare.errors import ModelError
-from edgeflare.models import TensorInfo, check_index, has_one_value, is_index, output_classes
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import (
+    TensorInfo,
+    check_index,
+    has_one_value,
+    is_index,
+    output_classes,
+    text_output,
+)
+
+
+class TextSource(NamedTuple):
+    """Where a speech recogniser's text comes from.
+
+    `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where that is in the model's
+    file), `identity` all that identifies it, without the vocabulary.
+    """
+
+    output: TensorInfo
+    decoder: Mapping[str, Any]
+    identity: Mapping[str, Any]
+
+
+def text_source(
+    outputs: Sequence[TensorInfo],
+    config: ModelConfig,
+    in_file: Mapping[str, Any] | None,
+    whose: str,
+) -> TextSource | None:
+    """Return where a model's text comes from, as stated, or as `in_file` says; None of one that returns scores.
+
+    Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated doesn't.
+    """
+    if config.decoder is not None and config.output not in ("auto", "transcript"):
+        raise UsageError(
+            f"a decoder is stated for {whose}, but also that it returns {config.output}: state one of the two"
+        )
+    if config.output not in ("auto", "transcript"):
+        return None
+    decoder, identity = {"vocabulary": None}, in_file
+    if config.decoder is not None:
+        stated = config.decoder.decoder()
+        decoder, identity = stated.to_json(), stated.describe()
+    if identity is None and config.output == "transcript":
+        raise ModelError(
+            f"the file of {whose} does not tell how its outputs become text; state it with "
+            "`--decoder kind=ctc --decoder vocabulary=FILE`, or under the file's metadata key edgeflare.decoder"
+        )
+    if identity is None:
+        return None
+    output = text_output(str(identity["kind"]), outputs, config.output_name, whose)
+    return TextSource(output, decoder, identity)
+
+
+def check_both_transcribe(original: object | None, deployed: object | None) -> None:
+    """Raise ModelError where one model has a source of text and the other has none."""
+    if (original is None) == (deployed is None):
+        return
+    hears, other = ("original", "deployed") if deployed is None else ("deployed", "original")
+    raise ModelError(
+        f"the {hears} model returns text and the {other} model does not tell how its outputs become text; state it "
+        "with `--decoder kind=ctc --decoder vocabulary=FILE`, or compare both models' scores with `--output logits`"
+    )
 
 
 def choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:

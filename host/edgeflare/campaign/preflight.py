@@ -4,44 +4,62 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
+from edgeflare.answers import top_label
 from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.mismatch import Explanation
 from edgeflare.campaign.statistics import wilson
+from edgeflare.distances import disagreement
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.seeds import RawSeed
-from edgeflare.types import Decision, Outputs, Scores
+from edgeflare.transcripts import excerpts
+from edgeflare.types import Decision, Output, Outputs, Transcript
 
 MINIMUM_SEEDS = 20
 DISAGREEMENT_LIMIT = 0.20
+_IMAGE = "scale, mean, std, colour order and layout"
+_AUDIO = "front end, rate and length"
 
 
 class SeedFigures(NamedTuple):
-    """What the checks need of one seed that both models answered: labels are None where not known."""
+    """What the checks need of one seed that both models answered.
+
+    Labels are None where not known, and of transcripts, which are over 0 `classes`. `example` says of two answers how
+    they differ.
+    """
 
     id: str
     label: int | None
     decision: Decision
-    original: int
-    deployed: int
+    original: int | None
+    deployed: int | None
     classes: int
+    example: str = ""
 
     @classmethod
     def of(cls, seed_id: str, label: int | None, outputs: Outputs) -> "SeedFigures":
         """Return the figures of one seed."""
-        original, deployed = outputs.original, outputs.deployed
-        classes = 0 if original is None else len(original)
-        return cls(seed_id, label, outputs.decision, _top(original), _top(deployed), classes)
+        original, deployed, decision = outputs
+        classes = 0 if original is None or isinstance(original, Transcript) else original.size
+        example = ""
+        if original is not None and deployed is not None and decision is Decision.DEVIATION:
+            example = _example(original, deployed)
+        labels = top_label(original), top_label(deployed)
+        return cls(seed_id, label, decision, *labels, classes, example)
 
 
 def check_pair(
-    seeds: Sequence[SeedFigures], explanation: Explanation | None = None, *, allow: bool
+    seeds: Sequence[SeedFigures],
+    explanation: Explanation | None = None,
+    *,
+    allow: bool,
+    audio: bool = False,
 ) -> list[str]:
     """Look at both models' answers on the seeds; return notices for the user.
 
     Raises PreflightError, unless `allow`, where the lower 95 % bound of the rate of disagreement is
     above 20 %, where another preprocessing is a clearly better `explanation` of the answers, or
     where the lower 95 % bound of a model's accuracy on labelled seeds is no better than chance.
-    With fewer than 20 seeds it only warns.
+    With fewer than 20 seeds it only warns. `audio`: the models take audio.
     """
     problems = [
         problem
@@ -61,9 +79,8 @@ def check_pair(
     if allow:
         return [f"{sentence} Going on, as --allow-disagreement says."]
     raise PreflightError(
-        f"{sentence} The preprocessing or the model pair looks wrong: check scale, mean, std, colour "
-        "order and layout of both inputs (`--original-input`, `--deployed-input`), or go on with "
-        "--allow-disagreement."
+        f"{sentence} The preprocessing or the model pair looks wrong: check {_AUDIO if audio else _IMAGE} of "
+        "both inputs (`--original-input`, `--deployed-input`), or go on with --allow-disagreement."
     )
 
 
@@ -77,18 +94,31 @@ def check_labels(seeds: Sequence[RawSeed], classes: int) -> None:
             )
 
 
-def slowness(seconds: Sequence[float], search: SearchConfig) -> list[str]:
-    """Return a notice where the time budget will end searches before the query budget does."""
+def slowness(
+    seconds: Sequence[float], search: SearchConfig, host_seconds: Sequence[float] = ()
+) -> list[str]:
+    """Return a notice where the time budget will end searches before the query budget does.
+
+    A query takes the device's `seconds` and the original's `host_seconds`, whose medians count.
+    """
     if not seconds or not search.timeout_s or not search.max_queries:
         return []
-    typical = median(seconds)
+    device, host = median(seconds), median(host_seconds) if host_seconds else 0.0
+    typical = device + host
     affordable = int(search.timeout_s / typical) if typical else search.max_queries
     if affordable >= search.max_queries:
         return []
+    where = (
+        f"on the device and {host:.2g} s on the host" if host >= 0.01 * device else "on the device"
+    )
+    took = (
+        f"one inference takes {device:.2g} s {where}, so the time budget of {search.timeout_s:g} s"
+    )
+    if affordable < 1:
+        return [f"{took} ends a search after its first query: state a longer --timeout."]
     sentence = (
-        f"one inference takes {typical:.2g} s on the device, so the time budget of "
-        f"{search.timeout_s:g} s ends a search after about {affordable} queries; such an end depends "
-        f"on speed. For repeatable results state --max-queries {affordable} or a longer --timeout."
+        f"{took} ends a search after about {affordable} queries; such an end depends on speed. For "
+        f"repeatable results state --max-queries {affordable} or a longer --timeout."
     )
     return [sentence]
 
@@ -97,9 +127,7 @@ def _disagreement(seeds: Sequence[SeedFigures]) -> str:
     differing = [seed for seed in seeds if seed.decision is Decision.DEVIATION]
     if not differing or wilson(len(differing), len(seeds))[0] <= DISAGREEMENT_LIMIT:
         return ""
-    examples = ", ".join(
-        f"{seed.id} ({seed.original} against {seed.deployed})" for seed in differing[:3]
-    )
+    examples = ", ".join(f"{seed.id} ({seed.example})" for seed in differing[:3])
     return (
         f"The two models disagree on {len(differing)} of {len(seeds)} seeds as they are, far more "
         f"than compression explains: {examples}."
@@ -107,7 +135,7 @@ def _disagreement(seeds: Sequence[SeedFigures]) -> str:
 
 
 def _accuracy(seeds: Sequence[SeedFigures], which: str) -> str:
-    labelled = [seed for seed in seeds if seed.label is not None]
+    labelled = [seed for seed in seeds if seed.label is not None and seed.classes]
     if not labelled:
         return ""
     right = sum(getattr(seed, which) == seed.label for seed in labelled)
@@ -120,5 +148,12 @@ def _accuracy(seeds: Sequence[SeedFigures], which: str) -> str:
     )
 
 
-def _top(scores: Scores | None) -> int:
-    return -1 if scores is None else int(scores.argmax())
+def _example(original: Output, deployed: Output) -> str:
+    """Say how two answers differ."""
+    if isinstance(original, Transcript) and isinstance(deployed, Transcript):
+        ours, theirs = excerpts(original.text, deployed.text)
+        return f'"{ours}" against "{theirs}"'
+    labels = top_label(original), top_label(deployed)
+    if labels[0] == labels[1]:
+        return f"{labels[0]} both times, with scores {disagreement(original, deployed):.2g} apart"
+    return f"{labels[0]} against {labels[1]}"

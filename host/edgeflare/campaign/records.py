@@ -1,12 +1,10 @@
 """A chain's result as the store's record."""
 
-import numpy as np
-
-from edgeflare.distances import l2, linf
-from edgeflare.oracles import margin
+from edgeflare.answers import top_label
+from edgeflare.distances import l2, linf, snr_db
+from edgeflare.oracles import Margins, margins
 from edgeflare.scheduler import ChainResult
 from edgeflare.store import OutcomeRecord
-from edgeflare.types import Scores
 
 
 def outcome_record(
@@ -15,6 +13,9 @@ def outcome_record(
     """Return the record of a chain that has ended; `device` is the digest of its fingerprint."""
     original = result.outputs.original if result.outputs else None
     deployed = result.outputs.deployed if result.outputs else None
+    sure = Margins(None, None)
+    if original is not None and deployed is not None:
+        sure = margins(original, deployed)
     seed, sample = result.seed.sample, result.sample
     return OutcomeRecord(
         seed_id=result.seed.id,
@@ -33,10 +34,11 @@ def outcome_record(
         deployed=deployed,
         original_label=top_label(original),
         deployed_label=top_label(deployed),
-        original_margin=None if original is None else margin(original),
-        deployed_margin=None if deployed is None or result.seed.labels_only else margin(deployed),
+        original_margin=sure.original,
+        deployed_margin=None if result.seed.labels_only else sure.deployed,
         l2=None if sample is None else l2(seed, sample),
         linf=None if sample is None else linf(seed, sample),
+        snr_db=None if sample is None else snr_db(seed, sample),
         front=result.front,
         mutations=result.mutations,
         confirmed=result.confirmed,
@@ -44,10 +46,3 @@ def outcome_record(
         device_name=device_name,
         replica=replica,
     )
-
-
-def top_label(scores: Scores | None) -> int | None:
-    """Return the top-1 label; NaN leaves none."""
-    if scores is None or np.isnan(scores).any():
-        return None
-    return int(scores.argmax())

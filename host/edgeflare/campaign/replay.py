@@ -20,12 +20,12 @@ from edgeflare.campaign.replay_inputs import Entry, ReplaySource, replay_source
 from edgeflare.campaign.replay_states import REPLAY, input_to_json
 from edgeflare.devices import LOCAL, Device, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
+from edgeflare.models import audio_input
 from edgeflare.models.input_options import input_size, options_in_file
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.corpus import is_corpus
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.replay_input import ReplayInput
-from edgeflare.types import Sample
 
 ONLY = ("triggers", "seeds")
 """The kinds of inputs that a replay can be held to."""
@@ -95,7 +95,7 @@ def run_replay(
         config = _prepared(config, opened)
         single.check_files(config)
         selected = {entry.id for entry in chosen}
-        _check_samples(config, next(opened.inputs(lambda entry: entry.id in selected)).sample)
+        _check_samples(config, next(opened.inputs(lambda entry: entry.id in selected)))
         notices = _notices(config, opened, chosen, only)
         for text in notices:
             progress(Notice(text))
@@ -149,6 +149,8 @@ def _fill(source: ReplaySource, fact: dict[str, Any], store: Store) -> None:
     inputs = source.inputs(lambda entry: entry.id in selected)
     about: list[dict[str, Any]] = []
     while batch := list(islice(inputs, _BATCH)):
+        if batch[0].rate is not None:
+            store.set_sample_rate(batch[0].rate)
         store.add_seeds(_seed_of(one) for one in batch if one.id not in known)
         about += map(input_to_json, batch)
     store.set_fact(REPLAY, {**fact, "inputs": about})
@@ -219,14 +221,19 @@ def _same_file(path: Path, known: dict[str, Any]) -> bool:
     return path.is_file() and file_sha256(path) == known.get("sha256")
 
 
-def _check_samples(config: CampaignConfig, sample: Sample) -> None:
-    """Raise UsageError where the inputs are not of the size that the original model takes."""
-    if config.original.input.resize is not None:
+def _check_samples(config: CampaignConfig, first: ReplayInput) -> None:
+    """Raise UsageError where the inputs are not of the kind, size or rate that the original model takes."""
+    stated, name = config.original.input, config.original.path.name
+    if stated.resize is not None and first.rate is None:
         return
-    height, width, channels = sample.shape
     with single.opened_original(config) as original:
-        stated, tensor = config.original.input, original.input
+        tensor = original.input
         told = options_in_file(original.metadata, str(original.path))
+        audio = audio_input(tensor, stated, told, "the original model")
+        if audio is not None or first.rate is not None:
+            _check_sound(audio and audio[0], first.rate, name)
+            return
+        height, width, channels = first.sample.shape
         try:
             size, depth = input_size(tensor, stated, told, "the original model")
         except UsageError:  # open axes, which the inputs fill
@@ -235,7 +242,17 @@ def _check_samples(config: CampaignConfig, sample: Sample) -> None:
     if (*size, depth) != (height, width, channels):
         raise UsageError(
             f"the inputs to replay are {_shape(height, width, channels)}, but the original model "
-            f"{config.original.path.name} takes {_shape(*size, depth)}: it is none that they were found with"
+            f"{name} takes {_shape(*size, depth)}: it is none that they were found with"
+        )
+
+
+def _check_sound(taken: int | None, given: int | None, name: str) -> None:
+    """Raise UsageError where inputs and model are not audio of one rate in Hz; None: images."""
+    if taken != given:
+        what = ["images" if rate is None else f"audio at {rate} Hz" for rate in (given, taken)]
+        raise UsageError(
+            f"the inputs to replay are {what[0]}, but the original model {name} takes {what[1]}: it is none that "
+            "they were found with"
         )
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from edgeflare.answers import text_of, top_label
 from edgeflare.campaign.counting import replicas_of
-from edgeflare.campaign.records import top_label
 from edgeflare.campaign.replay_states import (
     REPLAY,
     ReplayedInput,
@@ -19,6 +19,7 @@ from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.store.corpus import Corpus, is_corpus
 from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.records import is_answer
 from edgeflare.store.replay_input import Look, ReplayInput, ReplayKind
 from edgeflare.types import TRIGGERS, Decision
 
@@ -141,6 +142,9 @@ def _triggers(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
             original_label=found.original_label,
             deployed_label=found.deployed_label,
             l2=found.l2,
+            original_text=text_of(found.original),
+            deployed_text=text_of(found.deployed),
+            rate=store.sample_rate,
             looks=looks.get(key, {}),
         )
 
@@ -149,12 +153,18 @@ def _looks(store: Store) -> Mapping[tuple[str, str], Mapping[str, Look]]:
     """Return what each device said of triggering inputs, by seed and sample, where each searched for itself."""
     looks: dict[tuple[str, str], dict[str, Look]] = {}
     for one in store.replays():
-        if one.deployed.size:
-            seen = Look(one.decision is Decision.DEVIATION, one.deployed_label)
+        if is_answer(one.deployed):
+            seen = Look(
+                one.decision is Decision.DEVIATION, one.deployed_label, text_of(one.deployed)
+            )
             looks.setdefault((one.seed_id, one.trigger), {})[one.on_device] = seen
     for found in _found(store):
         if found.replica:
-            seen = Look(deviated=True, deployed_label=found.deployed_label)
+            seen = Look(
+                deviated=True,
+                deployed_label=found.deployed_label,
+                deployed_text=text_of(found.deployed),
+            )
             looks.setdefault((found.seed_id, found.trigger or ""), {})[found.replica] = seen
     return looks
 
@@ -185,8 +195,11 @@ def _seeds(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
             original_label=top_label(first.original),
             deployed_label=top_label(first.deployed),
             l2=0.0,
+            original_text=text_of(first.original),
+            deployed_text=text_of(first.deployed),
+            rate=store.sample_rate,
             looks={
-                replica: Look(deviated=False, deployed_label=top_label(one.deployed))
+                replica: Look(False, top_label(one.deployed), text_of(one.deployed))
                 for replica, one in answers.items()
                 if replica
             },
@@ -201,7 +214,7 @@ def _of_replay(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
     samples = {seed.id: seed.sample for seed in store.seeds()}
     for about in replay_fact(store)["inputs"]:
         if wanted(Entry(about["id"], about["kind"], about["seed_id"], about["replica"])):
-            before = input_from(about, store.get_sample(samples[about["id"]]))
+            before = input_from(about, store.get_sample(samples[about["id"]]), store.sample_rate)
             yield _looked_at(before, now.get(before.id, ()))
 
 
@@ -210,7 +223,9 @@ def _looked_at(before: ReplayInput, rows: Sequence[ReplayedInput]) -> ReplayInpu
     decided = [one for one in rows if one.decided]
     if not decided:
         return before
-    looks = {one.device: Look(one.deviates, one.deployed_label) for one in decided}
+    looks = {
+        one.device: Look(one.deviates, one.deployed_label, one.deployed_text) for one in decided
+    }
     earlier = {name: look for name, look in before.looks.items() if name not in looks}
     deviated = any(one.deviates for one in rows)
     shown = next((one for one in decided if one.deviates == deviated), None)
@@ -219,6 +234,8 @@ def _looked_at(before: ReplayInput, rows: Sequence[ReplayedInput]) -> ReplayInpu
         deviated=deviated,
         original_label=before.original_label if shown is None else shown.original_label,
         deployed_label=before.deployed_label if shown is None else shown.deployed_label,
+        original_text=before.original_text if shown is None else shown.original_text,
+        deployed_text=before.deployed_text if shown is None else shown.deployed_text,
         looks={**earlier, **looks},
     )
 

@@ -86,7 +86,8 @@ def _with_file(model: ModelConfig, path: Path | None) -> ModelConfig:
     path = Path(path).expanduser().absolute()
     if _format(path) == _format(model.path):
         return model.model_copy(update={"path": path})
-    return ModelConfig(path=path, input=model.input.model_copy(update={"layout": None}))
+    turned = model.input.model_copy(update={"layout": None})
+    return ModelConfig(path=path, input=turned, decoder=model.decoder)
 
 
 def _format(path: Path) -> str:

@@ -4,13 +4,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from edgeflare.answers import text_of, top_label
 from edgeflare.campaign.counting import replicas_of
-from edgeflare.campaign.records import top_label
 from edgeflare.errors import StoreError
-from edgeflare.oracles import margin
+from edgeflare.oracles import Margins, margins
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.replay_input import REPLAY, Look, ReplayInput, ReplayKind
-from edgeflare.types import TRIGGERS, Decision, Sample, Scores, Status
+from edgeflare.transcripts import spoken
+from edgeflare.types import TRIGGERS, Decision, Sample, Status
 
 __all__ = [
     "REPLAY",
@@ -42,9 +43,10 @@ class ReplayedInput:
     does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN or
     infinity in an output now; "failed": the device could not answer. `decision` is the oracle's now: a
     tie, or a difference with a margin below the floor, is no deviation, but a narrow matter. Labels are
-    class indices, None where there is none; margins are top-1 minus top-2 probability now, None where
+    class indices, None where there is none; texts are what speech recognisers heard, None of class models. Margins are
+    top-1 minus top-2 probability now (of transcripts that differ: of the words that do), None where
     there is no answer or the device tells labels only. `l2` is the distance to
-    the seed input, on a scale of pixels from 0 to 1. `sample` is the digest of the stored input.
+    the seed input, as `edgeflare.distances` has it. `sample` is the digest of the stored input.
     """
 
     id: str
@@ -64,6 +66,10 @@ class ReplayedInput:
     sample: str
     detail: str = ""
     replica: str = ""
+    original_text_before: str | None = None
+    deployed_text_before: str | None = None
+    original_text: str | None = None
+    deployed_text: str | None = None
 
     @property
     def margin(self) -> float | None:
@@ -88,13 +94,15 @@ class ReplayedInput:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it still deviates, but with other labels than before."""
+        """Whether it still deviates, but with other labels, or other words, than before."""
         before = (self.original_label_before, self.deployed_label_before)
-        return (
-            self.state == "still"
-            and None not in before
-            and before != (self.original_label, self.deployed_label)
-        )
+        if self.state != "still":
+            return False
+        if self.original_text is not None and self.deployed_text is not None:
+            return _heard_otherwise(self.original_text_before, self.original_text) or (
+                _heard_otherwise(self.deployed_text_before, self.deployed_text)
+            )
+        return None not in before and before != (self.original_label, self.deployed_label)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `margin` among them."""
@@ -103,14 +111,15 @@ class ReplayedInput:
 
 
 def input_to_json(one: ReplayInput) -> dict[str, Any]:
-    """Return what a replay remembers of an input: everything but its sample."""
-    about = {name: value for name, value in vars(one).items() if name not in ("sample", "looks")}
+    """Return what a replay remembers of an input: everything but its sample and that one's rate."""
+    left_out = ("sample", "looks", "rate")
+    about = {name: value for name, value in vars(one).items() if name not in left_out}
     return {**about, "looks": {name: list(look) for name, look in one.looks.items()}}
 
 
-def input_from(about: Mapping[str, Any], sample: Sample) -> ReplayInput:
+def input_from(about: Mapping[str, Any], sample: Sample, rate: int | None = None) -> ReplayInput:
     """Return what `input_to_json` was given."""
-    return ReplayInput(**{**about, "looks": _looks(about)}, sample=sample)
+    return ReplayInput(**{**about, "looks": _looks(about)}, sample=sample, rate=rate)
 
 
 def replay_fact(store: Store) -> Mapping[str, Any]:
@@ -161,6 +170,9 @@ def _replayed(
         original, deployed, decision = seed.outputs
     if outcome.status in TRIGGERS:
         decision = Decision.DEVIATION
+    sure = Margins(None, None)
+    if original is not None and deployed is not None:
+        sure = margins(original, deployed)
     return ReplayedInput(
         id=seed.id,
         kind=about["kind"],
@@ -173,12 +185,16 @@ def _replayed(
         original_label=top_label(original),
         deployed_label=top_label(deployed),
         decision=decision,
-        original_margin=_margin(original),
-        deployed_margin=None if labels_only else _margin(deployed),
+        original_margin=sure.original,
+        deployed_margin=None if labels_only else sure.deployed,
         l2=about["l2"],
         sample=seed.sample,
         detail=outcome.detail if outcome.status in _NO_NEWS else "",
         replica=outcome.replica,
+        original_text_before=about.get("original_text"),
+        deployed_text_before=about.get("deployed_text") if look is None else look.deployed_text,
+        original_text=text_of(original),
+        deployed_text=text_of(deployed),
     )
 
 
@@ -190,8 +206,8 @@ def _state(status: Status, *, deviated: bool) -> ReplayState:
     return "fixed" if deviated else "agrees"
 
 
-def _margin(scores: Scores | None) -> float | None:
-    return None if scores is None else margin(scores)
+def _heard_otherwise(before: str | None, now: str) -> bool:
+    return before is not None and spoken(before) != spoken(now)
 
 
 def _last_look(about: Mapping[str, Any], devices: Collection[str]) -> Look | None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.answers import is_finite, is_same, text_of
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.counting import replicas_of
 from edgeflare.campaign.fleet import Connect, Prompt
@@ -23,7 +24,8 @@ from edgeflare.campaign.replay_states import (
 from edgeflare.campaign.reporter import RESUME
 from edgeflare.devices import connect
 from edgeflare.store import Store
-from edgeflare.types import Scores
+from edgeflare.store.records import is_answer
+from edgeflare.types import Output, Transcript
 
 _TOP = 3
 
@@ -41,7 +43,8 @@ class Reproduction:
 
     `found_on` is the device whose stored answer is meant, None where none is stored. `original_before`,
     `deployed_before` and `original_now`, `deployed_now` are the most probable classes of each model's
-    answer, best first; empty where there is no answer. `original_equal`, `deployed_equal`: the
+    answer, best first; empty where there is no answer, and of speech recognisers, which have texts in their place:
+    `original_text_before` and so on, None of class models. `original_equal`, `deployed_equal`: the
     model's scores are what they were, to the last bit; None where none are stored. `confirmed` counts how often the deviation repeated.
     """
 
@@ -59,6 +62,10 @@ class Reproduction:
     original_equal: bool | None
     deployed_equal: bool | None
     detail: str = ""
+    original_text_before: str | None = None
+    deployed_text_before: str | None = None
+    original_text_now: str | None = None
+    deployed_text_now: str | None = None
 
     @property
     def bit_equal(self) -> bool | None:
@@ -108,8 +115,8 @@ def reproduce(
 
 
 class _Answer(NamedTuple):
-    original: Scores | None
-    deployed: Scores | None
+    original: Output | None
+    deployed: Output | None
     confirmed: int = 0
 
 
@@ -145,6 +152,10 @@ def _reproduction(
         original_equal=None if before is None else _same(before.original, now.original),
         deployed_equal=None if before is None else _same(before.deployed, now.deployed),
         detail=one.detail,
+        original_text_before=before and text_of(before.original),
+        deployed_text_before=before and text_of(before.deployed),
+        original_text_now=text_of(now.original),
+        deployed_text_now=text_of(now.deployed),
     )
 
 
@@ -161,7 +172,7 @@ def _stored(source: Store, about: Mapping[str, Mapping[str, Any]]) -> dict[str, 
             found[name] = {outcome.device_name: answer}
     for one in source.replays():
         name = ids.get((one.seed_id, one.replica))
-        if name in found and one.deployed.size:
+        if name in found and is_answer(one.deployed):
             original = next(iter(found[name].values())).original
             found[name].setdefault(one.on_device, _Answer(original, one.deployed))
     return found
@@ -184,18 +195,18 @@ def _answers(replay: Store, wanted: set[str]) -> dict[str, _Answers]:
     return found
 
 
-def _top(scores: Scores | None) -> tuple[TopScore, ...]:
+def _top(answer: Output | None) -> tuple[TopScore, ...]:
     """Return the most probable classes, as far as they are probable at all; none where a score is not finite."""
-    if scores is None or not np.isfinite(scores).all():
+    if answer is None or isinstance(answer, Transcript) or not is_finite(answer):
         return ()
-    order = np.argsort(-scores, kind="stable")[:_TOP]
-    return tuple(TopScore(int(label), float(scores[label])) for label in order if scores[label] > 0)
+    order = np.argsort(-answer, kind="stable")[:_TOP]
+    return tuple(TopScore(int(label), float(answer[label])) for label in order if answer[label] > 0)
 
 
-def _same(before: Scores | None, now: Scores | None) -> bool:
+def _same(before: Output | None, now: Output | None) -> bool:
     if before is None or now is None:
         return before is now
-    return before.tobytes() == now.tobytes()
+    return is_same(before, now)
 
 
 def _without_advice(progress: Progress) -> Progress:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import cycle, islice
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.progress import Notice, Stage
@@ -16,7 +16,7 @@ from edgeflare.errors import DeviceAwayError, InferenceFailedError
 from edgeflare.scheduler import Original
 from edgeflare.search.boundary import BoundaryOptions, is_open, resolved
 from edgeflare.store import Store
-from edgeflare.types import Sample
+from edgeflare.types import Sample, Transcript
 
 STRATEGY = "boundary"
 RESOLVED = ("crossing", "effort", "tied_classes", "candidates")
@@ -62,7 +62,8 @@ def resolve_search(
     if not samples or (not is_open(options) and None not in left):
         return config
     ratio = 0.0
-    if is_open(options):
+    of = _kind(store, samples[0])
+    if is_open(options) and of == "image":
         reporter(Stage("device", "what a query costs"))
         ratio = cost_ratio(
             original,
@@ -71,11 +72,11 @@ def resolve_search(
             patience_s=max(_LEAST_PATIENCE_S, config.fleet.patience_s),
             handover_s=max(_LEAST_PATIENCE_S, config.fleet.handover_s),
         )
-    chosen = resolved(options, ratio, max(samples[0].shape[:2]), config.one_trip)
+    chosen = resolved(options, ratio, max(samples[0].shape[:2]), config.one_trip, of)
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})
-    notices = [_told(chosen, ratio)] if is_open(options) else []
+    notices = [_told(chosen, ratio, of)] if is_open(options) else []
     values = {**search.options, **{name: getattr(chosen, name) for name in RESOLVED}}
     config = config.model_copy(update={"search": search.model_copy(update={"options": values})})
     store.set_campaign(config.model_dump(mode="json"), notices)
@@ -159,7 +160,20 @@ def _first_samples(store: Store) -> list[Sample]:
     return [store.get_sample(seed.sample) for seed in islice(answered, _TIMES)]
 
 
-def _told(chosen: BoundaryOptions, ratio: float) -> str:
+def _kind(store: Store, sample: Sample) -> Literal["image", "audio", "transcript"]:
+    if sample.ndim > 1:
+        return "image"
+    answers = (seed.outputs for seed in store.seeds())
+    heard = any(one is not None and isinstance(one.original, Transcript) for one in answers)
+    return "transcript" if heard else "audio"
+
+
+def _told(chosen: BoundaryOptions, ratio: float, of: str) -> str:
+    if of == "transcript":
+        return (
+            "crossing: natural corruptions, along which the original is followed until it hears other words; "
+            "`--crossing natural` repeats it"
+        )
     about = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.2g}"
     three = ", three classes tied" if chosen.tied_classes == 3 else ""
     at_once, option = "", ""
@@ -169,6 +183,11 @@ def _told(chosen: BoundaryOptions, ratio: float) -> str:
     if (chosen.candidates or 1) > 1:
         at_once = f", {chosen.candidates} candidates at once"
         option += f" --option candidates={chosen.candidates}"
+    if of == "audio":
+        return (
+            f"crossing: {chosen.crossing}, effort {chosen.effort}{three}{at_once} (as many directions as keep the "
+            f"changes faint); `--crossing {chosen.crossing} --option effort={chosen.effort}{option}` repeats it"
+        )
     return (
         f"crossing: {chosen.crossing}, effort {chosen.effort}{three}{at_once} (a device query costs about "
         f"{about} host queries); `--crossing {chosen.crossing} --option effort={chosen.effort}{option}` "

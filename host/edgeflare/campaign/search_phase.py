@@ -6,19 +6,20 @@ from itertools import islice
 
 import numpy as np
 
+from edgeflare.answers import is_finite, top_label
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.counting import counted, expected
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair import DeployedModel
 from edgeflare.campaign.progress import Notice, Stage, Step
-from edgeflare.campaign.records import outcome_record, top_label
+from edgeflare.campaign.records import outcome_record
 from edgeflare.campaign.replay_states import REPLAY
 from edgeflare.campaign.reporter import Reporter
 from edgeflare.campaign.seed_phase import Read
 from edgeflare.devices import State
 from edgeflare.errors import DeviceAwayError
 from edgeflare.models import OriginalModel
-from edgeflare.oracles import LabelOracle
+from edgeflare.oracles import Oracle
 from edgeflare.scheduler import (
     Answered,
     Budget,
@@ -31,7 +32,16 @@ from edgeflare.scheduler import (
     Scheduler,
 )
 from edgeflare.store import OutcomeRecord, ReplayRecord, Store
-from edgeflare.types import TRIGGERS, Decision, KnownAnswers, Sample, Seed, Status, Strategy
+from edgeflare.types import (
+    TRIGGERS,
+    Decision,
+    KnownAnswers,
+    Sample,
+    Seed,
+    Status,
+    Strategy,
+    Transcript,
+)
 
 _KNOWN = 256
 """A strategy is given both models' answers on so many seeds."""
@@ -46,6 +56,7 @@ class SearchPhase:
         original: OriginalModel,
         fleet: Fleet,
         read: Read,
+        oracle: Oracle,
         store: Store,
         reporter: Reporter,
         *,
@@ -62,7 +73,7 @@ class SearchPhase:
         self._labels_only = read.deployed.labels_only
         self._deployed = {one.name: DeployedModel(one, read.deployed) for one in fleet}
         self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
-        self._oracle = LabelOracle(config.search.margin_floor)
+        self._oracle = oracle
 
     def search(self, strategy: Strategy) -> None:
         """Search from every seed without an outcome. Raises what the scheduler raises."""
@@ -156,9 +167,9 @@ class SearchPhase:
             )
 
     def _replayed(self, answered: Answered[OutcomeRecord], name: str) -> ReplayRecord:
-        """Return the record of a replay; no scores and no decision where the device can't answer."""
+        """Return the record of a replay; no answer and no decision where the device can't answer."""
         found = answered.key
-        assert found.original is not None  # noqa: S101 - a trigger has both models' scores
+        assert found.original is not None  # noqa: S101 - a trigger has both models' answers
         assert found.trigger is not None  # noqa: S101
         deployed = answered.outputs.deployed if answered.outputs is not None else None
         if deployed is None:
@@ -205,11 +216,26 @@ class SearchPhase:
         for seed in self._store.pending_seeds(replica):
             assert seed.outputs is not None  # noqa: S101 - pending seeds are answered
             sample = self._store.get_sample(seed.sample)
-            answers = seed.outputs, seed.label, others, self._labels_only, rules.oracle.floor, known
-            yield Chain(Seed(seed.id, sample, *answers), rules)
+            yield Chain(
+                Seed(
+                    seed.id,
+                    sample,
+                    seed.outputs,
+                    label=seed.label,
+                    others=others,
+                    labels_only=self._labels_only,
+                    margin_floor=rules.oracle.floor,
+                    known=known,
+                    rate=self._store.sample_rate,
+                ),
+                rules,
+            )
 
     def _known(self, replica: str) -> KnownAnswers | None:
-        """Return both models' finite answers on the first seeds; None where the device tells labels only."""
+        """Return both models' finite scores on the first seeds.
+
+        None of recognisers, which have none, and where the device tells labels only.
+        """
         if self._labels_only:
             return None
         answered = (one.outputs for one in self._store.seeds(replica) if one.outputs is not None)
@@ -218,8 +244,10 @@ class SearchPhase:
             for one in islice(answered, _KNOWN)
             if one.original is not None
             and one.deployed is not None
-            and np.isfinite(one.original).all()
-            and np.isfinite(one.deployed).all()
+            and not isinstance(one.original, Transcript)
+            and not isinstance(one.deployed, Transcript)
+            and is_finite(one.original)
+            and is_finite(one.deployed)
         ]
         if not both:
             return None

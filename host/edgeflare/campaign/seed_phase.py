@@ -1,81 +1,49 @@
-"""From the seeds' source to seeds in the store that both models have answered."""
+"""Both models are asked about every seed of the store."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-import numpy as np
-
-from edgeflare.campaign.config import CampaignConfig, SeedsConfig
+from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.identity import model_identity
 from edgeflare.campaign.pair import DeployedModel, RawOriginal, Side, readers
-from edgeflare.campaign.preflight import check_labels
-from edgeflare.campaign.progress import Notice, Stage, Step
+from edgeflare.campaign.progress import Stage, Step
 from edgeflare.campaign.reporter import Reporter
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
-from edgeflare.models import OriginalModel, OutputReader
-from edgeflare.oracles import LabelOracle, Oracle
-from edgeflare.scheduler import Answered, Feed, FleetLimits, Question, Scheduler, chain_seed
-from edgeflare.seeds import SeedSource
+from edgeflare.models import OriginalModel, OutputReader, RawOutput
+from edgeflare.oracles import Oracle
+from edgeflare.scheduler import (
+    Answered,
+    Feed,
+    FleetLimits,
+    Original,
+    Question,
+    Scheduler,
+    chain_seed,
+)
 from edgeflare.store import (
     OutcomeRecord,
     SeedAnswer,
-    SeedInput,
     SeedRecord,
-    SkippedRecord,
     Store,
 )
-from edgeflare.types import Decision, Scores, Status
+from edgeflare.types import Decision, Output, Sample, Status
 
 FIRST_SEEDS = 64
 """So many seeds tell what kind of output a model has."""
-_BATCH = 256
 _HOPELESS = 3
 """So many seeds in a row on which the device can't answer, and it can't answer at all."""
-_SHOWN = 5
-
-
-def store_seeds(
-    source: SeedSource, config: SeedsConfig, classes: int, store: Store, reporter: Reporter
-) -> None:
-    """Bring all seeds into the store that are not there yet; nothing to do where that was finished."""
-    if store.fact("seeds_complete"):
-        return
-    reporter(Stage("seeds", config.path.name, min(source.total, config.limit or source.total)))
-    known = store.seed_ids()
-    done = 0
-    seeds = iter(source)
-    while batch := list(islice(seeds, _BATCH)):
-        check_labels(batch, classes)
-        store.add_seeds(
-            SeedInput(seed.id, seed.sample, seed.label, seed.file_sha256)
-            for seed in batch
-            if seed.id not in known
-        )
-        done += len(batch)
-        reporter(Step(done))
-    if source.skipped:
-        shown = "; ".join(f"{one.name} ({one.reason})" for one in source.skipped[:_SHOWN])
-        more = len(source.skipped) - _SHOWN
-        reporter(
-            Notice(
-                f"{len(source.skipped)} files skipped: {shown}"
-                + (f"; and {more} more" if more > 0 else "")
-            )
-        )
-    for notice in source.notices:
-        reporter(Notice(notice))
-    skipped = [SkippedRecord(one.name, one.reason) for one in source.skipped]
-    store.complete_seeds(skipped, source.notices)
 
 
 class Read(NamedTuple):
-    """How the two models' raw outputs become scores, and the device's seconds for the first seeds."""
+    """How the two models' raw outputs become answers, and the seconds for the first seeds: the device's, the original's."""
 
     original: OutputReader
     deployed: OutputReader
     seconds: Sequence[float] = ()
+    host_seconds: Sequence[float] = ()
 
 
 class SeedPhase:
@@ -86,6 +54,7 @@ class SeedPhase:
         config: CampaignConfig,
         original: OriginalModel,
         fleet: Fleet,
+        oracle: Oracle,
         store: Store,
         reporter: Reporter,
         *,
@@ -97,10 +66,10 @@ class SeedPhase:
         self._store = store
         self._reporter = reporter
         self._workers = workers
-        self._oracle = LabelOracle(config.search.margin_floor)
+        self._oracle = oracle
 
     def read(self, sides: tuple[Side, Side], replica: str, names: Sequence[str]) -> Read:
-        """Tell how outputs become scores: as the store has it, else from the first seeds' outputs.
+        """Tell how outputs become answers: as the store has it, else from the first seeds' outputs.
 
         Those come from the devices of these names, which serve `replica`; they are kept.
         """
@@ -111,7 +80,8 @@ class SeedPhase:
                 for side, which in zip(sides, ("original", "deployed"), strict=True)
             )
             return Read(original, deployed)
-        answers = self._first_answers(names)
+        timed = _Timed(RawOriginal(self._original))
+        answers = self._first_answers(names, timed)
         raws = tuple(
             [getattr(answer.outputs, which) for answer in answers]
             for which in ("original", "deployed")
@@ -134,7 +104,8 @@ class SeedPhase:
             [_scored(answer, original, deployed, self._oracle) for answer in answers],
             replica,
         )
-        return Read(original, deployed, [answer.seconds for answer in answers])
+        seconds = [answer.seconds for answer in answers]
+        return Read(original, deployed, seconds, timed.seconds)
 
     def answer(self, read: Read, replicas: Mapping[str, Sequence[str]]) -> None:
         """Ask about the rest; `replicas` gives each replica the names of the devices that serve it.
@@ -185,7 +156,9 @@ class SeedPhase:
             if batch.failure is not None and not self._count_answered(replica):
                 raise InferenceFailedError(batch.failure)
 
-    def _first_answers(self, names: Sequence[str]) -> list[Answered[SeedRecord]]:
+    def _first_answers(
+        self, names: Sequence[str], original: Original
+    ) -> list[Answered[SeedRecord]]:
         """Return both models' raw outputs on the first seeds."""
         first = list(islice(self._store.seeds(), FIRST_SEEDS))
         found: dict[str, Answered[SeedRecord]] = {}
@@ -203,7 +176,7 @@ class SeedPhase:
                 raise InferenceFailedError(answered.detail)
 
         scheduler = Scheduler(
-            RawOriginal(self._original),
+            original,
             [DeployedModel(session, None) for session in sessions],
             [feed] * len(sessions),
             _NoOracle(),
@@ -270,11 +243,9 @@ def _scored(
 ) -> SeedAnswer:
     """Return what the store keeps of raw outputs."""
     assert answer.outputs is not None  # noqa: S101 - those without were left out
-    scores = (
-        original.scores(np.asarray(answer.outputs.original)),
-        deployed.scores(np.asarray(answer.outputs.deployed)),
-    )
-    return SeedAnswer(answer.key.id, *scores, oracle.decide(*scores))
+    raw = cast("tuple[RawOutput, RawOutput]", answer.outputs[:2])
+    both = original.read(raw[0]), deployed.read(raw[1])
+    return SeedAnswer(answer.key.id, *both, oracle.decide(*both))
 
 
 def _failed(
@@ -293,10 +264,27 @@ def _failed(
 
 
 class _NoOracle:
-    """Decides nothing: raw outputs are no scores yet."""
+    """Decides nothing: raw outputs are no answers yet."""
 
     floor = 0.0
 
-    def decide(self, original: Scores, deployed: Scores) -> Decision:
+    def decide(self, original: Output, deployed: Output) -> Decision:
         del original, deployed
         return Decision.UNDECIDED
+
+
+class _Timed:
+    """Passes on what a model answers; `seconds` has the processor time of each sample, as budgets count it."""
+
+    def __init__(self, model: Original) -> None:
+        self._model = model
+        self.seconds: list[float] = []
+
+    def scores(self, samples: Sequence[Sample]) -> Sequence[Output]:
+        """Return one answer a sample."""
+        answers: list[Output] = []
+        for sample in samples:
+            began = time.thread_time()
+            answers += self._model.scores([sample])
+            self.seconds.append(time.thread_time() - began)
+        return answers

@@ -24,13 +24,13 @@ from edgeflare.campaign.identity import environment
 from edgeflare.campaign.pair import resolve_pair
 from edgeflare.campaign.progress import Notice, Progress, Stage, silent
 from edgeflare.campaign.reporter import Reporter
+from edgeflare.campaign.seed_source import seed_source
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.devices import Device, connect, runtime_for
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import UsageError
 from edgeflare.models import OriginalModel
-from edgeflare.models.input_options import input_size, options_in_file
-from edgeflare.seeds import SeedSource, load_label_mapping, open_seeds
+from edgeflare.seeds import SeedSource
 from edgeflare.store import CampaignLock, Store
 
 Fill: TypeAlias = Callable[[Store], None]
@@ -227,7 +227,7 @@ class _Parts(NamedTuple):
     def of(cls, config: CampaignConfig, stack: ExitStack, *, with_seeds: bool) -> "_Parts":
         strategy_of(config)  # raises where it can't be built, before anything is made
         original = stack.enter_context(opened_original(config))
-        source = _seed_source(config, original) if with_seeds else None
+        source = seed_source(config, original) if with_seeds else None
         workers = os.cpu_count() or 2
         return cls(original, source, workers)
 
@@ -262,22 +262,6 @@ def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
         yield original
     finally:
         original.close()
-
-
-def _seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
-    told = options_in_file(original.metadata, str(original.path))
-    if config.seeds.size and not (config.original.input.size or told.size):
-        told = told.model_copy(update={"size": config.seeds.size})
-    size, channels = input_size(original.input, config.original.input, told, "the original model")
-    mapping = load_label_mapping(config.seeds.labels) if config.seeds.labels else None
-    return open_seeds(
-        config.seeds.path,
-        size=config.seeds.size or size,
-        channels=channels,
-        resize=config.seeds.resize,
-        labels=mapping,
-        limit=config.seeds.limit,
-    )
 
 
 def fresh_folder(stem: str) -> Path:

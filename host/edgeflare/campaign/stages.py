@@ -6,11 +6,13 @@ from itertools import islice
 
 import numpy as np
 
+from edgeflare.answers import class_scores
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.counting import all_searched, counted, expected
+from edgeflare.campaign.deciding import oracle_of
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.live import LIVE_NAME, RunState
-from edgeflare.campaign.mismatch import SEEDS_TRIED, better_explanation
+from edgeflare.campaign.mismatch import SEEDS_TRIED, Explanation, better_explanation
 from edgeflare.campaign.pair import Side
 from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
 from edgeflare.campaign.progress import Notice, Stage
@@ -18,16 +20,17 @@ from edgeflare.campaign.replay_states import REPLAY
 from edgeflare.campaign.reporter import Reporter, resume_advice
 from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_phase import SearchPhase
-from edgeflare.campaign.seed_phase import Read, SeedPhase, store_seeds
+from edgeflare.campaign.seed_phase import Read, SeedPhase
+from edgeflare.campaign.seed_storing import store_seeds
 from edgeflare.campaign.telemetry import TelemetryKeeper
 from edgeflare.devices import check_like
 from edgeflare.devices.slowed import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
-from edgeflare.models import OriginalModel, output_classes
+from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.search import build_strategy
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store
-from edgeflare.types import Seed, Strategy
+from edgeflare.types import Sample, Seed, Strategy
 
 _PROBES = 16
 """So many seeds, and as much noise, tell whether devices answer alike."""
@@ -56,7 +59,6 @@ class Campaign:
         self._shared = config.fleet.mode == "split"
         names = [session.name for session in fleet]
         self._replicas = {"": names} if self._shared else {name: [name] for name in names}
-        self._seeds = SeedPhase(config, original, fleet, store, reporter, workers=workers)
 
     def begin(self, source: SeedSource | None) -> None:
         """Run a campaign that was just made; one that taught nothing leaves no folder behind."""
@@ -98,19 +100,31 @@ class Campaign:
                     self._reporter(Notice(one.words))
 
     def _go_through(self, source: SeedSource | None) -> None:
+        oracle = oracle_of(self._config, self._sides)
         if source is not None:
+            side = self._sides[0]
             store_seeds(
                 source,
                 self._config.seeds,
-                output_classes(self._sides[0].output, "the original model"),
                 self._store,
                 self._reporter,
+                classes=None if side.transcribes else side.classes,
+                rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
             )
         self._note_devices()
         first = next(iter(self._replicas))
-        read = self._seeds.read(self._sides, first, self._replicas[first])
+        seeds = SeedPhase(
+            self._config,
+            self._original,
+            self._fleet,
+            oracle,
+            self._store,
+            self._reporter,
+            workers=self._workers,
+        )
+        read = seeds.read(self._sides, first, self._replicas[first])
         self._check_likeness()
-        self._seeds.answer(read, self._replicas)
+        seeds.answer(read, self._replicas)
         self._check(read)
         self._config = resolve_search(
             self._config, self._original, self._fleet.sessions, self._store, self._reporter
@@ -120,6 +134,7 @@ class Campaign:
             self._original,
             self._fleet,
             read,
+            oracle,
             self._store,
             self._reporter,
             replicas=self._replicas,
@@ -158,7 +173,7 @@ class Campaign:
             self._store.get_sample(seed.sample) for seed in islice(self._store.seeds(), _PROBES)
         ]
         rng = np.random.default_rng(0)
-        noise = [rng.integers(0, 256, samples[0].shape, dtype=np.uint8) for _ in range(_PROBES)]
+        noise = [_noise(samples[0], rng) for _ in range(_PROBES)]
         try:
             check_like(
                 self._fleet.sessions,
@@ -191,20 +206,30 @@ class Campaign:
                 for seed in self._store.seeds(replica)
                 if seed.outputs is not None
             ]
-            explanation = better_explanation(
-                list(islice(self._with_samples(replica), SEEDS_TRIED)),
-                (self._sides[0].spec, self._sides[1].spec),
-                lambda sample, spec: self._original.scores([sample], spec)[0],
-                labels_only=read.deployed.labels_only,
-            )
+            explanation = self._explanation(replica, labels_only=read.deployed.labels_only)
             where = f"{replica}: " if replica else ""
             allow = self._config.allow_disagreement
-            for notice in check_pair(figures, explanation, allow=allow):
+            audio = not isinstance(self._sides[0].spec, InputSpec)
+            for notice in check_pair(figures, explanation, allow=allow, audio=audio):
                 self._reporter.notice(where + notice)
             checked.append(replica)
-        for notice in slowness(read.seconds, self._config.search):
+        for notice in slowness(read.seconds, self._config.search, read.host_seconds):
             self._reporter.notice(notice)
         self._store.set_fact("checked", checked)
+
+    def _explanation(self, replica: str, *, labels_only: bool) -> Explanation | None:
+        """Look for another preprocessing of images that fits better; audio has none of the usual mistakes."""
+        original, deployed = (side.spec for side in self._sides)
+        if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
+            return None
+        if self._sides[0].transcribes:
+            return None
+        return better_explanation(
+            list(islice(self._with_samples(replica), SEEDS_TRIED)),
+            (original, deployed),
+            lambda sample, spec: class_scores(self._original.scores([sample], spec)[0]),
+            labels_only=labels_only,
+        )
 
     def _with_samples(self, replica: str) -> Iterator[Seed]:
         for seed in self._store.seeds(replica):
@@ -232,6 +257,13 @@ class Campaign:
             self._reporter(
                 Notice(f"{done} of {total} searches are finished and kept; {resume_advice(folder)}")
             )
+
+
+def _noise(like: Sample, rng: np.random.Generator) -> Sample:
+    """Return noise of the shape and kind of a sample."""
+    if like.dtype == np.float32:
+        return rng.uniform(-1, 1, like.shape).astype(np.float32)
+    return rng.integers(0, 256, like.shape, dtype=np.uint8)
 
 
 def strategy_of(config: CampaignConfig) -> Strategy:

@@ -31,6 +31,7 @@ scale = "1/255"             # value = (pixel * scale - mean) / std, pixels are 0
 # color = "RGB"             # or "BGR"
 # layout = "HWC"            # or "CHW"
 # size = [224, 224]         # height, width, where the file leaves them open
+# front_end = "whisper"     # of audio, in place of all these: "mlperf-tiny-kws", "whisper", "waveform", ...
 
 [deployed]                  # the compressed model; runs on the device
 path = "deployed.tflite"
@@ -43,8 +44,10 @@ scale = "1/255"
 # resize = "bilinear"       # where this model's input size differs from the samples'
 
 [seeds]
-path = "seeds"              # a folder of images, one image, or an .npz with `images` (and `labels`)
+path = "seeds"              # a folder of images or audio, one file, or an .npz with `images` or `audio`
 # resize = "bilinear"       # "nearest", "bilinear", "area", "bicubic", "crop": for images of other sizes
+# cut = "windows"           # "first" or "windows": for audio longer than the model takes
+# resample = true           # audio of other rates is resampled
 # labels = "labels.json"    # maps class folders to class numbers
 # limit = 100               # only the first so many
 

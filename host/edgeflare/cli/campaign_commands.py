@@ -118,7 +118,7 @@ def export(
     folder: Annotated[Path, typer.Argument(help="The folder to make.")],
     json: Json = False,
 ) -> None:
-    """Write pictures of each seed, trigger and difference, and a JSON line for each."""
+    """Write pictures or sounds of each seed and trigger, their difference, and a JSON line for each."""
     from edgeflare import export_campaign
     from edgeflare.cli.tables import print_export
 

@@ -12,6 +12,8 @@ from edgeflare.cli.guard import say
 from edgeflare.cli.options import Devices, Inventory, Json, Python
 from edgeflare.cli.pair_options import (
     FILES,
+    Cut,
+    Decoder,
     DeployedInput,
     DeployedOutput,
     Input,
@@ -22,6 +24,7 @@ from edgeflare.cli.pair_options import (
     OriginalOutput,
     Output,
     Pairs,
+    ResampleAudio,
     Resize,
     RuntimeOption,
     Seeds,
@@ -33,8 +36,10 @@ from edgeflare.cli.search_options import (
     MarginFloor,
     MaxQueries,
     OneTrip,
+    Oracle,
     RandomSeed,
     Timeout,
+    Tolerance,
 )
 
 if TYPE_CHECKING:
@@ -81,8 +86,11 @@ def compare(
     output: Output = None,
     original_output: OriginalOutput = None,
     deployed_output: DeployedOutput = None,
+    decoder: Decoder = None,
     runtime_option: RuntimeOption = None,
     resize: Resize = None,
+    cut: Cut = None,
+    resample_audio: ResampleAudio = None,
     labels: Labels = None,
     limit: Limit = None,
     out: Annotated[
@@ -116,6 +124,8 @@ def compare(
     device_budget: DeviceBudget = None,
     max_queries: MaxQueries = None,
     timeout: Timeout = None,
+    oracle: Oracle = None,
+    tolerance: Tolerance = None,
     margin_floor: MarginFloor = None,
     seed: RandomSeed = None,
     allow_disagreement: AllowDisagreement = None,

@@ -15,7 +15,7 @@ Original = Annotated[
 ]
 Seeds = Annotated[
     Path | None,
-    typer.Option(help="Folder of images, an image, or an .npz.", rich_help_panel=FILES),
+    typer.Option(help="Folder of images or audio, one file, or an .npz.", rich_help_panel=FILES),
 ]
 Input = Annotated[
     Pairs,
@@ -23,7 +23,8 @@ Input = Annotated[
         "--input",
         metavar="KEY=VALUE",
         help="What the files don't tell of all models' inputs: scale=1/255, mean=R,G,B, "
-        "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear. May be repeated.",
+        "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear; of audio front_end=whisper, "
+        "mlperf-tiny-kws or waveform, rate=16000, samples=16000. May be repeated.",
         rich_help_panel=FILES,
     ),
 ]
@@ -41,7 +42,20 @@ DeployedInput = Annotated[
 ]
 Output = Annotated[
     str | None,
-    typer.Option(help="All models' outputs: auto, probabilities or logits.", rich_help_panel=FILES),
+    typer.Option(
+        help="All models' outputs: auto, probabilities, logits or transcript.",
+        rich_help_panel=FILES,
+    ),
+]
+Decoder = Annotated[
+    Pairs,
+    typer.Option(
+        "--decoder",
+        metavar="KEY=VALUE",
+        help="Of speech recognisers whose files don't tell how all models' outputs become text: "
+        "kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. May be repeated.",
+        rich_help_panel=FILES,
+    ),
 ]
 OriginalOutput = Annotated[
     str | None,
@@ -68,6 +82,19 @@ Resize = Annotated[
         help="For seeds of another size: nearest, bilinear, area, bicubic or crop.",
         rich_help_panel=FILES,
     ),
+]
+Cut = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE",
+        help="For audio longer than the model takes: first (its beginning) or windows (one piece after "
+        "the other, each a seed).",
+        rich_help_panel=FILES,
+    ),
+]
+ResampleAudio = Annotated[
+    bool | None,
+    typer.Option("--resample-audio", help="Resample audio of other rates.", rich_help_panel=FILES),
 ]
 Labels = Annotated[
     Path | None,

@@ -42,7 +42,7 @@ def print_replay(summary: ReplaySummary, limits: Sequence[LimitCheck], as_json: 
     console = Console()
     print_replay_counts(console, summary.figures)
     _print_inputs(console, "New:", summary.new)
-    _print_inputs(console, "Still deviating, but with other labels:", summary.elsewhere)
+    _print_inputs(console, "Still deviating, but with other answers:", summary.elsewhere)
     _print_inputs(console, "Not told:", (*summary.unstable, *summary.nonfinite, *summary.failed))
     print_limits(console, limits)
     report = shlex.join(["edgeflare", "report", summary.folder])
@@ -93,7 +93,7 @@ def _aside(summary: ReplayFigures, state: str) -> str:
     if state == "fixed" and summary.narrow:
         return f" ({summary.narrow} narrowly: a tie, or below the margin floor)"
     if state == "still" and summary.elsewhere:
-        return f" ({summary.elsewhere} with other labels)"
+        return f" ({summary.elsewhere} with other answers)"
     return ""
 
 
@@ -109,14 +109,27 @@ def _print_inputs(console: Console, title: str, inputs: Sequence[ReplayedInput])
         table.add_row(
             escape(f"{one.kind} {one.seed_id}"),
             *([escape(one.device)] if several else []),
-            _change(one.original_label_before, one.original_label),
-            _change(one.deployed_label_before, one.deployed_label),
+            _said(one, "original"),
+            _said(one, "deployed"),
             "-" if one.margin is None else f"{one.margin:.4f}",
             "-" if one.l2 is None else f"{one.l2:.2f}",
         )
     if len(inputs) > _SHOWN:
         table.add_row(f"{len(inputs) - _SHOWN} more: --json has them all")
     console.print(table)
+
+
+def _said(one: ReplayedInput, which: str) -> str:
+    """Return what a model said before and says now: its label, or the text that it heard."""
+    now = getattr(one, f"{which}_text")
+    if now is None:
+        return _change(getattr(one, f"{which}_label_before"), getattr(one, f"{which}_label"))
+    before = getattr(one, f"{which}_text_before")
+    return escape(_quoted(now) if before in (None, now) else f"{_quoted(before)} -> {_quoted(now)}")
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
 
 
 def _change(before: int | None, now: int | None) -> str:
@@ -137,10 +150,16 @@ def _outcome(one: Reproduction) -> str:
 
 
 def _answers(one: Reproduction) -> Table:
-    table = plain_table("model", "", "most probable classes")
+    texts = one.original_text_now is not None or one.original_text_before is not None
+    table = plain_table("model", "", "heard" if texts else "most probable classes")
     for name in ("original", "deployed"):
-        table.add_row(name, "when found", _scores(getattr(one, f"{name}_before")))
-        table.add_row("", "now", _scores(getattr(one, f"{name}_now")))
+        for when, words in (("before", "when found"), ("now", "now")):
+            if texts:
+                text: str | None = getattr(one, f"{name}_text_{when}")
+                said = "not known" if text is None else escape(_quoted(text))
+            else:
+                said = _scores(getattr(one, f"{name}_{when}"))
+            table.add_row(name if when == "before" else "", words, said)
     return table
 
 

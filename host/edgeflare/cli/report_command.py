@@ -47,7 +47,7 @@ def report(
         typer.Option(
             min=0,
             metavar="MB",
-            help=f"So many MB of pictures go into the page, the rest beside it (default {_EMBED_MB}).",
+            help=f"So many MB of pictures and sounds go into the page, the rest beside it (default {_EMBED_MB}).",
         ),
     ] = None,
 ) -> None:
@@ -58,7 +58,9 @@ def report(
     if form not in (_HTML, *texts):
         raise UsageError(f"there is no format {form!r}; take {_HTML}, {', '.join(texts)}")
     if embed_mb is not None and form != _HTML:
-        raise UsageError(f"--embed-mb is for pages: {form} has no pictures; leave it out")
+        raise UsageError(
+            f"--embed-mb is for pages: {form} has no pictures and no sounds; leave it out"
+        )
     names = None if class_names is None else load_class_names(class_names, campaign)
     if form == _HTML:
         _write_page(campaign, out, names, _EMBED_MB if embed_mb is None else embed_mb)
@@ -74,7 +76,7 @@ def _write_page(
     page = write_html_report(
         campaign, out or campaign / "report.html", class_names=names, embed_mb=embed_mb
     )
-    beside = f", {page.beside:,} pictures beside it" if page.beside else ""
+    beside = f", {page.beside:,} files beside it" if page.beside else ""
     say(f"wrote {page.path}: {_size(page.bytes)}, {_findings(page.findings)}{beside}")
 
 

@@ -21,6 +21,8 @@ from edgeflare.cli.options import (
 )
 from edgeflare.cli.pair_options import (
     FILES,
+    Cut,
+    Decoder,
     DeployedInput,
     DeployedOutput,
     Input,
@@ -31,6 +33,7 @@ from edgeflare.cli.pair_options import (
     OriginalOutput,
     Output,
     Pairs,
+    ResampleAudio,
     Resize,
     RuntimeOption,
     Seeds,
@@ -51,8 +54,10 @@ from edgeflare.cli.search_options import (
     MaxQueries,
     MinSsim,
     OneTrip,
+    Oracle,
     RandomSeed,
     Timeout,
+    Tolerance,
 )
 
 
@@ -72,8 +77,11 @@ def run(
     output: Output = None,
     original_output: OriginalOutput = None,
     deployed_output: DeployedOutput = None,
+    decoder: Decoder = None,
     runtime_option: RuntimeOption = None,
     resize: Resize = None,
+    cut: Cut = None,
+    resample_audio: ResampleAudio = None,
     labels: Labels = None,
     limit: Limit = None,
     device: Devices = None,
@@ -153,6 +161,8 @@ def run(
     max_queries: MaxQueries = None,
     max_host_queries: MaxHostQueries = None,
     timeout: Timeout = None,
+    oracle: Oracle = None,
+    tolerance: Tolerance = None,
     margin_floor: MarginFloor = None,
     confirmations: Annotated[
         int | None,

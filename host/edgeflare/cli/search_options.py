@@ -22,6 +22,12 @@ def _share_below_1(value: float | None) -> float | None:
     return value
 
 
+def _share_within(value: float | None) -> float | None:
+    if value is not None and not 0 < value < 1:
+        raise typer.BadParameter(f"{value:g} is not above 0 and below 1.")
+    return value
+
+
 Crossing = Annotated[
     str | None,
     typer.Option(
@@ -78,8 +84,28 @@ MarginFloor = Annotated[
         callback=_share_below_1,
         metavar="F",
         help="A deviation counts only where both models' top-1 probability is so far above their "
-        "second; default 1e-3. An input on which the original's isn't is not sent to the device. 0 <= F < 1; "
+        "second (for transcripts: at each word that differs); default 1e-3. An input on which the original's isn't is not sent to the device. 0 <= F < 1; "
         "0: none.",
+        rich_help_panel=SEARCH,
+    ),
+]
+Oracle = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="What a deviation is: label (another top-1 class), transcript (another word), tolerance (scores further "
+        "apart than --tolerance, whatever the class) or auto (the default: transcript for speech recognisers, "
+        "else label).",
+        rich_help_panel=SEARCH,
+    ),
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        callback=_share_within,
+        metavar="F",
+        help="For --oracle tolerance, the largest total variation distance of both models' scores that is no "
+        "deviation; 0 < F < 1.",
         rich_help_panel=SEARCH,
     ),
 ]

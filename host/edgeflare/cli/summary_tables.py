@@ -11,13 +11,17 @@ from edgeflare import ControlFigures, Summary
 from edgeflare.cli.agreement_tables import print_agreements
 from edgeflare.cli.limit_lines import print_limits
 from edgeflare.cli.replay_tables import print_replay_counts
-from edgeflare.cli.tables import plain_table, print_json
+from edgeflare.cli.tables import answer_words, plain_table, print_json
 from edgeflare.cli.telemetry_tables import print_telemetry
 
 _NO_SEARCH = "none"
 _PAIRS_SHOWN = 10
 _FAILURES_SHOWN = 5
 _STEPS_SHOWN = 3
+_NO_WORD = "(nothing)"
+
+_AUDIO = ("of samples from -1 to 1", "levels of 16 bits")
+"""What distances of audio are of."""
 
 
 def print_summary(summary: Summary, as_json: bool) -> None:
@@ -31,6 +35,8 @@ def print_summary(summary: Summary, as_json: bool) -> None:
     console.print(_key_figures(summary))
     if summary.label_pairs:
         console.print(_label_pairs(summary))
+    if summary.word_pairs:
+        console.print(_word_pairs(summary))
     if any(one.words for one in summary.triggers):
         console.print(_triggers(summary))
     if len(summary.by_device) > 1:
@@ -122,9 +128,11 @@ def _key_figures(summary: Summary) -> Table:
             + ("none (labels only)" if deployed is None else f"{deployed:.4f}"),
         )
     if summary.l2 is not None and summary.linf is not None:
-        table.add_row(
-            "median distance to the seed", f"L2 {summary.l2:.2f}, Linf {summary.linf:.0f} levels"
-        )
+        of_l2, levels = _AUDIO if summary.sample_rate else ("", "levels")
+        text = f"{f'L2 {summary.l2:.2f} {of_l2}'.strip()}, Linf {summary.linf:.0f} {levels}"
+        table.add_row("median distance to the seed", text)
+    if summary.snr_db is not None:
+        table.add_row("median signal-to-noise ratio", f"{summary.snr_db:.1f} dB")
     if summary.corruptions:
         counts = ", ".join(f"{name} {count}" for name, count in summary.corruptions.items())
         table.add_row("natural corruptions", escape(counts))
@@ -215,17 +223,28 @@ def _label_pairs(summary: Summary) -> Table:
     return table
 
 
+def _word_pairs(summary: Summary) -> Table:
+    table = plain_table("original hears", "deployed hears", "triggers")
+    for pair in summary.word_pairs[:_PAIRS_SHOWN]:
+        texts = (escape(word) or _NO_WORD for word in (pair.original, pair.deployed))
+        table.add_row(*texts, str(pair.count))
+    rest = len(summary.word_pairs) - _PAIRS_SHOWN
+    if rest > 0:
+        table.add_row(f"{rest} more pair{'' if rest == 1 else 's'}", "", "")
+    return table
+
+
 def _triggers(summary: Summary) -> Table:
     """Return the first triggering inputs: what was done to the seed, and what both models say then."""
     table = plain_table("seed", "what was done to it", "original says", "deployed says")
     for one in summary.triggers:
         more = len(one.words) - _STEPS_SHOWN
         words = [*one.words[:_STEPS_SHOWN], *([f"{more} more"] if more > 0 else [])]
-        labels = (one.original_label, one.deployed_label)
         table.add_row(
             escape(f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id),
             escape(" + ".join(words) or "-"),
-            *("-" if label is None else str(label) for label in labels),
+            answer_words(one.original_label, one.original_text),
+            answer_words(one.deployed_label, one.deployed_text),
         )
     if summary.found > len(summary.triggers):
         table.add_row(f"{summary.found - len(summary.triggers)} more", "see `edgeflare export`")

@@ -54,3 +54,10 @@ def plain_table(*columns: str, header: bool = True) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
+
+
+def answer_words(label: int | None, text: str | None) -> str:
+    """Return what a model says, escaped for the console: a class, the text it heard in quotes, or a dash."""
+    if text is not None:
+        return escape(f'"{text}"')
+    return "-" if label is None else str(label)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from edgeflare.devices.session import Reply
 from edgeflare.errors import DeviceAwayError, DeviceChangedError, UsageError
 from edgeflare.types import Sample
+from edgeflare_agent.pieces import Decoded
 
 _SHOWN = 3
 _PATIENCE_S = 600.0
@@ -109,5 +110,10 @@ def _described(found: Sequence[tuple[str, Any, Any]], first: Answering, other: A
     return "; ".join(shown) + (f"; and {', '.join(rest)}" if rest else "")
 
 
-def _bits(reply: Reply) -> list[tuple[str, tuple[int, ...], bytes]]:
-    return [(str(one.dtype), one.shape, one.tobytes()) for one in reply.outputs]
+def _bits(reply: Reply) -> list[tuple[object, ...]]:
+    """Return what is equal for equal outputs only: of a transcript its pieces, and the bits of its scores."""
+    found: list[tuple[object, ...]] = []
+    for output in reply.outputs:
+        pieces, numbers = output if isinstance(output, Decoded) else ((), output)
+        found.append((pieces, str(numbers.dtype), numbers.shape, numbers.tobytes()))
+    return found

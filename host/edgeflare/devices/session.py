@@ -1,5 +1,6 @@
 """A deployed model on its device, ready to answer."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ from edgeflare.devices.provision import Provisioned
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
-from edgeflare_agent.spec import InputSpec, TensorInfo
+from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.spec import TensorInfo
 from edgeflare_agent.wire import Frame, Kind
 
 _FIRST_PINGS = 5
@@ -28,22 +31,26 @@ _FIRST_PINGS = 5
 class Reply:
     """The device's answer to one request, in the order of its samples.
 
-    `outputs`: raw arrays of the configured output, not dequantised; `seconds`: the device's own time for
-    preprocessing and inference of each.
+    `outputs`: raw arrays of the configured output, not dequantised, or what a decoder made of them; `seconds`:
+    the device's own time for preprocessing, inference and decoding of each.
     """
 
-    outputs: list[NDArray[Any]]
+    outputs: Sequence[NDArray[Any] | Decoded]
     seconds: list[float]
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was asked."""
+    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was asked.
+
+    `decoder`: of a speech recogniser whose file says how its outputs are read, what identifies that.
+    """
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     runtime: dict[str, Any]
     metadata: dict[str, str]
+    decoder: dict[str, Any] | None = None
 
 
 class DeviceSession:
@@ -160,12 +167,18 @@ class DeviceSession:
         """
         self._link.on_failure(callback)
 
-    def configure(self, spec: InputSpec, output: str | None) -> None:
+    def configure(
+        self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
+    ) -> None:
         """Say how samples become the input, and which output is wanted (None: the only one).
 
-        Holds for what is submitted afterwards. Raises UsageError and the errors of a failed session.
+        `decoder` makes text of the outputs, on the device: JSON as `edgeflare_agent.decoders` has it; with None
+        for a vocabulary it is the one in the model's file. Holds for what is submitted afterwards. Raises
+        UsageError, ModelError where the outputs don't fit the decoder, and the errors of a failed session.
         """
         header = {"input": spec.to_json(), "output": output}
+        if decoder is not None:
+            header["decoder"] = dict(decoder)
         self._link.request(Kind.CONFIGURE, header, read=_read_nothing).result()
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
@@ -179,9 +192,11 @@ class DeviceSession:
 
         def read(frame: Frame) -> Reply:
             seconds = [float(one) for one in frame.header["seconds"]]
-            if not len(seconds) == len(frame.arrays) == count:
-                raise ValueError(f"{len(frame.arrays)} outputs for {count} samples")
-            return Reply(list(frame.arrays), seconds)
+            outputs: Sequence[NDArray[Any] | Decoded]
+            outputs = _decoded(frame) if frame.header.get("decoded") else frame.arrays
+            if not len(seconds) == len(outputs) == count:
+                raise ValueError(f"{len(outputs)} outputs for {count} samples")
+            return Reply(outputs, seconds)
 
         allowance = self._link.limits.timeout_s * max(1, count)
         return self._link.request(Kind.INFER, {}, samples, read=read, allowance_s=allowance)
@@ -214,7 +229,20 @@ def _read_model(frame: Frame) -> LoadedModel:
         tuple(TensorInfo.from_json(one) for one in header["outputs"]),
         dict(header["runtime"]),
         dict(header["metadata"]),
+        header.get("decoder"),
     )
+
+
+def _decoded(frame: Frame) -> list[Decoded]:
+    """Return what the device's decoder read. Raises ValueError for arrays that are nothing of the kind."""
+    *scores, text = frame.arrays
+    found = [
+        Decoded(tuple(map(str, pieces)), numbers)
+        for pieces, numbers in zip(json.loads(text.tobytes()), scores, strict=True)
+    ]
+    if any(one.scores.shape != (len(one.pieces), 2) for one in found):
+        raise ValueError("texts and scores are not of one length")
+    return found
 
 
 def _read_nothing(_: Frame) -> None:

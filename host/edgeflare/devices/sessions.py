@@ -1,16 +1,24 @@
 """What a device over many sessions needs of each of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from edgeflare.devices.background import Task
 from edgeflare.devices.health import Health
 from edgeflare.devices.session import LoadedModel, Reply
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.audio_spec import Spec
+
+
+class Configuration(NamedTuple):
+    """What `Session.configure` takes."""
+
+    spec: Spec
+    output: str | None
+    decoder: Mapping[str, Any] | None
 
 
 class Session(Protocol):
@@ -45,8 +53,10 @@ class Session(Protocol):
         """Have this called once when the link ends by itself, at once if it has."""
         ...
 
-    def configure(self, spec: InputSpec, output: str | None) -> None:
-        """Say how samples become the input, and which output is wanted."""
+    def configure(
+        self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
+    ) -> None:
+        """Say how samples become the input, which output is wanted, and what makes text of it."""
         ...
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":

@@ -3,9 +3,10 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from typing import Any
 
 from edgeflare.devices.absence import Absence, one_line, silent
 from edgeflare.devices.background import Task, in_a_thread
@@ -15,7 +16,7 @@ from edgeflare.devices.kept import DEATHS, Kept, KeptRequests
 from edgeflare.devices.likeness import check_unchanged
 from edgeflare.devices.rates import Pulse, Throughput
 from edgeflare.devices.session import Reply
-from edgeflare.devices.sessions import Session, closing
+from edgeflare.devices.sessions import Configuration, Session, closing
 from edgeflare.devices.status import DeviceStatus, State
 from edgeflare.devices.telemetry import Minutes
 from edgeflare.errors import (
@@ -34,7 +35,7 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.types import Sample
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.audio_spec import Spec
 
 FOR_GOOD = (HostKeyError, UsageError, DeviceChangedError)
 """Errors of reopening that another try would meet again; ModelError is a UsageError."""
@@ -82,7 +83,7 @@ class SteadySession:
         self._kept: KeptRequests[Reply] = KeptRequests()
         self._feeding = False
         self._reopening = False
-        self._configuration: tuple[InputSpec, str | None] | None = None
+        self._configuration: Configuration | None = None
         self._session: Session | None = session
         self._latest = session
         self._up_since = clock()
@@ -137,11 +138,13 @@ class SteadySession:
         self._pulse.look(self._latest.health)
         return self._pulse.minutes
 
-    def configure(self, spec: InputSpec, output: str | None) -> None:
-        """Say how samples become the input, and which output is wanted (None: the only one).
+    def configure(
+        self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
+    ) -> None:
+        """Say how samples become the input, and what is wanted, as `DeviceSession.configure` has it.
 
-        Holds for what is submitted afterwards, in all sessions; while the device is away it is only
-        noted. Raises UsageError, also while requests are pending, and the error of a device that is retired.
+        Holds for what is submitted afterwards, in all sessions; while the device is away it is only noted. Raises
+        UsageError, also while requests are pending, ModelError, and the error of a device that is retired.
         """
         with self._lock:
             if self._retired is not None:
@@ -151,11 +154,11 @@ class SteadySession:
                     f"{self.name} still answers {len(self._kept)} requests; configure it after them"
                 )
             session, before = self._session, self._configuration
-            self._configuration = (spec, output)
+            self._configuration = Configuration(spec, output, decoder)
         if session is None:
             return
         try:
-            session.configure(spec, output)
+            session.configure(spec, output, decoder)
         except EdgeFlareError as error:
             if session.failure is not None or isinstance(error, _OF_THE_LINK):
                 self._lost(session, session.failure or error)
@@ -347,7 +350,7 @@ class SteadySession:
             while not taken:
                 configuration = self._configuration
                 if configuration is not None:
-                    self._configure_again(session, *configuration)
+                    self._configure_again(session, configuration)
                 with self._lock:
                     if self._retired is not None:
                         return
@@ -369,9 +372,9 @@ class SteadySession:
         self._pulse.begin()
         return self._absence.seconds, self._kept.sent_before
 
-    def _configure_again(self, session: Session, spec: InputSpec, output: str | None) -> None:
+    def _configure_again(self, session: Session, configuration: Configuration) -> None:
         try:
-            session.configure(spec, output)
+            session.configure(*configuration)
         except FOR_GOOD as error:
             if session.failure is not None:
                 raise DeviceError(one_line(session.failure)) from error

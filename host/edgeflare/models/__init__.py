@@ -1,32 +1,45 @@
 """The original model on the host, and what both models' files and the user say of inputs and outputs."""
 
-from edgeflare.models.input_options import InputOptions, Pixels, resolve_input
+from edgeflare.models.audio_options import audio_input
+from edgeflare.models.decoder_options import DecoderOptions, text_output
+from edgeflare.models.input_options import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.labels import check_index, has_one_value, is_index
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
     OutputKind,
     OutputReader,
+    RawOutput,
     detect_kind,
     largest_sum_error,
     output_classes,
+    unread,
 )
+from edgeflare_agent.audio_spec import AudioSpec, Spec
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.spec import InputSpec, TensorInfo
 
 __all__ = [
+    "AudioSpec",
+    "DecoderOptions",
     "InputOptions",
     "InputSpec",
     "OriginalModel",
     "OutputKind",
     "OutputReader",
     "Pixels",
+    "RawOutput",
+    "Spec",
     "TensorInfo",
+    "audio_input",
     "check_index",
     "detect_kind",
     "has_one_value",
     "is_index",
+    "known_of",
     "largest_sum_error",
     "output_classes",
     "prepare",
     "resolve_input",
+    "text_output",
+    "unread",
 ]

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 
 from edgeflare.errors import ModelError, UsageError
+from edgeflare.models.audio_options import AudioOptions, merged, resolve_audio
+from edgeflare.models.audio_presets import PRESETS
+from edgeflare.models.scaling import parse_scale
+from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.spec import InputSpec, TensorInfo
 
@@ -20,59 +23,25 @@ Pixels: TypeAlias = Annotated[int, Field(ge=1, le=16384)]
 """One side of an image."""
 
 
-class InputOptions(BaseModel):
+class InputOptions(AudioOptions):
     """What the user states where the file doesn't tell. All may be left out.
 
-    `scale`, `mean`, `std`: value = (pixel * scale - mean) / std for pixels 0..255; `scale` is a
-    number or a fraction such as "1/255" (then the pixel is divided, as training code does); `mean`
-    and `std` have one entry, or one a channel. `size` is (height, width), for open axes. `resize`
-    brings samples of another size to the model's own, on the model's side.
+    Of an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width), for open axes.
+    `resize` brings samples of another size to the model's own, on the model's side.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     layout: Literal["HWC", "CHW"] | None = None
     color: Literal["RGB", "BGR", "GRAY"] | None = None
-    scale: str | float | None = None
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
     size: tuple[Pixels, Pixels] | None = None
     resize: Literal["nearest", "bilinear"] | None = None
 
-    @field_validator("mean", "std", mode="before")
-    @classmethod
-    def _one_number_is_a_list(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, int | float) else value
-
-    @field_validator("scale")
-    @classmethod
-    def _scale_is_a_fraction(cls, value: str | float | None) -> str | float | None:
-        if isinstance(value, str) and (parse_scale(value)[0] == 0):
-            raise ValueError("scale must not be 0")
-        return value
-
     @property
-    def tells_scaling(self) -> bool:
-        """Whether anything about pixel values is stated."""
-        return not (self.scale is None and self.mean is None and self.std is None)
+    def is_image(self) -> bool:
+        """Whether anything is stated that only images have."""
+        return any(getattr(self, name) is not None for name in _IMAGE_FIELDS)
 
 
-def parse_scale(value: str | float) -> tuple[float, float]:
-    """Return (numerator, denominator); "1/255" stays a division."""
-    if not isinstance(value, str):
-        return float(value), 1.0
-    numerator, slash, denominator = value.partition("/")
-    try:
-        if slash:
-            exact = Fraction(numerator.strip()) / Fraction(denominator.strip())
-            if exact == 0:
-                return 0.0, 1.0
-            return float(Fraction(numerator.strip())), float(Fraction(denominator.strip()))
-        return float(Fraction(value.strip())), 1.0
-    except (ValueError, ZeroDivisionError, OverflowError) as error:
-        raise ValueError(
-            f"scale {value!r} is neither a number nor a fraction like 1/255"
-        ) from error
+_IMAGE_FIELDS = ("layout", "color", "size", "resize")
 
 
 def options_in_file(metadata: Mapping[str, str], path: str) -> InputOptions:
@@ -107,20 +76,39 @@ def scaling_of_range(tensor: TensorInfo) -> InputOptions:
     return InputOptions()
 
 
+def known_of(own: InputOptions, stated: InputOptions, other: InputOptions) -> InputOptions:
+    """Return what is known of one model's input before its own stated options: `own`, which its file tells.
+
+    What its file doesn't tell is taken from what is `stated`, or else told by the file, for the `other` model, since
+    both were made for the same inputs: the front end of audio, or the scaling of pixels.
+    """
+    if own.is_audio:
+        return own
+    if stated.is_audio or (other.is_audio and not stated.is_image):
+        return InputOptions.model_validate(merged(stated, other))
+    if own.tells_scaling:
+        return own
+    scaling = stated if stated.tells_scaling else other
+    return own.model_copy(update={"scale": scaling.scale, "mean": scaling.mean, "std": scaling.std})
+
+
 def resolve_input(
     tensor: TensorInfo, stated: InputOptions, guessed: InputOptions, whose: str
-) -> InputSpec:
+) -> Spec:
     """Return the full spec of a model's input.
 
     `stated` wins over `guessed` (from the files); shape, dtype and quantisation are the file's own.
-    Raises UsageError, naming the option, where neither the file nor the user tells.
+    Raises UsageError, naming the option, where neither the file nor the user tells, and where what they tell does
+    not go together or does not fill the input's shape.
     """
+    if stated.is_audio or (guessed.is_audio and not stated.is_image):
+        return resolve_audio(tensor, stated, guessed, whose)
     scaling = stated if stated.tells_scaling else guessed
     if not scaling.tells_scaling:
         raise UsageError(
             f"the file of {whose} does not tell how pixels are scaled; state it, for example "
             "`--input scale=1/255`, `--input scale=1` for raw pixels, or "
-            "`--input mean=127 --input std=128`"
+            "`--input mean=127 --input std=128`" + _or_audio(tensor)
         )
     if len(tensor.shape) > 1 and tensor.shape[0] not in (None, 1):
         raise ModelError(
@@ -166,6 +154,7 @@ def _layout(tensor: TensorInfo, whose: str) -> str:
         raise UsageError(
             f"input {tensor.name!r} of {whose} has shape {_shown(tensor)}, which does not tell where "
             "the channels are; state `--input layout=HWC` or `--input layout=CHW`"
+            + _or_audio(tensor)
         )
     return "CHW" if first else "HWC"
 
@@ -195,6 +184,7 @@ def _size(
     raise UsageError(
         f"input {tensor.name!r} of {whose} has shape {_shown(tensor)}, from which no image size with "
         "1 or 3 channels follows; state it, for example `--input size=224,224`, or the layout"
+        + _or_audio(tensor)
     )
 
 
@@ -204,6 +194,16 @@ def _filled(tensor: TensorInfo, layout: str, size: tuple[int, int]) -> tuple[int
         first = len(shape) - (3 if layout == "HWC" else 2)
         shape[first : first + 2] = size
     return tuple(shape)
+
+
+def _or_audio(tensor: TensorInfo) -> str:
+    """Return what to state of a model of audio, for a tensor that has no three channels."""
+    if len(tensor.shape) > 3 and 3 in (tensor.shape[-1], tensor.shape[-3]):
+        return ""
+    return (
+        "; if it takes audio, state its front end, for example `--input front_end=waveform --input rate=16000` or "
+        f"`--input front_end={next(iter(PRESETS))}`"
+    )
 
 
 def _shown(tensor: TensorInfo) -> str:

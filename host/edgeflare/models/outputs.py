@@ -1,4 +1,8 @@
-"""Raw model outputs -> probabilities. Done on the host for both models: `exp` differs by architecture."""
+"""Raw model outputs -> probabilities, or transcripts.
+
+Probabilities are made on the host for both models: `exp` differs by architecture. What was said in a clip is told where
+the model runs, by `edgeflare_agent.decoders`, which has an exp of its own.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -8,17 +12,20 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.labels import one_hot, shape_text
-from edgeflare.types import Scores
+from edgeflare.types import Output, Scores, Transcript
+from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.preprocess import dequantize
 from edgeflare_agent.spec import TensorInfo
 
-OutputKind: TypeAlias = Literal["probabilities", "logits", "label"]
+OutputKind: TypeAlias = Literal["probabilities", "logits", "label", "transcript"]
+RawOutput: TypeAlias = NDArray[Any] | Decoded
+"""What a model returned for one sample; where a decoder is set, what that made of it."""
 
 _SLACK = 1e-6
 
 
 class OutputReader(NamedTuple):
-    """How one model's raw output becomes scores; `classes` of them where it tells a label alone."""
+    """How one model's raw output becomes its answer; scores of `classes` where it tells a label alone."""
 
     tensor: TensorInfo
     kind: OutputKind
@@ -29,18 +36,28 @@ class OutputReader(NamedTuple):
         """Whether its scores are a label written as scores: 1 and zeros, whatever the model thought."""
         return self.kind == "label"
 
-    def scores(self, raw: NDArray[Any]) -> Scores:
-        """Return probabilities, float64 [classes], for one raw output of any shape.
+    def read(self, raw: RawOutput | Output) -> Output:
+        """Return a transcript, or probabilities, float64 [classes], for one raw output of any shape.
 
         Integers are de-quantised by the model's own parameters; logits go through a softmax in
         float64. Probabilities are passed on as they are: those of an integer output may sum to a
         little less or more than 1. A label becomes 1 at its class and 0 elsewhere. NaN and infinity are
         passed on, never hidden. Raises ModelError for a label that is no class of the original.
         """
+        raw = unread(raw)
+        if isinstance(raw, Transcript):
+            return raw
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
         real = dequantise(raw, self.tensor)
         return softmax(real) if self.kind == "logits" else real
+
+
+def unread(raw: RawOutput | Output) -> Output:
+    """Return a transcript, or a raw output as it is, for a reader to read later."""
+    if isinstance(raw, Decoded):
+        return Transcript(raw.pieces, np.asarray(raw.scores, np.float64))
+    return raw
 
 
 def dequantise(raw: NDArray[Any], tensor: TensorInfo) -> Scores:

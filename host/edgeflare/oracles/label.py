@@ -1,26 +1,10 @@
 """The top-1 label oracle (DFLARE, section 3.1)."""
 
-from typing import Protocol
-
 import numpy as np
 
+from edgeflare.answers import class_scores, is_finite
 from edgeflare.oracles.margin import is_below
-from edgeflare.types import Decision, Scores
-
-
-class Oracle(Protocol):
-    """Decides whether two models' answers to one sample are a deviation.
-
-    `floor`: no answer with a margin (top-1 minus top-2 probability) below it is part of a deviation, so
-    that the deployed model need not be asked where the original's is. 0: there is none.
-    """
-
-    @property
-    def floor(self) -> float: ...  # noqa: D102
-
-    def decide(self, original: Scores, deployed: Scores) -> Decision:
-        """Compare two answers, float64 [classes] each."""
-        ...
+from edgeflare.types import Decision, Output, Scores
 
 
 class LabelOracle:
@@ -41,15 +25,16 @@ class LabelOracle:
         """The smallest margin of either model, in [0, 1), that makes a deviation."""
         return self._floor
 
-    def decide(self, original: Scores, deployed: Scores) -> Decision:
-        """Compare two answers, float64 [classes] each."""
-        if not (np.isfinite(original).all() and np.isfinite(deployed).all()):
+    def decide(self, original: Output, deployed: Output) -> Decision:
+        """Compare two answers, float64 [classes] each. Raises TypeError for a transcript."""
+        ours, theirs = class_scores(original), class_scores(deployed)
+        if not (is_finite(ours) and is_finite(theirs)):
             return Decision.NONFINITE
-        if _top_is_shared(original) or _top_is_shared(deployed):
+        if _top_is_shared(ours) or _top_is_shared(theirs):
             return Decision.TIE
-        if int(original.argmax()) == int(deployed.argmax()):
+        if int(ours.argmax()) == int(theirs.argmax()):
             return Decision.AGREE
-        if is_below(self._floor, original) or is_below(self._floor, deployed):
+        if is_below(self._floor, ours) or is_below(self._floor, theirs):
             return Decision.BELOW_FLOOR
         return Decision.DEVIATION
 

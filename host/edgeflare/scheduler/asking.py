@@ -53,11 +53,11 @@ class Asking:
             raise OverBudget
         answer = yield Ask(ask.samples, "original")
         known = [outputs.original for outputs in answer.outputs]
-        outputs = [Outputs(scores, None, Decision.BELOW_FLOOR) for scores in known]
+        outputs = [Outputs(one, None, Decision.BELOW_FLOOR) for one in known]
         places = [
             place
-            for place, scores in enumerate(known)
-            if scores is not None and not is_below(self.oracle.floor, scores)
+            for place, one in enumerate(known)
+            if one is not None and not is_below(self.oracle.floor, one)
         ]
         self.counters.host_only += len(ask.samples) - len(places)
         self._pay_host(0)

@@ -1,7 +1,7 @@
 """The deviations that a search meets, as far as no earlier one beats them."""
 
 from edgeflare.distances import l2, linf
-from edgeflare.oracles import margin
+from edgeflare.oracles import margins
 from edgeflare.types import Decision, FrontPoint, Outputs, Sample
 
 
@@ -21,10 +21,9 @@ class Front:
         """Take a sample that both models were asked about, with the queries up to and with it."""
         if outputs.decision is not Decision.DEVIATION:
             return
-        margins = [
-            margin(scores) for scores in (outputs.original, outputs.deployed) if scores is not None
-        ]
-        smaller = min(value for value in margins if value is not None)
+        assert outputs.original is not None  # noqa: S101 - a deviation is one of two answers
+        assert outputs.deployed is not None  # noqa: S101
+        smaller = margins(outputs.original, outputs.deployed).smaller or 0.0
         length = l2(self._seed, sample)
         if not any(one.margin >= smaller and one.l2 <= length for one in self._points):
             self._points.append(FrontPoint(queries, smaller, length, linf(self._seed, sample)))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError
-from edgeflare.types import Sample, Scores
+from edgeflare.types import Output, Sample
 
 MOST_SAMPLES = 2048
 """Samples in one request, so that its reply stays within the wire's bounds even with 20 000 classes."""
@@ -18,7 +18,7 @@ MOST_BYTES = 32 << 20
 class Reply(NamedTuple):
     """The deployed model's answers to one request and the device's own time for each, in seconds."""
 
-    scores: Sequence[Scores]
+    answers: Sequence[Output]
     seconds: Sequence[float]
 
 
@@ -96,7 +96,7 @@ class Gathering:
             begin = 0
             for samples, future in part:
                 end = begin + len(samples)
-                future.set_result(Reply(reply.scores[begin:end], reply.seconds[begin:end]))
+                future.set_result(Reply(reply.answers[begin:end], reply.seconds[begin:end]))
                 begin = end
 
 

@@ -16,14 +16,14 @@ from edgeflare.scheduler.gathering import Held, Reply
 from edgeflare.scheduler.job import Feed, R
 from edgeflare.scheduler.keeper import Keeper
 from edgeflare.scheduler.lane import GATHERED_BYTES, Deployed, Lane, Running
-from edgeflare.types import Answer, Ask, Decision, Outputs, Sample, Scores
+from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
 
 
 class Original(Protocol):
     """The original model; called from several worker threads at once."""
 
-    def scores(self, samples: Sequence[Sample]) -> Sequence[Scores]:
-        """Return one score vector a sample."""
+    def scores(self, samples: Sequence[Sample]) -> Sequence[Output]:
+        """Return one answer a sample: scores, or a transcript."""
         ...
 
 
@@ -272,7 +272,7 @@ class Scheduler(Generic[R]):
         pool: ThreadPoolExecutor,
         running: Running[R],
         ask: Ask,
-        asked: Sequence[Scores] | None,
+        asked: Sequence[Output] | None,
         pending: "Future[Reply]",
     ) -> None:
         """Take a device's answer (in the link's thread) and hand the job back to the pool."""
@@ -286,7 +286,7 @@ class Scheduler(Generic[R]):
         pool: ThreadPoolExecutor,
         running: Running[R],
         ask: Ask,
-        asked: Sequence[Scores] | None,
+        asked: Sequence[Output] | None,
         pending: "Future[Reply]",
     ) -> None:
         error = pending.exception()
@@ -301,7 +301,7 @@ class Scheduler(Generic[R]):
             counters.device_seconds += sum(reply.seconds)
             if running.job.seconds_count:
                 counters.seconds += sum(reply.seconds)
-            self._resume(pool, running, partial(self._answer, ask, asked, reply.scores))
+            self._resume(pool, running, partial(self._answer, ask, asked, reply.answers))
 
     def _resume(
         self, pool: ThreadPoolExecutor, running: Running[R], answer: Callable[[], Answer]
@@ -318,7 +318,7 @@ class Scheduler(Generic[R]):
                 raise
 
     def _answer(
-        self, ask: Ask, original: Sequence[Scores] | None, deployed: Sequence[Scores] | None
+        self, ask: Ask, original: Sequence[Output] | None, deployed: Sequence[Output] | None
     ) -> Answer:
         outputs = []
         for index in range(len(ask.samples)):

@@ -3,7 +3,7 @@
 from typing import Literal, Protocol, TypeAlias
 
 from edgeflare.search.fitness import Fitness, ObservedStates, distance
-from edgeflare.types import Scores
+from edgeflare.types import Output
 
 AcceptanceName: TypeAlias = Literal["not-lower", "change", "none"]
 
@@ -11,8 +11,8 @@ AcceptanceName: TypeAlias = Literal["not-lower", "change", "none"]
 class Acceptance(Protocol):
     """Knows the fitness of x_max, at first that of the seed."""
 
-    def accepts(self, original: Scores, deployed: Scores) -> bool:
-        """Return whether the input with these scores replaces x_max; from now on it has, if so."""
+    def accepts(self, original: Output, deployed: Output) -> bool:
+        """Return whether the input with these answers replaces x_max; from now on it has, if so."""
         ...
 
 
@@ -25,14 +25,14 @@ class NotLower:
     """
 
     def __init__(
-        self, seed: tuple[Scores, Scores], delta: float, threshold: float, *, states: bool
+        self, seed: tuple[Output, Output], delta: float, threshold: float, *, states: bool
     ) -> None:
         self._fitness = Fitness(delta, threshold if states else None)
         self._fitness.of_new(*seed)
         self._best = self._fitness.of_observed(*seed)
 
-    def accepts(self, original: Scores, deployed: Scores) -> bool:
-        """Return whether the input with these scores replaces x_max."""
+    def accepts(self, original: Output, deployed: Output) -> bool:
+        """Return whether the input with these answers replaces x_max."""
         if self._fitness.of_new(original, deployed) < self._best:
             return False
         self._best = self._fitness.of_observed(original, deployed)
@@ -46,7 +46,7 @@ class AnyChange:
     """
 
     def __init__(
-        self, seed: tuple[Scores, Scores], delta: float, threshold: float, *, states: bool
+        self, seed: tuple[Output, Output], delta: float, threshold: float, *, states: bool
     ) -> None:
         self._delta = delta
         self._states = ObservedStates(threshold) if states else None
@@ -54,8 +54,8 @@ class AnyChange:
             self._states.observe(*seed)
         self._best = 0.0
 
-    def accepts(self, original: Scores, deployed: Scores) -> bool:
-        """Return whether the input with these scores replaces x_max."""
+    def accepts(self, original: Output, deployed: Output) -> bool:
+        """Return whether the input with these answers replaces x_max."""
         here = distance(original, deployed)
         new = self._states is not None and self._states.observe(original, deployed)
         if not new and abs(here - self._best) <= self._delta:
@@ -71,7 +71,7 @@ class Nothing:
     exceeds: every mutant is one step from the seed.
     """
 
-    def accepts(self, original: Scores, deployed: Scores) -> bool:
+    def accepts(self, original: Output, deployed: Output) -> bool:
         """Return False."""
         del original, deployed
         return False
@@ -79,13 +79,13 @@ class Nothing:
 
 def acceptance_of(
     name: AcceptanceName,
-    seed: tuple[Scores, Scores],
+    seed: tuple[Output, Output],
     delta: float,
     threshold: float,
     *,
     states: bool,
 ) -> Acceptance:
-    """Return a new rule of this name, that starts at the seed's scores."""
+    """Return a new rule of this name, that starts at the seed's answers."""
     if name == "none":
         return Nothing()
     rule = AnyChange if name == "change" else NotLower

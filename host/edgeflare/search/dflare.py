@@ -12,6 +12,9 @@ of table 3, with ranges that change the input each time.
 Differences of the reference variant from the authors' code: nearest states are found exactly, not
 approximately; a top-1 tie is no deviation; every seed input has randomness of its own (the code begins
 each with the same numbers); the seed's own query is counted, apart from the search's.
+
+Audio (section 6.1): the pool is the paper's four operators, in every variant: the authors published no code for it, and
+floats don't wrap around, so that `pool` and `overflow` make no difference there. What is compared is told in `fitness`.
 """
 
 from collections.abc import Mapping
@@ -22,13 +25,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from edgeflare.search.acceptance import AcceptanceName, acceptance_of
+from edgeflare.search.pools import spec_of, usable
 from edgeflare.search.selection import SelectionName, selection_of
 from edgeflare.search.trail import Trail, steps_of
-from edgeflare.types import Answer, Ask, Decision, Outcome, Scores, Search, Seed, Strategy
+from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Search, Seed, Strategy
 from edgeflare_mutators import (
+    Kind,
     Mutation,
     Operator,
-    SampleSpec,
     default_pool,
     reference_pool,
     wrapping,
@@ -61,7 +65,7 @@ class DflareOptions(BaseModel):
     changed by more than delta, up or down, or a new state), or "none" (the seed stays the parent). `selection`: "metropolis-hastings"
     (algorithm 2), "rank" or "uniform". `pool`: the six operators of table 3, or the code's seven with its
     ranges. `overflow`: whether values that the pool's noises drive out of [0, 255] are clipped or wrap
-    around. Operators named by the user replace the pool, as they are. `state_tracing`: whether O counts in the fitness.
+    around; both are for images. Operators named by the user replace the pool, as they are. `state_tracing`: whether O counts in the fitness.
 
     `delta`: tolerance of the fitness function (section 3.3.2). `threshold`: squared L2 distance
     within which a state counts as observed (the authors' code). `epsilon`: keeps the ranking value
@@ -122,11 +126,17 @@ class DflareROptions(DflareOptions):
 
 
 def dflare(options: DflareOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; `operators` None means the pool that the options choose."""
-    return partial(_search, options, _pool_of(options) if operators is None else operators)
+    """Return the strategy; `operators` None means the pool that the options choose for the seed's kind.
+
+    A search raises UsageError before it asks where operators are of another kind than its seed, or need a library
+    that is missing.
+    """
+    return partial(_search, options, operators)
 
 
-def _pool_of(options: DflareOptions) -> Mapping[str, Operator]:
+def _pool_of(options: DflareOptions, kind: Kind) -> Mapping[str, Operator]:
+    if kind != "image":
+        return default_pool(kind)
     wrap = options.overflow == "wrap"
     if options.pool == "reference":
         return reference_pool(wrap=wrap)
@@ -134,13 +144,17 @@ def _pool_of(options: DflareOptions) -> Mapping[str, Operator]:
 
 
 def _search(
-    options: DflareOptions, operators: Mapping[str, Operator], seed: Seed, rng: np.random.Generator
+    options: DflareOptions,
+    named: Mapping[str, Operator] | None,
+    seed: Seed,
+    rng: np.random.Generator,
 ) -> Search:
-    spec = SampleSpec.of(seed.sample)
+    spec = spec_of(seed)
+    operators = usable(_pool_of(options, spec.kind) if named is None else named, spec.kind)
     selection = selection_of(options.selection, tuple(operators), options.epsilon)
     acceptance = acceptance_of(
         options.acceptance,
-        _scores(Answer((seed.outputs,))),
+        _both(Answer((seed.outputs,))),
         options.delta,
         options.threshold,
         states=options.state_tracing,
@@ -157,12 +171,12 @@ def _search(
             return Outcome(sample, steps_of(trail))
         if answer.outputs[0].deployed is None:
             continue
-        if acceptance.accepts(*_scores(answer)):
+        if acceptance.accepts(*_both(answer)):
             best, best_trail = sample, trail
             selection.accepted(name)
 
 
-def _scores(answer: Answer) -> tuple[Scores, Scores]:
+def _both(answer: Answer) -> tuple[Output, Output]:
     outputs = answer.outputs[0]
     assert outputs.original is not None  # noqa: S101 - both models were asked
     assert outputs.deployed is not None  # noqa: S101

@@ -14,7 +14,9 @@ of DFLARE's table 3. What is chosen here, since neither the paper nor its code w
 - k = 2; of the two models the less certain one counts. Lower is fitter.
 - basic: the largest absolute difference between the two models' probabilities; higher is fitter.
 - targeted: the highest probability less that of class `target`; of the two models the smaller one.
-- parents are selected by tournaments of two; crossover takes each pixel from either, evenly.
+- parents are selected by tournaments of two; crossover takes each pixel from either, evenly. Of audio it takes each
+  segment of 20 ms from either: sample by sample the mix of two clips is noise, and words are longer than 20 ms.
+  The child is as long as the first parent; where the second has ended it has the first one's segments.
 - a child is mutated with probability r2 = 0.5, by one operator drawn uniformly from the pool.
 
 Differences: inputs are asked in batches, and the search ends with the batch in which a disagreement is found
@@ -23,11 +25,17 @@ keeps its scores and isn't asked again. A batch that the query budget can't pay 
 came from a crossover has no list of mutations. With a margin floor an input on which the original's margin
 is below it isn't given to the device: its fitness is that of the original's answer alone (see `unfit`).
 
+Speech (DFLARE, section 6.1, which says only that what is compared was adjusted): k-uncertainty is the smallest margin of
+a word, that is its least certain token's probability less that of the best other token (k = 2, as a transcript knows no
+more); basic is the largest difference of a word's probability, as in `fitness.distance`; a transcript has no classes,
+so that there is no targeted fitness. One without words is the least fit.
+
 Memory: a search holds its population, m times the size of a sample: 0.8 MB for 28 x 28, 150 MB for 224 x 224 x 3;
-choose a smaller `population` or a low concurrency there.
+10 s of audio at 16 kHz take
+640 MB, less those that were not asked yet. Choose a smaller `population` or a low concurrency there.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -35,20 +43,28 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from edgeflare.errors import UsageError
+from edgeflare.search.fitness import distance
+from edgeflare.search.pools import spec_of, usable
 from edgeflare.search.trail import Trail, steps_of
+from edgeflare.transcripts import words
 from edgeflare.types import (
     Answer,
     Ask,
     Decision,
     Outcome,
+    Output,
     Outputs,
     Sample,
     Scores,
     Search,
     Seed,
     Strategy,
+    Transcript,
 )
 from edgeflare_mutators import Mutation, Operator, SampleSpec, default_pool
+
+_SEGMENTS_A_SECOND = 50
+_SURE = 1.0
 
 
 class DiffchaserOptions(BaseModel):
@@ -83,49 +99,83 @@ class _Individual(NamedTuple):
 
 
 def diffchaser(options: DiffchaserOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; `operators` None means the paper's table 3."""
-    return partial(_search, options, dict(default_pool() if operators is None else operators))
+    """Return the strategy; `operators` None means the paper's: table 3 for images, section 6.1's four for audio.
+
+    A search raises UsageError before it asks where operators are of another kind than its seed, or need a library
+    that is missing.
+    """
+    return partial(_search, options, operators)
 
 
 def _search(
     options: DiffchaserOptions,
-    operators: Mapping[str, Operator],
+    named: Mapping[str, Operator] | None,
     seed: Seed,
     rng: np.random.Generator,
 ) -> Search:
-    _check_target(options, seed)
-    breeder = _Breeder(options, operators, seed, rng)
-    population = [breeder.mutant(_Individual(seed.sample)) for _ in range(options.population)]
+    _check_fitness(options, seed)
+    spec = spec_of(seed)
+    operators = usable(default_pool(spec.kind) if named is None else named, spec.kind)
+    breeder = _Breeder(options, operators, spec, rng)
+    generation: Iterator[_Individual] = (
+        breeder.mutant(_Individual(seed.sample)) for _ in range(options.population)
+    )
     while True:
-        population, found = yield from _ask(population, options.batch)
+        population, found = yield from _ask(generation, options.batch)
         if found is not None:
             return Outcome(found.sample, steps_of(found.trail))
-        unfitness = [unfit(options, one.outputs) for one in population if one.outputs is not None]
-        best = int(np.argmin(unfitness))
-        population = [
-            population[place] if place == best else breeder.child(population, unfitness)
-            for place in range(len(population))
-        ]
+        generation = breeder.children(population, options)
 
 
 def _ask(
-    population: list[_Individual], batch: int
+    generation: Iterator[_Individual], batch: int
 ) -> Generator[Ask, Answer, tuple[list[_Individual], _Individual | None]]:
-    """Ask about those who have no outputs yet; return all with theirs, and the first disagreement."""
-    known = list(population)
-    places = [place for place, one in enumerate(known) if one.outputs is None]
-    for begin in range(0, len(places), batch):
-        asked = places[begin : begin + batch]
-        answer = yield Ask(tuple(known[place].sample for place in asked), of="both")
-        for place, outputs in zip(asked, answer.outputs, strict=True):
-            known[place] = known[place]._replace(outputs=outputs)
-            if outputs.decision is Decision.DEVIATION:
-                return known, known[place]
+    """Ask about those who have no outputs yet; return all with theirs, and the first disagreement.
+
+    No one is made before the batch that it is asked in: a search that ends early has not made the others.
+    """
+    known: list[_Individual] = []
+    for some in _batches(generation, batch):
+        asked = [place for place, one in enumerate(some) if one.outputs is None]
+        if asked:
+            answer = yield Ask(tuple(some[place].sample for place in asked), of="both")
+            for place, outputs in zip(asked, answer.outputs, strict=True):
+                some[place] = some[place]._replace(outputs=outputs)
+                if outputs.decision is Decision.DEVIATION:
+                    return known + some, some[place]
+        known += some
     return known, None
 
 
-def _check_target(options: DiffchaserOptions, seed: Seed) -> None:
-    classes = 0 if seed.outputs.original is None else len(seed.outputs.original)
+def _batches(generation: Iterator[_Individual], batch: int) -> Iterator[list[_Individual]]:
+    """Yield all in their order, as many at once as have `batch` without outputs among them."""
+    some: list[_Individual] = []
+    unasked = 0
+    for one in generation:
+        some.append(one)
+        unasked += one.outputs is None
+        if unasked == batch:
+            yield some
+            some, unasked = [], 0
+    if some:
+        yield some
+
+
+def _check_fitness(options: DiffchaserOptions, seed: Seed) -> None:
+    answer = seed.outputs.original
+    if isinstance(answer, Transcript):
+        if options.target is not None:
+            raise UsageError(
+                "strategy diffchaser: transcripts have no classes, so that there is no targeted fitness; state "
+                "fitness=k-uncertainty or fitness=basic"
+            )
+        if options.fitness == "k-uncertainty" and options.k != 2:
+            raise UsageError(
+                f"strategy diffchaser: k is 2 for transcripts, not {options.k}: of each token only the two "
+                "highest probabilities are known"
+            )
+        return
+    classes = 0 if answer is None else len(answer)
     if options.target is not None and options.target >= classes:
         raise UsageError(
             f"strategy diffchaser: there is no target class {options.target}: the models have "
@@ -140,12 +190,12 @@ class _Breeder:
         self,
         options: DiffchaserOptions,
         operators: Mapping[str, Operator],
-        seed: Seed,
+        spec: SampleSpec,
         rng: np.random.Generator,
     ) -> None:
         self._rate = options.mutation_rate
         self._operators = tuple(operators.items())
-        self._spec = SampleSpec.of(seed.sample)
+        self._spec = spec
         self._rng = rng
 
     def mutant(self, parent: _Individual) -> _Individual:
@@ -155,14 +205,35 @@ class _Breeder:
         trail = (parent.trail, Mutation(name, params))
         return _Individual(operator.apply(parent.sample, params), trail)
 
+    def children(
+        self, population: list[_Individual], options: DiffchaserOptions
+    ) -> Iterator[_Individual]:
+        """Yield the next generation, each when it is asked for: the best one as it is, all others bred."""
+        unfitness = [unfit(options, one.outputs) for one in population if one.outputs is not None]
+        best = int(np.argmin(unfitness))
+        for place in range(len(population)):
+            yield population[place] if place == best else self.child(population, unfitness)
+
     def child(self, population: list[_Individual], unfitness: list[float]) -> _Individual:
         """Return a crossover of two selected inputs, mutated at the rate."""
         first, second = (population[self._select(unfitness)].sample for _ in range(2))
-        mask = self._rng.integers(0, 2, (*first.shape[:2], 1), dtype=np.uint8).astype(bool)
-        child = _Individual(np.where(mask, first, second))
+        child = _Individual(self._crossed(first, second))
         if self._rng.random() < self._rate:
             child = self.mutant(child)
         return child._replace(trail=None)
+
+    def _crossed(self, first: Sample, second: Sample) -> Sample:
+        if self._spec.kind == "image":
+            mask = self._rng.integers(0, 2, (*first.shape[:2], 1), dtype=np.uint8).astype(bool)
+            mixed: Sample = np.where(mask, first, second)
+            return mixed
+        child: Sample = first.copy()
+        both = min(first.size, second.size)
+        length = max(1, (self._spec.rate or first.size) // _SEGMENTS_A_SECOND)
+        drawn = self._rng.integers(0, 2, -(-both // length), dtype=np.uint8).astype(bool)
+        theirs = np.repeat(drawn, length)[:both]
+        child[:both][theirs] = second[:both][theirs]
+        return child
 
     def _select(self, unfitness: list[float]) -> int:
         one, other = (int(place) for place in self._rng.integers(len(unfitness), size=2))
@@ -175,12 +246,25 @@ def unfit(options: DiffchaserOptions, outputs: Outputs) -> float:
     Where a margin floor kept it from the device, the original's answer alone counts: an uncertain input,
     or one near the target, is what is bred for all the same. Of a difference (basic) it has none to show.
     """
-    known = [scores for scores in (outputs.original, outputs.deployed) if scores is not None]
+    known = [answer for answer in (outputs.original, outputs.deployed) if answer is not None]
     if options.fitness == "basic":
-        return -float(np.ptp(known, axis=0).max())
+        return -_difference(known)
+    return min(_sureness(options, answer) for answer in known)
+
+
+def _difference(known: list[Output]) -> float:
+    scores = [answer for answer in known if not isinstance(answer, Transcript)]
+    if scores:
+        return float(np.ptp(scores, axis=0).max())
+    return distance(*known) if len(known) == 2 else 0.0
+
+
+def _sureness(options: DiffchaserOptions, answer: Output) -> float:
+    if isinstance(answer, Transcript):
+        return min((word.margin for word in words(answer)), default=_SURE)
     if options.target is not None:
-        return min(_above_target(scores, options.target) for scores in known)
-    return min(_uncertainty(scores, options.k) for scores in known)
+        return _above_target(answer, options.target)
+    return _uncertainty(answer, options.k)
 
 
 def _uncertainty(scores: Scores, k: int) -> float:

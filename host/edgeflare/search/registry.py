@@ -10,8 +10,9 @@ from edgeflare.search.boundary import BoundaryOptions, boundary
 from edgeflare.search.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
 from edgeflare.search.diffchaser import DiffchaserOptions, diffchaser
 from edgeflare.search.none import NoneOptions, none
+from edgeflare.search.pools import named
 from edgeflare.types import Strategy
-from edgeflare_mutators import MutationError, Operator, get
+from edgeflare_mutators import Operator
 
 
 class _Entry(NamedTuple):
@@ -37,9 +38,10 @@ def strategy_names() -> tuple[str, ...]:
 def build_strategy(
     name: str, options: Mapping[str, Any], operators: tuple[str, ...] = ()
 ) -> Strategy:
-    """Return a strategy by name; no `operators` means the pool that the strategy chooses.
+    """Return a strategy by name; no `operators` means the pool that the strategy chooses by the seed's kind.
 
-    Raises UsageError for an unknown strategy, option or operator.
+    Raises UsageError for an unknown strategy, option or operator. Operators of another kind than the seed input's are
+    refused when a search begins; `check_operators` does so before.
     """
     if name not in _STRATEGIES:
         raise UsageError(
@@ -54,7 +56,7 @@ def build_strategy(
             f"strategy {name}: {_problem(error)}; "
             + (f"its options are {', '.join(known)}" if known else "it has no options")
         ) from error
-    return entry.build(parsed, _pool(operators))
+    return entry.build(parsed, named(operators) if operators else None)
 
 
 def _problem(error: ValidationError) -> str:
@@ -68,12 +70,3 @@ def _problem(error: ValidationError) -> str:
         )
     said: str = first["msg"].removeprefix("Value error, ")
     return f"option {option!r}: {said}" if option else said
-
-
-def _pool(names: tuple[str, ...]) -> dict[str, Operator] | None:
-    if not names:
-        return None
-    try:
-        return {name: get(name) for name in names}
-    except MutationError as error:
-        raise UsageError(str(error)) from error

@@ -31,16 +31,20 @@ def joined_words(mutations: Sequence[Mapping[str, Any]], most: int) -> str:
 
 
 def finding_words(
-    mutations: Sequence[Mapping[str, Any]], original: int | None, deployed: int | None, most: int
+    mutations: Sequence[Mapping[str, Any]],
+    original: int | str | None,
+    deployed: int | str | None,
+    most: int,
 ) -> str:
     """Return what was done and what both models say, as "JPEG quality 37: original 3, device 5".
 
-    `original` and `deployed` are class indices; a model's is left out where it is None.
+    `original` and `deployed` are class indices, or the texts of speech recognisers, as 'original "no", device "go"'; a
+    model's is left out where it is None.
     """
     labels = [
-        f"{name} {label}"
-        for name, label in (("original", original), ("device", deployed))
-        if label is not None
+        f'{name} "{said}"' if isinstance(said, str) else f"{name} {said}"
+        for name, said in (("original", original), ("device", deployed))
+        if said is not None
     ]
     parts = (joined_words(mutations, most), ", ".join(labels))
     return ": ".join(part for part in parts if part)

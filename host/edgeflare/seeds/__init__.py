@@ -1,10 +1,11 @@
-"""Seed inputs: images on disk, brought to one size and number of channels."""
+"""Seed inputs: images or audio on disk, brought to what the models take."""
 
+from edgeflare.seeds.audio_source import open_audio_seeds
 from edgeflare.seeds.changes import changed_files
 from edgeflare.seeds.convert import RESIZE_RULES
 from edgeflare.seeds.labels import load_label_mapping
-from edgeflare.seeds.records import RawSeed, Skipped
-from edgeflare.seeds.source import SeedSource, open_seeds
+from edgeflare.seeds.records import RawSeed, SeedSource, Skipped
+from edgeflare.seeds.source import open_seeds
 
 __all__ = [
     "RESIZE_RULES",
@@ -13,5 +14,6 @@ __all__ = [
     "Skipped",
     "changed_files",
     "load_label_mapping",
+    "open_audio_seeds",
     "open_seeds",
 ]

@@ -1,4 +1,4 @@
-"""Images in an `.npz` archive."""
+"""Images, or audio, in an `.npz` archive."""
 
 import lzma
 import zipfile
@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -16,36 +16,51 @@ from edgeflare.errors import SeedError
 from edgeflare.seeds import npz
 from edgeflare.seeds.decode import Decoded, over_black
 from edgeflare.seeds.digests import sha256_of
+from edgeflare.seeds.media import AUDIO, IMAGES, other_than
 from edgeflare.types import Sample
 
 
 class Archive:
-    """The images of one file, with their labels; each image is read when it is asked for.
+    """One file's array of this name, with its labels; each entry is read when it is asked for.
 
-    `images` in it is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; `labels`, where it has them,
-    integers [N]. Raises SeedError where the file or one of the arrays is not that.
+    "images" is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; "audio" float32 or int16 [N, samples], with
+    its `rate` in Hz, one whole number, beside it. `labels`, where there are some, are integers [N]. Raises
+    SeedError where the file or one of the arrays is not that.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, array: Literal["images", "audio"]) -> None:
         self.path = path
+        self.rate = 0
         with self._reading() as file:
             archive = _zip(file, path)
-            name = npz.member(archive, "images")
+            name = npz.member(archive, array)
             if name is None:
-                raise SeedError(f"The archive {path} has no array named 'images'.")
+                raise SeedError(_lacking(archive, path, array))
             self._name = name
             self._header = npz.read_header(archive, name)
-            _check_images(self._header, path)
+            if array == "images":
+                _check_images(self._header, path)
+            else:
+                _check_audio(self._header, path)
+                self.rate = _read_rate(archive, path)
             self.labels = self._read_labels(archive)
 
     def __len__(self) -> int:
         return self._header.shape[0]
 
     def images(self) -> Iterator[tuple[Decoded, str]]:
-        """Yield every image, as RGB or grey, and the SHA-256, in hex, of the whole archive.
+        """Yield every image, as RGB or grey, and the archive's digest; see `entries`.
 
-        The archive is read through before the first image: one that is damaged, wherever it is,
-        gives none. Transparent pixels are laid over black.
+        Transparent pixels are laid over black.
+        """
+        for image, digest in self.entries():
+            yield _decoded(np.atleast_3d(image)), digest
+
+    def entries(self) -> Iterator[tuple[NDArray[Any], str]]:
+        """Yield every entry of the array and the SHA-256, in hex, of the whole archive.
+
+        The archive is read through before the first entry: one that is damaged, wherever it is,
+        gives none.
         """
         with self._reading() as file:
             digest = sha256_of(file)
@@ -53,8 +68,8 @@ class Archive:
             if npz.read_header(archive, self._name) != self._header:
                 raise SeedError(f"The archive {self.path} was changed while it was read.")
             npz.check(archive, self._name)
-            for image in npz.elements(archive, self._name, self._header):
-                yield _decoded(np.atleast_3d(image)), digest
+            for entry in npz.elements(archive, self._name, self._header):
+                yield entry, digest
 
     def _read_labels(self, archive: zipfile.ZipFile) -> list[int] | None:
         name = npz.member(archive, "labels")
@@ -88,6 +103,14 @@ def _zip(file: BinaryIO, path: Path) -> zipfile.ZipFile:
     return zipfile.ZipFile(file)
 
 
+def _lacking(archive: zipfile.ZipFile, path: Path, array: str) -> str:
+    medium = IMAGES if array == "images" else AUDIO
+    other = other_than(medium)
+    if npz.member(archive, other.called) is not None:
+        return f"The archive {path} holds {other.called}, and the model takes {array}{medium.hint}."
+    return f"The archive {path} has no array named {array!r}."
+
+
 def _decoded(pixels: Sample) -> Decoded:
     if pixels.shape[2] != 4:
         return Decoded(np.ascontiguousarray(pixels), transparent=False)
@@ -111,11 +134,34 @@ def _check_images(header: npz.Header, path: Path) -> None:
         raise SeedError(f"'images' in {path} is empty: its shape is {list(shape)}.")
 
 
+def _check_audio(header: npz.Header, path: Path) -> None:
+    if header.dtype not in (np.float32, np.int16):
+        raise SeedError(
+            f"'audio' in {path} is {header.dtype}; it must be float32 in [-1, 1], or int16."
+        )
+    if len(header.shape) != 2 or 0 in header.shape:
+        raise SeedError(
+            f"'audio' in {path} has the shape {list(header.shape)}; it must be [N, samples], one mono "
+            "recording a row, none of them empty."
+        )
+
+
+def _read_rate(archive: zipfile.ZipFile, path: Path) -> int:
+    name = npz.member(archive, "rate")
+    if name is None:
+        raise SeedError(f"The archive {path} has 'audio' and no 'rate', its sampling rate in Hz.")
+    with archive.open(name) as stream:
+        rate: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+    if rate.size != 1 or not np.issubdtype(rate.dtype, np.integer) or rate.item() < 1:
+        raise SeedError(f"'rate' in {path} must be one whole number, the sampling rate in Hz.")
+    return int(rate.item())
+
+
 def _checked(labels: NDArray[Any], count: int, path: Path) -> list[int]:
     if not np.issubdtype(labels.dtype, np.integer) or labels.shape != (count,):
         raise SeedError(
             f"'labels' in {path} is {labels.dtype} {list(labels.shape)}; "
-            f"it must be integers [{count}], one class index an image."
+            f"it must be integers [{count}], one class index an entry."
         )
     if (labels < 0).any():
         raise SeedError(f"'labels' in {path} has negative entries; class indices begin at 0.")

@@ -9,18 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.seeds.orientation import orientation, turned
+from edgeflare.seeds.records import UnreadableError
 from edgeflare.types import Sample
-
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
-"""The kinds of file that count as images, in lower case."""
 
 _LOGGING: Any = getattr(cv2.utils, "logging", cv2)  # OpenCV 4 has the functions at the top
 _SILENT = 0
 _TIFF_HEADERS = (b"II*\0", b"MM\0*")
-
-
-class UnreadableError(Exception):
-    """An image can't be used; the text says why, for the list of skipped files."""
 
 
 class Decoded(NamedTuple):

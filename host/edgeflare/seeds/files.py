@@ -1,4 +1,4 @@
-"""The image files of a folder, in a stable order."""
+"""The files of one medium in a folder, in a stable order."""
 
 import os
 import re
@@ -6,34 +6,37 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from edgeflare.seeds.decode import SUFFIXES
+from edgeflare.seeds.media import Medium, other_than
 from edgeflare.seeds.records import Skipped
 
 
 class Listing(NamedTuple):
-    """Names of images, POSIX paths relative to the folder, in natural order; and what was left out.
+    """Names of files, POSIX paths relative to the folder, in natural order; and what was left out.
 
-    `others` counts files of other kinds; hidden files and folders are not counted.
+    `others` counts files of other kinds, `misplaced` those of the other medium among them; hidden files
+    and folders are not counted.
     """
 
-    images: list[str]
+    names: list[str]
     others: int
+    misplaced: int
     skipped: list[Skipped]
 
 
-def list_images(folder: Path) -> Listing:
-    """Look for images in a folder and all folders below it; links are followed, loops are not."""
-    images: list[str] = []
+def list_files(folder: Path, medium: Medium) -> Listing:
+    """Look for a medium's files in a folder and all folders below it; links are followed, loops are not."""
+    names: list[str] = []
     skipped: list[Skipped] = []
-    others = 0
+    others = misplaced = 0
     for name in _walk(folder, skipped):
-        if not name.lower().endswith(SUFFIXES):
+        if not medium.has(name):
             others += 1
+            misplaced += other_than(medium).has(name)
         elif not _is_text(name):
             skipped.append(Skipped(ascii(name), "its name is not valid UTF-8"))
         else:
-            images.append(name)
-    return Listing(sorted(images, key=_natural), others, skipped)
+            names.append(name)
+    return Listing(sorted(names, key=_natural), others, misplaced, skipped)
 
 
 def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[str]:

@@ -76,7 +76,7 @@ def _streamed(stream: IO[bytes], header: Header) -> Iterator[NDArray[Any]]:
     for _ in range(header.shape[0]):
         data = stream.read(length)
         if len(data) != length:
-            raise EOFError("it ends within its images")
+            raise EOFError("it ends within its entries")
         yield np.frombuffer(data, header.dtype).reshape(shape).copy()
 
 

@@ -1,6 +1,8 @@
 """What a source of seeds gives."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from edgeflare.types import Sample
 
@@ -9,9 +11,9 @@ from edgeflare.types import Sample
 class RawSeed:
     """A seed before any model saw it.
 
-    `id` is stable across runs; `sample` is uint8 [height, width, channels], RGB or grey; `label` is a
-    class index, or None where it is unknown. `file_sha256` is the SHA-256, in hex, of the bytes of
-    the file that it was read from: of the whole archive for an `.npz`.
+    `id` is stable across runs; `sample` is uint8 [height, width, channels], RGB or grey, or mono float32
+    [samples] in [-1, 1]; `label` is a class index, or None where it is unknown. `file_sha256` is the
+    SHA-256, in hex, of the bytes of the file that it was read from: of the whole archive for an `.npz`.
     """
 
     id: str
@@ -26,3 +28,23 @@ class Skipped:
 
     name: str
     reason: str
+
+
+class UnreadableError(Exception):
+    """A file can't be used; the text says why, for the list of skipped files."""
+
+
+class SeedSource(Protocol):
+    """The seeds of one place. Iterating reads them one by one and holds none; each time anew.
+
+    `total` is the number of seeds at most, None where recordings are cut into several. Once iterated to the
+    end, `skipped` has all that could not be used with its reason, `notices` what the user ought to know.
+    """
+
+    total: int | None
+    skipped: list[Skipped]
+    notices: list[str]
+
+    def __iter__(self) -> Iterator[RawSeed]:
+        """Yield the seeds. Raises SeedError where the place as a whole can't be used."""
+        ...

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 from edgeflare.errors import SeedError
 from edgeflare.seeds.archive import Archive
 from edgeflare.seeds.convert import RESIZE_RULES, with_channels, with_size
-from edgeflare.seeds.decode import SUFFIXES, Decoded, UnreadableError
-from edgeflare.seeds.folder import Folder, Image, count_of_images, read_image
-from edgeflare.seeds.records import RawSeed, Skipped
+from edgeflare.seeds.decode import Decoded, decode
+from edgeflare.seeds.digests import digest_of_sample
+from edgeflare.seeds.folder import Folder, SeedFile, not_this_medium
+from edgeflare.seeds.media import IMAGES
+from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError
 from edgeflare.types import Sample
 
 
@@ -35,7 +35,7 @@ def open_seeds(
     resize: str | None = None,
     labels: dict[str, int] | None = None,
     limit: int | None = None,
-) -> "SeedSource":
+) -> SeedSource:
     """Look for seed images; each is read and brought to uint8 [height, width, channels] when asked for.
 
     `source` is a folder (with all below it, links followed; in natural order of the names; hidden
@@ -58,7 +58,7 @@ def open_seeds(
         found = _look(source, labels)
     except OSError as error:
         raise SeedError(f"The seeds at {source} can't be read: {error.strerror}.") from error
-    return SeedSource(source, found, _Shape(size, channels, resize), limit)
+    return _ImageSeeds(source, found, _Shape(size, channels, resize), limit)
 
 
 class _Found(NamedTuple):
@@ -93,13 +93,9 @@ class _Shape(NamedTuple):
         return with_size(sample, self.size, self.resize)
 
 
-class SeedSource:
-    """The seeds of one place. Iterating reads them one by one and holds none; each time anew.
-
-    `total` is the number of images to look at at most. Once iterated to the end, `skipped` has every
-    file that could not be used with its reason, `notices` what the user ought to know. Iterating
-    raises SeedError where an image has another size and there is no rule, where an archive is damaged
-    or, at the end, where no image could be used.
+class _ImageSeeds:
+    """Iterating raises SeedError where an image has another size and there is no rule, where an archive
+    is damaged or, at the end, where no image could be used.
     """
 
     def __init__(self, source: Path, found: _Found, shape: _Shape, limit: int | None) -> None:
@@ -107,7 +103,7 @@ class SeedSource:
         self._found = found
         self._shape = shape
         self._limit = limit
-        self.total = found.total
+        self.total: int | None = found.total
         self.skipped: list[Skipped] = list(found.skipped)
         self.notices: list[str] = list(found.notices)
 
@@ -127,7 +123,7 @@ class SeedSource:
             sample = self._shape.of(item.id, decoded.sample)
             taken += 1
             transparent += decoded.transparent
-            seen.add(_digest(sample))
+            seen.add(digest_of_sample(sample))
             yield RawSeed(item.id, sample, item.label, digest)
         if not taken:
             raise SeedError(
@@ -139,37 +135,45 @@ class SeedSource:
     def _notice(self, transparent: int, repeated: int) -> None:
         if transparent:
             self.notices.append(
-                f"{count_of_images(transparent)} had transparent pixels; they were laid over black."
+                f"{IMAGES.counted(transparent)} had transparent pixels; they were laid over black."
             )
         if repeated:
             self.notices.append(
-                f"{count_of_images(repeated)} had the same pixels as another one; all were kept."
+                f"{IMAGES.counted(repeated)} had the same pixels as another one; all were kept."
             )
 
 
 def _look(source: Path, labels: dict[str, int] | None) -> _Found:
     if source.is_dir():
-        folder = Folder(source, labels)
+        folder = Folder(source, labels, IMAGES)
         return _Found(
-            lambda: map(_of_file, folder.images()), len(folder), folder.skipped, folder.notices
+            lambda: map(_of_file, folder.files()), len(folder), folder.skipped, folder.notices
         )
     if not source.exists():
         raise SeedError(f"There are no seeds at {source}: no such file or folder.")
     unused = "The label mapping is for class folders; it was not used."
     notices = [] if labels is None else [unused]
     if source.suffix.lower() == ".npz":
-        archive = Archive(source)
+        archive = Archive(source, "images")
         return _Found(lambda: _of_archive(archive), len(archive), [], notices)
-    if not source.name.lower().endswith(SUFFIXES):
-        raise SeedError(
-            f"{source} is no folder, image or .npz archive; images end in {', '.join(SUFFIXES)}."
-        )
-    image = Image(source.name, source, None)
+    if not IMAGES.has(source.name):
+        raise SeedError(not_this_medium(source, IMAGES))
+    image = SeedFile(source.name, source, None)
     return _Found(lambda: iter([_of_file(image)]), 1, [], notices)
 
 
-def _of_file(image: Image) -> _Item:
-    return _Item(image.id, image.label, lambda: read_image(image.path))
+def _of_file(image: SeedFile) -> _Item:
+    return _Item(image.id, image.label, lambda: _read(image.path))
+
+
+def _read(path: Path) -> tuple[Decoded, str]:
+    if path.exists() and not path.is_file():
+        raise UnreadableError("it is no ordinary file")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UnreadableError(f"it can't be read: {error.strerror}") from error
+    return decode(data), hashlib.sha256(data).hexdigest()
 
 
 def _of_archive(archive: Archive) -> Iterator[_Item]:
@@ -177,9 +181,3 @@ def _of_archive(archive: Archive) -> Iterator[_Item]:
     for index, image in enumerate(archive.images()):
         label = None if labels is None else labels[index]
         yield _Item(f"{archive.path.name}:{index}", label, lambda image=image: image)  # type: ignore[misc]
-
-
-def _digest(sample: Sample) -> bytes:
-    digest = hashlib.blake2b(repr(sample.shape).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(sample).data)
-    return digest.digest()

@@ -78,7 +78,7 @@ class Corpus(CorpusRemoval):
         """Return how many bytes the database and the samples take on disk."""
         total = 0
         with told_of(self.folder):
-            for path in (self.folder / CORPUS_NAME, *self._samples.folder.glob("*/*.npy")):
+            for path in (self.folder / CORPUS_NAME, *self._samples.paths()):
                 with suppress(FileNotFoundError):  # removed meanwhile
                     total += path.stat().st_size
         return total

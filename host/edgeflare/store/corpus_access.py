@@ -80,7 +80,13 @@ class CorpusAccess(Access):
     def form(self) -> Form | None:
         """The shape of every sample and the number of classes; None until something was added."""
         row = self._about()
-        return None if row.shape is None else Form(tuple(row.shape), row.classes)
+        return None if row.shape is None else _form(row)
+
+    @property
+    def rate(self) -> int | None:
+        """The rate in Hz of a corpus of audio; None of images."""
+        form = self.form
+        return None if form is None else form.rate
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -101,13 +107,14 @@ class CorpusAccess(Access):
         """Hold every later entry to this form. Raises UsageError where the entries have another."""
         row = connection.execute(select(tables.about)).one()
         if row.shape is None:
-            change = {"shape": list(form.shape), "classes": form.classes}
+            change = {"shape": list(form.shape), "classes": form.classes, "rate": form.rate}
             connection.execute(update(tables.about).values(**change))
-        elif (tuple(row.shape), row.classes) != form:
+        elif _form(row) != form:
             raise UsageError(
-                f"The corpus {self.folder} has inputs of {_words(Form(tuple(row.shape), row.classes))}, "
+                f"The corpus {self.folder} has inputs of {_words(_form(row))}, "
                 f"these are of {_words(form)}; add them to a corpus of their own."
             )
+        self._samples.rate = form.rate
 
 
 def check_per_pair(at_most: int) -> None:
@@ -135,5 +142,10 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat()
 
 
+def _form(row: Row[Any]) -> Form:
+    return Form(tuple(row.shape), row.classes, row.rate)
+
+
 def _words(form: Form) -> str:
-    return f"{' x '.join(map(str, form.shape))} and {form.classes} classes"
+    shape = " x ".join(map(str, form.shape)) if form.rate is None else f"audio at {form.rate} Hz"
+    return f"{shape} and {form.classes} classes"

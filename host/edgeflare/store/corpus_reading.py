@@ -104,20 +104,24 @@ class CorpusReading(CorpusAccess):
         for look in self.looks():
             if target is None or look.target == target:
                 looks[look.sample].append(look)
-        agreeing = set()
+        agreeing, rate = set(), self.rate
         for entry in self.entries():
             if wanted is not None and not wanted(entry):
                 continue
             if not _deviated(looks[entry.sample]):
                 agreeing.add(entry.sample)
                 continue
-            yield from self._input(entry, looks[entry.sample], target)
+            yield from self._input(entry, looks[entry.sample], target, rate)
         for entry in self.entries():
             if entry.sample in agreeing:
-                yield from self._input(entry, looks[entry.sample], target)
+                yield from self._input(entry, looks[entry.sample], target, rate)
 
     def _input(
-        self, entry: CorpusEntry, looks: Sequence[EntryLook], target: str | None
+        self,
+        entry: CorpusEntry,
+        looks: Sequence[EntryLook],
+        target: str | None,
+        rate: int | None,
     ) -> Iterator[ReplayInput]:
         """Yield the input of an entry, unless the entry was removed while it was on its way."""
         try:
@@ -141,6 +145,7 @@ class CorpusReading(CorpusAccess):
             original_label=entry.original_label if last is None else last.original_label,
             deployed_label=entry.deployed_label if last is None else last.deployed_label,
             l2=entry.l2,
+            rate=rate,
             looks=of_devices,
         )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from edgeflare.types import Status
+from edgeflare.types import Sample, Status
 
 
 def target_name(model: str, device: str) -> str:
@@ -13,10 +13,19 @@ def target_name(model: str, device: str) -> str:
 
 
 class Form(NamedTuple):
-    """What every entry of a corpus has in common: the samples' shape [height, width, channels], classes."""
+    """What every entry of a corpus has in common: the samples' shape [height, width, channels], classes.
+
+    Audio, which may be of any length, has the shape () and its `rate` in Hz.
+    """
 
     shape: tuple[int, ...]
     classes: int
+    rate: int | None = None
+
+    @classmethod
+    def of(cls, sample: Sample, classes: int, rate: int | None) -> "Form":
+        """Return the form of a sample; `rate` is None for an image."""
+        return cls(sample.shape if rate is None else (), classes, rate)
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class CorpusRemoval(CorpusAdding):
         }
         loose = {
             path.stem: path.stat().st_size
-            for path in self._samples.folder.glob("*/*.npy")
+            for path in self._samples.paths()
             if path.stem not in used and _DIGEST.fullmatch(path.stem)
         }
         return sorted(loose), sum(loose.values())

@@ -14,7 +14,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 metadata = MetaData()
 
@@ -32,6 +32,7 @@ about = Table(
     Column("per_pair", Integer, nullable=False),
     Column("shape", JSON),
     Column("classes", Integer),
+    Column("rate", Integer),
 )
 
 campaigns = Table(

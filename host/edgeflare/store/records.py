@@ -3,12 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from edgeflare.distances import total_variation
-from edgeflare.types import NOTHING_SEARCHED, Decision, FrontPoint, Outputs, Sample, Scores, Status
+from edgeflare.answers import numbers
+from edgeflare.distances import disagreement
+from edgeflare.types import (
+    NOTHING_SEARCHED,
+    Decision,
+    FrontPoint,
+    Output,
+    Outputs,
+    Sample,
+    Status,
+    Transcript,
+)
 
 
 def _now() -> datetime:
@@ -28,11 +38,11 @@ class SeedInput(NamedTuple):
 
 
 class SeedAnswer(NamedTuple):
-    """Both models' scores on a seed, float64 [classes], and what the oracle says of them."""
+    """Both models' answers on a seed, and what the oracle says of them."""
 
     seed_id: str
-    original: Scores
-    deployed: Scores
+    original: Output
+    deployed: Output
     decision: Decision
 
 
@@ -73,9 +83,9 @@ class Device:
 class OutcomeRecord:
     """How the search from one seed ended, with everything needed to see it again.
 
-    `trigger` is the digest of the stored sample; `original` and `deployed` are both models' scores on
-    it, float64 [classes], with the labels and margins (top-1 minus top-2) they give. `l2` is on a
-    scale of pixels from 0 to 1, `linf` in levels. `seconds` is search time without queueing, `round_trips`
+    `trigger` is the digest of the stored sample; `original` and `deployed` are both models' answers to
+    it, with the labels (None of transcripts) and margins (top-1 minus top-2) they give. `l2` and `linf` are
+    the distances to the seed, `snr_db` that of audio as a ratio in dB, as `edgeflare.distances` has them. `seconds` is search time without queueing, `round_trips`
     the search's requests to the device; `device_seconds` the device's own time for all queries of the
     search and its confirmations, so that by their number it is the mean latency of inference. `front` has the deviations on the way that no earlier one
     beats in both margin and distance.
@@ -99,8 +109,8 @@ class OutcomeRecord:
     device_seconds: float = 0.0
     device: str | None = None
     trigger: str | None = None
-    original: Scores | None = None
-    deployed: Scores | None = None
+    original: Output | None = None
+    deployed: Output | None = None
     original_label: int | None = None
     deployed_label: int | None = None
     original_margin: float | None = None
@@ -115,6 +125,7 @@ class OutcomeRecord:
     environment: str | None = None
     replica: str = ""
     device_name: str = ""
+    snr_db: float | None = None
 
     @property
     def searched(self) -> bool:
@@ -134,10 +145,10 @@ class OutcomeRecord:
 
     @property
     def disagreement(self) -> float | None:
-        """The total variation distance of both models' scores, from 0 to 1; None where these are not known."""
+        """How far apart both models' answers are, from 0 to 1, as `distances.disagreement` has it; None where unknown."""
         if self.original is None or self.deployed is None:
             return None
-        return total_variation(self.original, self.deployed)
+        return disagreement(self.original, self.deployed)
 
     @property
     def first_queries(self) -> int:
@@ -167,24 +178,43 @@ class ReplayRecord:
     """What one device answers to a triggering input that another replica, or the pool, found.
 
     `replica` is the one whose trigger it is, `on_device` the name of the device that was asked,
-    `trigger` the digest of the stored sample; `deployed` are its scores, float64 [classes], with the
-    label they give and what the oracle says of them beside the original's.
+    `trigger` the digest of the stored sample; `deployed` is its answer (of no scores where it gave none), with the
+    label it gives and what the oracle says of it beside the original's.
     """
 
     seed_id: str
     replica: str
     on_device: str
     trigger: str
-    deployed: Scores
+    deployed: Output
     deployed_label: int | None
     decision: Decision
 
 
-def scores_to_bytes(scores: Scores | None) -> bytes | None:
-    """Return scores as little-endian float64; NaN and infinity are kept."""
-    return None if scores is None else np.asarray(scores, dtype="<f8").tobytes()
+def is_answer(output: Output) -> bool:
+    """Whether this is an answer: no scores at all say that the device could not give one; hearing nothing is an answer."""
+    return isinstance(output, Transcript) or output.size > 0
 
 
-def scores_from_bytes(data: bytes | None) -> Scores | None:
-    """Return what `scores_to_bytes` was given."""
-    return None if data is None else np.frombuffer(data, dtype="<f8").astype(np.float64)
+@overload
+def output_from(data: bytes, pieces: Sequence[str] | None) -> Output: ...
+
+
+@overload
+def output_from(data: bytes | None, pieces: Sequence[str] | None) -> Output | None: ...
+
+
+def output_from(data: bytes | None, pieces: Sequence[str] | None) -> Output | None:
+    """Return the answer that `output_columns` was given, by its two columns."""
+    if data is None:
+        return None
+    scores = np.frombuffer(data, dtype="<f8").astype(np.float64)
+    return scores if pieces is None else Transcript(tuple(pieces), scores.reshape(-1, 2))
+
+
+def output_columns(name: str, output: Output | None) -> dict[str, Any]:
+    """Return an answer as two columns: scores as little-endian float64, NaN and infinity kept, and a transcript's pieces."""
+    return {
+        name: None if output is None else np.asarray(numbers(output), dtype="<f8").tobytes(),
+        f"{name}_pieces": list(output.pieces) if isinstance(output, Transcript) else None,
+    }

@@ -14,21 +14,23 @@ ReplayKind: TypeAlias = Literal["trigger", "seed"]
 
 
 class Look(NamedTuple):
-    """What one device said of an input when last looked at: whether it deviated, and its label there."""
+    """What one device said of an input when last looked at: whether it deviated, and its label or text there."""
 
     deviated: bool
     deployed_label: int | None
+    deployed_text: str | None = None
 
 
 @dataclass(frozen=True)
 class ReplayInput:
     """An input to ask both models about again.
 
-    `id` is unique among the inputs replayed together, and the same whenever they are. `sample` is uint8
-    [height, width, channels]. `deviated`: it deviated when last looked at, on the device `replica` where
-    that isn't ""; both labels (class indices) are those of then. `seed_id` names the seed input in its
-    own campaign, `label` that one's class where it is known. `l2` is the distance to it, on a scale of
-    pixels from 0 to 1. `looks` has what each device said, by its name, where that is known: the one that said so last comes last.
+    `id` is unique among the inputs replayed together, and the same whenever they are. `deviated`: it deviated
+    when last looked at, on the device `replica` where that isn't ""; both labels (class indices), or both
+    texts of recognisers, are those of then. `seed_id` names the seed input in its own campaign, `label` that
+    one's class where it is known. `l2` is the distance to it, as `edgeflare.distances` has it. `rate` is that
+    of audio, in Hz. `looks` has what each device said, by its name, where that is known: the one that said so
+    last comes last.
     """
 
     id: str
@@ -41,4 +43,7 @@ class ReplayInput:
     original_label: int | None = None
     deployed_label: int | None = None
     l2: float | None = None
+    original_text: str | None = None
+    deployed_text: str | None = None
+    rate: int | None = None
     looks: Mapping[str, Look] = field(default_factory=dict)

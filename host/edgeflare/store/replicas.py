@@ -8,8 +8,8 @@ from sqlalchemy import Row, Table, func, select
 
 from edgeflare.store import tables
 from edgeflare.store.access import Access
-from edgeflare.store.records import scores_from_bytes
-from edgeflare.types import TRIGGERS, Decision, Scores
+from edgeflare.store.records import is_answer, output_from
+from edgeflare.types import TRIGGERS, Decision, Output
 
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
@@ -20,12 +20,12 @@ _PAGE = 64
 
 
 class TriggerAnswer(NamedTuple):
-    """One device's answer to a triggering input: its scores, float64 [classes], and the oracle's decision.
+    """One device's answer to a triggering input, and the oracle's decision.
 
     `found`: this device's own search came upon it.
     """
 
-    deployed: Scores
+    deployed: Output
     decision: Decision
     found: bool
 
@@ -39,13 +39,13 @@ class TriggerAnswer(NamedTuple):
 class SeedComparison:
     """The deployed model's answers around one seed, of every replica that has answered.
 
-    `answers` has each replica's scores on the seed, float64 [classes]. `triggers` has, by the digest
+    `answers` has each replica's answer to the seed. `triggers` has, by the digest
     of its sample, each triggering input found from the seed and the answers by replica: an input that
     several devices came upon is there once, in the order of the first of them.
     """
 
     seed_id: str
-    answers: dict[str, Scores] = field(default_factory=dict)
+    answers: dict[str, Output] = field(default_factory=dict)
     triggers: dict[str, dict[str, TriggerAnswer]] = field(default_factory=dict)
 
 
@@ -68,7 +68,8 @@ class Replicas(Access):
         with self._reading() as connection:
 
             def some(table: Table, *columns: Any) -> Sequence[Row[Any]]:
-                query = select(table.c.seed, table.c.replica, table.c.deployed, *columns).where(
+                answer = (table.c.deployed, table.c.deployed_pieces)
+                query = select(table.c.seed, table.c.replica, *answer, *columns).where(
                     table.c.replica.in_(names), table.c.seed.between(start, start + _PAGE - 1)
                 )
                 return connection.execute(query).all()
@@ -82,22 +83,22 @@ class Replicas(Access):
             replays = some(_REPLAYS, _REPLAYS.c.trigger, _REPLAYS.c.on_device, _REPLAYS.c.decision)
         page = {row.position: SeedComparison(row.id) for row in seeds}
         for row in answers:
-            page[row.seed].answers[row.replica] = _scores(row)
+            page[row.seed].answers[row.replica] = _answer(row)
         for row in sorted(outcomes, key=lambda row: names.index(row.replica)):
             if row.status in TRIGGERS:
                 by_device = page[row.seed].triggers.setdefault(row.trigger, {})
-                by_device[row.replica] = TriggerAnswer(_scores(row), Decision.DEVIATION, found=True)
+                by_device[row.replica] = TriggerAnswer(_answer(row), Decision.DEVIATION, found=True)
         for row in replays:
-            if row.on_device not in names or not row.deployed:
+            if row.on_device not in names or not is_answer(_answer(row)):
                 continue
             by_device = page[row.seed].triggers.setdefault(row.trigger, {})
             by_device.setdefault(
-                row.on_device, TriggerAnswer(_scores(row), Decision(row.decision), found=False)
+                row.on_device, TriggerAnswer(_answer(row), Decision(row.decision), found=False)
             )
         yield from page.values()
 
 
-def _scores(row: Row[Any]) -> Scores:
-    scores = scores_from_bytes(row.deployed)
-    assert scores is not None  # noqa: S101 - seeds' answers, triggers and replays have scores
-    return scores
+def _answer(row: Row[Any]) -> Output:
+    answer: Output | None = output_from(row.deployed, row.deployed_pieces)
+    assert answer is not None  # noqa: S101 - seeds' answers, triggers and replays have one
+    return answer

@@ -13,8 +13,8 @@ from edgeflare.store.records import (
     ReplayRecord,
     SeedAnswer,
     SeedRecord,
-    scores_from_bytes,
-    scores_to_bytes,
+    output_columns,
+    output_from,
 )
 from edgeflare.types import Decision, FrontPoint, Outputs, Status
 
@@ -33,7 +33,9 @@ def seed_from_row(row: Row[Any]) -> SeedRecord:
     outputs = None
     if row.decision is not None:
         outputs = Outputs(
-            scores_from_bytes(row.original), scores_from_bytes(row.deployed), Decision(row.decision)
+            output_from(row.original, row.original_pieces),
+            output_from(row.deployed, row.deployed_pieces),
+            Decision(row.decision),
         )
     return SeedRecord(row.id, row.position, row.label, row.sample, outputs, row.file_sha256)
 
@@ -41,8 +43,8 @@ def seed_from_row(row: Row[Any]) -> SeedRecord:
 def answer_to_row(answer: SeedAnswer) -> dict[str, Any]:
     """Return the columns of the table seed_answers, but for those of seed and replica."""
     return {
-        "original": scores_to_bytes(answer.original),
-        "deployed": scores_to_bytes(answer.deployed),
+        **output_columns("original", answer.original),
+        **output_columns("deployed", answer.deployed),
         "decision": answer.decision.value,
     }
 
@@ -52,8 +54,8 @@ def outcome_to_row(outcome: OutcomeRecord, environment: str | None) -> dict[str,
     row = {name: getattr(outcome, name) for name in _OUTCOME_FIELDS} | {
         "status": outcome.status.value,
         "chain_seed": str(outcome.chain_seed),
-        "original": scores_to_bytes(outcome.original),
-        "deployed": scores_to_bytes(outcome.deployed),
+        **output_columns("original", outcome.original),
+        **output_columns("deployed", outcome.deployed),
         "mutations": list(outcome.mutations),
         "front": [point._asdict() for point in outcome.front],
         "finished_at": outcome.finished_at.isoformat(),
@@ -68,8 +70,8 @@ def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
     values = {name: getattr(row, name) for name in _OUTCOME_FIELDS} | {
         "status": Status(row.status),
         "chain_seed": int(row.chain_seed),
-        "original": scores_from_bytes(row.original),
-        "deployed": scores_from_bytes(row.deployed),
+        "original": output_from(row.original, row.original_pieces),
+        "deployed": output_from(row.deployed, row.deployed_pieces),
         "mutations": tuple(row.mutations),
         "front": tuple(FrontPoint(**point) for point in row.front),
         "finished_at": datetime.fromisoformat(row.finished_at),
@@ -80,7 +82,7 @@ def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
 def replay_to_row(replay: ReplayRecord) -> dict[str, Any]:
     """Return the columns of the table replays, but for the seed's."""
     row = {name: getattr(replay, name) for name in _REPLAY_FIELDS} | {
-        "deployed": scores_to_bytes(replay.deployed),
+        **output_columns("deployed", replay.deployed),
         "decision": replay.decision.value,
     }
     del row["seed_id"]
@@ -90,7 +92,7 @@ def replay_to_row(replay: ReplayRecord) -> dict[str, Any]:
 def replay_from_row(row: Row[Any]) -> ReplayRecord:
     """Return the record of a row of the table replays and its seed's id."""
     values = {name: getattr(row, name) for name in _REPLAY_FIELDS} | {
-        "deployed": scores_from_bytes(row.deployed),
+        "deployed": output_from(row.deployed, row.deployed_pieces),
         "decision": Decision(row.decision),
     }
     return ReplayRecord(**values)

@@ -5,7 +5,7 @@ import io
 import os
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
@@ -13,25 +13,40 @@ from typing import NamedTuple
 import numpy as np
 
 from edgeflare.errors import StoreError
+from edgeflare.store.wav import read_wav, wav_bytes
 from edgeflare.types import Sample
 
+_SUFFIXES = (".npy", ".wav")
 _WRITERS = 8
 _TEMPORARY = re.compile(r"\.new-[0-9a-f]{32}")
 
 
 class SampleFiles:
-    """`<2 hex>/<sha256>.npy` below one folder; the name is the SHA-256 of the file's bytes."""
+    """`<2 hex>/<sha256>.npy`, or `.wav` of audio, below one folder; the name is the SHA-256 of the file's bytes.
+
+    `rate` is that of all audio, in Hz; it must be known before any is written.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.rate: int | None = None
         self._made: set[Path] = set()  # folders that are there and on disk
 
     def path(self, digest: str) -> Path:
-        """Return where the sample of that digest is, or would be."""
-        return self.folder / digest[:2] / f"{digest}.npy"
+        """Return where the sample of that digest is; where there is none, where an image would be."""
+        image, audio = (self.folder / digest[:2] / (digest + suffix) for suffix in _SUFFIXES)
+        return audio if audio.exists() else image
+
+    def paths(self) -> Iterator[Path]:
+        """Every sample's file there is now."""
+        for suffix in _SUFFIXES:
+            yield from self.folder.glob(f"*/*{suffix}")
 
     def put(self, sample: Sample) -> str:
-        """Write an array of any shape and plain dtype; on disk when this returns its digest."""
+        """Write an array of any shape and plain dtype; on disk when this returns its digest.
+
+        Audio, float32 [samples], is written at the `rate`; StoreError where that isn't known.
+        """
         staged = self._stage(sample)
         _publish([staged])
         sync_folder(staged.path.parent)
@@ -66,16 +81,16 @@ class SampleFiles:
                 f"The sample file {path} is damaged: its content is not what its name says; "
                 "restore it from a copy."
             )
+        if path.suffix == ".wav":
+            return read_wav(data)[0]
         array: Sample = np.load(io.BytesIO(data), allow_pickle=False)
         return array
 
     def _stage(self, sample: Sample) -> "_Staged":
         """Put a sample's bytes on disk beside their place, unless they are in it."""
-        buffer = io.BytesIO()
-        np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
-        data = buffer.getvalue()
+        data, suffix = self._file_of(sample)
         digest = hashlib.sha256(data).hexdigest()
-        path = self.path(digest)
+        path = self.folder / digest[:2] / (digest + suffix)
         if path.parent not in self._made:
             path.parent.mkdir(parents=True, exist_ok=True)
             sync_folder(self.folder)
@@ -83,6 +98,15 @@ class SampleFiles:
         if path.exists() and path.stat().st_size == len(data):
             return _Staged(digest, path, None)
         return _Staged(digest, path, _write_beside(path, data))
+
+    def _file_of(self, sample: Sample) -> tuple[bytes, str]:
+        if sample.ndim == 1 and sample.dtype == np.float32:
+            if self.rate is None:
+                raise StoreError(f"The rate of the audio of {self.folder} is not known.")
+            return wav_bytes(sample, self.rate), ".wav"
+        buffer = io.BytesIO()
+        np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
+        return buffer.getvalue(), ".npy"
 
 
 class _Staged(NamedTuple):

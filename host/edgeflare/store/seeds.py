@@ -9,19 +9,33 @@ from sqlalchemy.exc import IntegrityError
 
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
-from edgeflare.store.access import Access, batches
+from edgeflare.store.about import About
+from edgeflare.store.access import batches
 from edgeflare.store.failures import told_of
 from edgeflare.store.records import SeedAnswer, SeedInput, SeedRecord
 from edgeflare.store.rows import answer_to_row, seed_from_row
 from edgeflare.types import Sample
+
+SAMPLE_RATE = "sample_rate"
+"""The fact that has the rate of audio samples in Hz."""
 
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
 _OUTCOMES = tables.outcomes
 
 
-class Seeds(Access):
+class Seeds(About):
     """The part of the store that holds samples, seeds and the answers on seeds."""
+
+    @property
+    def sample_rate(self) -> int | None:
+        """The rate of all samples in Hz; None of images, and before it was set."""
+        return self._samples.rate
+
+    def set_sample_rate(self, rate: int) -> None:
+        """Say that the campaign's samples are audio at this rate in Hz; it must be said before any is put."""
+        self.set_fact(SAMPLE_RATE, rate)
+        self._samples.rate = rate
 
     def put_sample(self, sample: Sample) -> str:
         """Keep a sample for good and return its digest; written once, however often it is put."""
@@ -172,5 +186,11 @@ def _answered(connection: Connection, positions: Iterable[int], replica: str) ->
 
 def _with_answers(replica: str, *, every_seed: bool) -> Select[Any]:
     answer = and_(_ANSWERS.c.seed == _SEEDS.c.position, _ANSWERS.c.replica == replica)
-    columns = (_ANSWERS.c.original, _ANSWERS.c.deployed, _ANSWERS.c.decision)
+    columns = (
+        _ANSWERS.c.original,
+        _ANSWERS.c.original_pieces,
+        _ANSWERS.c.deployed,
+        _ANSWERS.c.deployed_pieces,
+        _ANSWERS.c.decision,
+    )
     return select(_SEEDS, *columns).join(_ANSWERS, answer, isouter=every_seed)

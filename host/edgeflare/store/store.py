@@ -26,7 +26,7 @@ from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.outcomes import Outcomes
 from edgeflare.store.replicas import Replicas
 from edgeflare.store.samples import sync_folder
-from edgeflare.store.seeds import Seeds
+from edgeflare.store.seeds import SAMPLE_RATE, Seeds
 from edgeflare.store.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
                         tables.environments.c.position.desc()
                     )
                     store._environment = connection.execute(latest.limit(1)).scalar()
+                store._samples.rate = store.fact(SAMPLE_RATE)
             except BaseException:
                 store.close()
                 raise

@@ -16,7 +16,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 metadata = MetaData()
 
@@ -81,7 +81,9 @@ seed_answers = Table(
     Column("replica", _ShortName, nullable=False),
     Column("seed", ForeignKey(seeds.c.position), nullable=False),
     Column("original", LargeBinary, nullable=False),
+    Column("original_pieces", JSON(none_as_null=True)),
     Column("deployed", LargeBinary, nullable=False),
+    Column("deployed_pieces", JSON(none_as_null=True)),
     Column("decision", String(16), nullable=False),
     UniqueConstraint("replica", "seed"),
 )
@@ -120,13 +122,16 @@ outcomes = Table(
     Column("device_name", _Name, nullable=False),
     Column("sample_digest", _Digest, key="trigger"),
     Column("original", LargeBinary),
+    Column("original_pieces", JSON(none_as_null=True)),
     Column("deployed", LargeBinary),
+    Column("deployed_pieces", JSON(none_as_null=True)),
     Column("original_label", Integer),
     Column("deployed_label", Integer),
     Column("original_margin", Double),
     Column("deployed_margin", Double),
     Column("l2", Double),
     Column("linf", Integer),
+    Column("snr_db", Double),
     Column("front", JSON, nullable=False),
     Column("mutations", JSON, nullable=False),
     Column("detail", Text, nullable=False),
@@ -145,6 +150,7 @@ replays = Table(
     Column("on_device", _ShortName, nullable=False),
     Column("sample_digest", _Digest, key="trigger", nullable=False),
     Column("deployed", LargeBinary, nullable=False),
+    Column("deployed_pieces", JSON(none_as_null=True)),
     Column("deployed_label", Integer),
     Column("decision", String(16), nullable=False),
     UniqueConstraint("replica", "seed", "on_device"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import edgeflare_mutators as mutators
-from edgeflare_mutators import Operator, Params, Range, Sample
+from edgeflare_mutators import SAMPLE_RATE, Operator, Params, Range, Sample, SampleSpec
 
 
 class Posterize(Operator):
@@ -21,12 +21,28 @@ class Posterize(Operator):
         return np.clip(np.rint(kept), 0, 255).astype(np.uint8)
 
 
+class Echo(Operator):
+    """What a user might write for audio: the clip again, later and quieter, and longer by that."""
+
+    name = "echo"
+    kind = "audio"
+    keeps_length = False
+    limits = (Range("seconds", 0.001, 0.1), SAMPLE_RATE)
+
+    def _apply(self, sample: Sample, params: Params) -> Sample:
+        later = np.zeros(round(params["seconds"] * params["sample_rate"]), np.float32)
+        return np.concatenate((sample, later)) + np.concatenate((later, sample)) / 2
+
+
 class Row(NamedTuple):
-    """An operator, what it draws from PCG64(1), and the SHA-256 of that applied to `pattern`."""
+    """An operator, what it draws from PCG64(1), and the SHA-256 of that applied to `pattern`.
+
+    None where the bits may differ between CPUs, or with the version of a library.
+    """
 
     operator: Operator
     drawn: dict[str, Any]
-    digest: str
+    digest: str | None
 
 
 TABLE = {
@@ -140,6 +156,62 @@ TABLE = {
         {"levels": 31, "shift": 0.9504636963259353},
         "b9a128337381168cc8079cdec8346386368af483faf57519eba3aa5ad1710e0e",
     ),
+    "time-stretch": Row(
+        mutators.TimeStretch(),
+        {"speed": 1.0303197311151155, "sample_rate": 16000},
+        None,
+    ),
+    "pitch-shift": Row(
+        mutators.PitchShift(),
+        {"semitones": 0.09457299760205373, "sample_rate": 16000},
+        None,
+    ),
+    "time-shift": Row(
+        mutators.TimeShift(),
+        {"share": 0.011821624700256717, "sample_rate": 16000},
+        "797654a09e8242208284968e50c79d2bf54e1e466c1b462d15d99f3b5f6881b8",
+    ),
+    "gain": Row(
+        mutators.Gain(),
+        {"decibels": 0.2837189928061612},
+        "39fcffccf047a1a3ab40ea86e79928b1cc347d8d9ad2aff9ebc90f5ea9d42b9f",
+    ),
+    "white-noise": Row(
+        mutators.WhiteNoise(),
+        {"level": 0.2866201098321438, "seed": 8561015897205333},
+        "2e1c4ad9466a1fb9b21cf98d74efbfa6b9b5eec3516d495a532c485f48c17091",
+    ),
+    "room": Row(
+        mutators.Room(),
+        {
+            "wet": 0.3582751372901797,
+            "decay": 0.767801402611858,
+            "seed": 1298474356252035,
+            "sample_rate": 16000,
+        },
+        None,
+    ),
+    "band-pass": Row(
+        mutators.BandPass(),
+        {
+            "wet": 0.5118216247002567,
+            "center": 3811.762046038554,
+            "width": 0.7147978229522542,
+            "order": 4,
+            "sample_rate": 16000,
+        },
+        None,
+    ),
+    "tempo": Row(
+        mutators.Tempo(),
+        {"speed": 1.0303197311151155, "sample_rate": 16000},
+        None,
+    ),
+    "a user's of audio": Row(
+        Echo(),
+        {"seconds": 0.051670340845325416, "sample_rate": 16000},
+        "47befe2d02a76a75fb15019c2485760263ef6861a2ca4c55054732bfe18722f8",
+    ),
 }
 
 
@@ -155,7 +227,15 @@ def operator(row: Row) -> Operator:
     return row.operator
 
 
-@pytest.fixture(scope="session")
-def pattern() -> Sample:
-    """An image of all levels, the same for ever: uint8 [19, 23, 3]."""
-    return (np.arange(19 * 23 * 3) * 7919 % 256).astype(np.uint8).reshape(19, 23, 3)
+@pytest.fixture
+def pattern(operator: Operator) -> Sample:
+    """A sample of the operator's kind, the same for ever: uint8 [19, 23, 3] of all levels, or float32 [4000]."""
+    if operator.kind == "image":
+        return (np.arange(19 * 23 * 3) * 7919 % 256).astype(np.uint8).reshape(19, 23, 3)
+    return (np.arange(4000) * 7919 % 4096 / 2048 - 1).astype(np.float32)
+
+
+@pytest.fixture
+def spec(pattern: Sample) -> SampleSpec:
+    """The pattern's spec; audio of 16 kHz."""
+    return SampleSpec.of(pattern, 16_000)

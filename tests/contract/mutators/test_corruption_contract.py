@@ -9,8 +9,15 @@ import pytest
 from edgeflare_mutators import Corruption, ParamsError, Sample, SampleSpec, corruptions
 
 STRENGTHS = np.linspace(0, 1, 11)
-CORRUPTIONS = list(corruptions().values())
-EACH = pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda corruption: corruption.name)
+IMAGES, AUDIO = list(corruptions().values()), list(corruptions("audio").values())
+RATE = 8000
+
+
+def each(some: list[Corruption]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("corruption", some, ids=lambda corruption: corruption.name)
+
+
+EACH = each(IMAGES + AUDIO)
 
 
 def scene(height: int, width: int, channels: int) -> Sample:
@@ -21,15 +28,26 @@ def scene(height: int, width: int, channels: int) -> Sample:
     return np.stack(planes, -1).astype(np.uint8)
 
 
+def sound(samples: int) -> Sample:
+    """Return a voice-like clip of 8 kHz: harmonics of 120 Hz that swell and fade; within -0.6 to 0.6."""
+    time = np.arange(samples) / RATE
+    waves = sum(np.sin(2 * np.pi * 120 * k * time + k) / k for k in range(1, 6))
+    return (0.25 * waves * (1 + np.sin(8 * time))).astype(np.float32)
+
+
+def small(corruption: Corruption) -> Sample:
+    return scene(16, 16, 1) if corruption.kind == "image" else sound(800)
+
+
 def draw(corruption: Corruption, seed: int, sample: Sample) -> dict[str, Any]:
-    return corruption.draw(np.random.default_rng(seed), SampleSpec.of(sample))
+    return corruption.draw(np.random.default_rng(seed), SampleSpec.of(sample, RATE))
 
 
 def distance(one: Sample, other: Sample) -> float:
     return float(np.linalg.norm(one.astype(float) - other))
 
 
-@EACH
+@each(IMAGES)
 @pytest.mark.parametrize("shape", [(28, 28, 1), (40, 33, 3)])
 def test_the_image_goes_from_nearly_its_own_to_far_away(
     corruption: Corruption, shape: tuple[int, int, int]
@@ -47,7 +65,22 @@ def test_the_image_goes_from_nearly_its_own_to_far_away(
         assert np.corrcoef(STRENGTHS, far)[0, 1] > 0.7
 
 
-@EACH
+@each(AUDIO)
+def test_the_sound_goes_from_its_own_to_far_away(corruption: Corruption) -> None:
+    sample = sound(RATE)
+    for seed in range(5):
+        params = draw(corruption, seed, sample)
+        far = []
+        for strength in (0, 0.0002, 1):
+            mutated = corruption.apply(sample, corruption.graded(params, strength))
+            size = min(mutated.size, sample.size)
+            far.append(distance(mutated[:size], sample[:size]) / np.linalg.norm(sample))
+        assert far[0] == 0
+        assert far[1] < 0.3 * far[-1]
+        assert far[-1] > 0.2
+
+
+@each(IMAGES)
 def test_a_small_step_of_the_strength_is_a_small_step_of_the_image(corruption: Corruption) -> None:
     sample = scene(64, 64, 3)
     params = draw(corruption, 3, sample)
@@ -57,7 +90,7 @@ def test_a_small_step_of_the_strength_is_a_small_step_of_the_image(corruption: C
 
 @EACH
 def test_grading_again_keeps_the_direction_the_seed_and_the_place(corruption: Corruption) -> None:
-    sample = scene(16, 16, 1)
+    sample = small(corruption)
     for seed in range(20):
         params = draw(corruption, seed, sample)
         mild, strong = corruption.graded(params, 0.2), corruption.graded(params, 1.0)
@@ -78,7 +111,7 @@ def test_grading_again_keeps_the_direction_the_seed_and_the_place(corruption: Co
 def test_the_strongest_step_reaches_an_end_of_the_ranges_and_none_leaves_them(
     corruption: Corruption,
 ) -> None:
-    sample = scene(16, 16, 1)
+    sample = small(corruption)
     ends = {drawn.name: (drawn.low, drawn.high) for drawn in corruption.ranges}
     for seed in range(20):
         params = draw(corruption, seed, sample)
@@ -93,7 +126,7 @@ def test_the_strongest_step_reaches_an_end_of_the_ranges_and_none_leaves_them(
 
 @EACH
 def test_words_name_what_changes_with_the_strength(corruption: Corruption) -> None:
-    params = draw(corruption, 1, scene(16, 16, 1))
+    params = draw(corruption, 1, small(corruption))
     told = [corruption.words(corruption.graded(params, strength)) for strength in (0.2, 0.6, 1.0)]
     assert len(set(told)) == 3
     assert all("\n" not in words and len(words) < 90 for words in told)
@@ -102,7 +135,7 @@ def test_words_name_what_changes_with_the_strength(corruption: Corruption) -> No
 @EACH
 @pytest.mark.parametrize("strength", [-0.01, 1.01, float("nan")])
 def test_a_strength_beyond_its_range_is_refused(corruption: Corruption, strength: float) -> None:
-    params = draw(corruption, 1, scene(16, 16, 1))
+    params = draw(corruption, 1, small(corruption))
     with pytest.raises(ParamsError, match=f"{corruption.name}: the strength must be a number from"):
         corruption.graded(params, strength)
 

@@ -24,17 +24,17 @@ for operator, params in steps:
 """
 
 
-def test_draws_and_bits_are_the_pinned_ones(row: Any, pattern: Sample) -> None:
+def test_draws_and_bits_are_the_pinned_ones(row: Any, pattern: Sample, spec: SampleSpec) -> None:
     operator = row.operator
-    drawn = operator.draw(np.random.Generator(np.random.PCG64(1)), SampleSpec.of(pattern))
+    drawn = operator.draw(np.random.Generator(np.random.PCG64(1)), spec)
     assert drawn == row.drawn, (
         f"{operator.name} draws other parameters than before from the same generator (numpy "
         f"{np.__version__}): campaigns no longer repeat; say so in CHANGELOG.md and pin these anew"
     )
     digest = hashlib.sha256(operator.apply(pattern, drawn).tobytes()).hexdigest()
-    assert digest == row.digest, (
+    assert row.digest in (None, digest), (
         f"{operator.name} gives other bits than before for the same parameters (numpy "
-        f"{np.__version__}, or OpenCV): recorded mutations no longer replay exactly; say so in "
+        f"{np.__version__}, OpenCV or audiomentations): recorded mutations no longer replay exactly; say so in "
         "CHANGELOG.md and pin these anew"
     )
 

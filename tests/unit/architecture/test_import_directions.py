@@ -41,7 +41,7 @@ USERS = {
 """The parts of host/edgeflare that may import the other roots."""
 
 THIRD_PARTY = {
-    "edgeflare_mutators": {"numpy", "cv2"},
+    "edgeflare_mutators": {"numpy", "cv2", "audiomentations"},
     "edgeflare_agent": {"numpy", "onnxruntime", "ai_edge_litert", "tflite_runtime", "tensorrt"},
 }
 """All that the other roots may import beside the standard library and themselves."""

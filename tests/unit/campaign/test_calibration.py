@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from small_models import dense_onnx
 
 import edgeflare
@@ -33,6 +34,24 @@ def test_what_is_stated_wins_and_the_limit_holds(tmp_path: Path, seeds: Path) ->
     target = tmp_path / "c.npy"
     assert edgeflare.write_calibration(model, seeds, target, stated={"scale": 1}, limit=2) == 2
     np.testing.assert_array_equal(np.load(target)[:, 0], np.load(seeds)["images"][:2])
+
+
+def test_audio_is_cut_and_resampled_to_the_models_clips(tmp_path: Path) -> None:
+    model = dense_onnx(tmp_path / "m.onnx", [1, 64])
+    tone = 0.5 * np.sin(np.arange(4000) / 10)
+    soundfile.write(tmp_path / "long.wav", tone, 16000, subtype="FLOAT")
+    soundfile.write(tmp_path / "telephone.wav", tone[:16], 8000, subtype="FLOAT")
+    target, stated = tmp_path / "c.npy", {"rate": 16000}
+    assert edgeflare.write_calibration(model, tmp_path, target, stated=stated) == 2
+    tensors = np.load(target)
+    assert tensors.shape == (2, 1, 64)
+    np.testing.assert_array_equal(tensors[0, 0], tone[:64].astype(np.float32))
+    assert tensors[1, 0, :32].any()
+    assert not tensors[1, 0, 32:].any()
+    with pytest.raises(UsageError, match="audio of any length: state one"):
+        edgeflare.write_calibration(
+            dense_onnx(tmp_path / "o.onnx", [1, "n"]), tmp_path, target, stated=stated
+        )
 
 
 def test_what_can_not_be_calibrated_is_refused(tmp_path: Path, seeds: Path) -> None:

@@ -36,7 +36,7 @@ def deployed(index: int) -> DeployedModel:
 
 def test_each_sample_has_scores_of_its_own() -> None:
     reply = deployed(2).submit([SAMPLE, SAMPLE]).result(timeout=5)
-    assert [scores.tolist() for scores in reply.scores] == [[0, 0, 1]] * 2
+    assert [scores.tolist() for scores in reply.answers] == [[0, 0, 1]] * 2
     assert reply.seconds == [0.5, 0.5]
 
 

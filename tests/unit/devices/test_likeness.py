@@ -17,6 +17,7 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.types import Sample
+from edgeflare_agent.pieces import Decoded
 
 PROBES = [sample(n) for n in range(5)]
 
@@ -50,6 +51,16 @@ def test_equal_devices_are_alike() -> None:
     )
     check_like([Board("one")], PROBES)
     check_like([], PROBES)
+
+
+def test_transcripts_are_alike_by_their_words_and_their_scores() -> None:
+    def heard(word: str, score: float) -> Callable[[Sample], Any]:
+        return lambda _: Decoded((word,), np.array([[score, 0.25]]))
+
+    check_like([Board("one", heard("a", 0.5)), Board("two", heard("a", 0.5))], PROBES)
+    for other in (heard("b", 0.5), heard("a", 0.75)):
+        with pytest.raises(UsageError, match="their outputs differ on 5 of 5 probes"):
+            check_like([Board("one", heard("a", 0.5)), Board("two", other)], PROBES)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@ from pydantic import ValidationError
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import InputOptions, resolve_input
-from edgeflare.models.input_options import options_in_file, parse_scale, scaling_of_range
+from edgeflare.models.input_options import options_in_file, scaling_of_range
+from edgeflare.models.scaling import parse_scale
 from edgeflare_agent.spec import TensorInfo
 
 SCALED = InputOptions(scale="1/255")

@@ -53,14 +53,14 @@ def test_what_may_be_scores_is_not_taken_for_an_index(tensor: TensorInfo) -> Non
 def test_an_index_becomes_scores_of_the_originals_classes(
     tensor: TensorInfo, raw: np.ndarray
 ) -> None:
-    scores = reader(tensor).scores(raw)
+    scores = reader(tensor).read(raw)
     assert scores.dtype == np.float64
     assert scores.tolist() == [0, 0, 1, 0]
 
 
 def test_the_floor_rests_on_the_original_alone() -> None:
     unsure, sure = np.array([0.5, 0.4995, 0.0005, 0]), np.array([0.6, 0.4, 0, 0])
-    answered = reader().scores(np.array([1]))
+    answered = reader().read(np.array([1]))
     oracle = LabelOracle(1e-3)
     assert oracle.decide(unsure, answered) is Decision.BELOW_FLOOR
     assert oracle.decide(sure, answered) is Decision.DEVIATION
@@ -68,7 +68,7 @@ def test_the_floor_rests_on_the_original_alone() -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_an_index_that_is_no_number_is_kept_as_such(value: float) -> None:
-    scores = reader(TensorInfo("label", (1,), "float32")).scores(np.array([value], np.float32))
+    scores = reader(TensorInfo("label", (1,), "float32")).read(np.array([value], np.float32))
     assert np.isnan(scores).all()
     assert LabelOracle().decide(np.array([1.0, 0, 0, 0]), scores) is Decision.NONFINITE
 
@@ -76,17 +76,17 @@ def test_an_index_that_is_no_number_is_kept_as_such(value: float) -> None:
 @pytest.mark.parametrize("index", [-1, 4, 2**40])
 def test_an_index_out_of_range_gets_one_sentence(index: int) -> None:
     with pytest.raises(ModelError, match=rf"names class {index}, .* 4 classes, 0 to 3"):
-        reader().scores(np.array([index]))
+        reader().read(np.array([index]))
 
 
 def test_a_fraction_is_no_index() -> None:
     with pytest.raises(ModelError, match=r"'label' .* is 0\.37, which is no class index"):
-        reader(TensorInfo("label", (1, 1), "float32")).scores(np.array([[0.37]]))
+        reader(TensorInfo("label", (1, 1), "float32")).read(np.array([[0.37]]))
 
 
 def test_several_values_are_no_index() -> None:
     with pytest.raises(ModelError, match="holds 3 values where one class index was expected"):
-        reader(TensorInfo("label", (None,), "int64")).scores(np.array([1, 2, 3]))
+        reader(TensorInfo("label", (None,), "int64")).read(np.array([1, 2, 3]))
     with pytest.raises(ModelError, match="shape 1 x 5, more than one class index"):
         check_index(TensorInfo("top", (1, 5), "int64"))
 

@@ -45,16 +45,16 @@ def test_nan_says_nothing_of_the_kind() -> None:
 
 
 def test_scores_are_dequantised_float64() -> None:
-    scores = OutputReader(INT8, "probabilities").scores(np.array([[-128, 0, 0, 127]], np.int8))
+    scores = OutputReader(INT8, "probabilities").read(np.array([[-128, 0, 0, 127]], np.int8))
     assert scores.dtype == np.float64
     assert scores.tolist() == [0.0, 0.5, 0.5, 255 / 256]
 
 
 def test_softmax_of_huge_logits_is_finite_and_keeps_nan() -> None:
     reader = OutputReader(FLOAT, "logits")
-    assert reader.scores(np.array([[1e4, 0, 0, 0]], np.float32)).tolist() == [1, 0, 0, 0]
-    assert np.isnan(reader.scores(np.array([[np.nan, 0, 0, 0]], np.float32))).all()
-    assert np.isnan(reader.scores(np.array([[np.inf, 0, 0, 0]], np.float32))).all()
+    assert reader.read(np.array([[1e4, 0, 0, 0]], np.float32)).tolist() == [1, 0, 0, 0]
+    assert np.isnan(reader.read(np.array([[np.nan, 0, 0, 0]], np.float32))).all()
+    assert np.isnan(reader.read(np.array([[np.inf, 0, 0, 0]], np.float32))).all()
 
 
 @pytest.mark.parametrize("shape", [(1, 7), (None, 7), (1, 1, 1, 7), (7,)])

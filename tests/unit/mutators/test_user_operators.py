@@ -114,7 +114,7 @@ def test_users_operators_come_after_the_built_in_ones_in_the_order_of_their_name
         ("number", INVERT, "TypeError: 'int' object is not callable"),
         ("dict", "", "is a dict; .* must be an edgeflare_mutators.Operator"),
         ("Other", INVERT, "calls itself 'other'; give both the same name"),
-        ("Video", INVERT, "is of kind 'video'; there is only image"),
+        ("Video", INVERT, "is of kind 'video'; the kinds are image, audio"),
         ("Forgetful", INVERT, r"has no ranges; call super\(\).__init__\(\)"),
     ],
     ids=["import", "raises", "syntax", "missing", "number", "dict", "name", "kind", "init"],

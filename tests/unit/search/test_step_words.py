@@ -14,10 +14,11 @@ def test_a_corruption_says_what_it_does() -> None:
     assert step_words([JPEG, TURNED]) == ["JPEG quality 37", "rotated by 4.2 degrees clockwise"]
 
 
-@pytest.mark.parametrize("name", list(corruptions()))
+@pytest.mark.parametrize("name", [*corruptions("image"), *corruptions("audio")])
 def test_every_corruption_as_a_search_records_it_has_its_own_words(name: str) -> None:
-    operator = corruptions()[name]
-    drawn = operator.draw(np.random.default_rng(3), SampleSpec.of(np.zeros((32, 32, 3), np.uint8)))
+    operator = (corruptions("image") | corruptions("audio"))[name]
+    spec = {"image": SampleSpec("image", (32, 32, 3)), "audio": SampleSpec("audio", (99,), 8000)}
+    drawn = operator.draw(np.random.default_rng(3), spec[operator.kind])
     graded = operator.graded(drawn, 0.6)
     assert step_words([Mutation(name, graded).to_json()]) == [operator.words(graded)]
 
@@ -63,3 +64,8 @@ def test_a_finding_is_one_sentence() -> None:
     assert finding_words([], 3, None, most=5) == "original 3"
     assert joined_words([JPEG] * 7, most=2) == "JPEG quality 37 + JPEG quality 37 + 5 more"
     assert joined_words([], most=2) == ""
+
+
+def test_what_recognisers_heard_is_quoted() -> None:
+    assert finding_words([], "no", "go", most=5) == 'original "no", device "go"'
+    assert finding_words([], "no", "", most=5) == 'original "no", device ""'

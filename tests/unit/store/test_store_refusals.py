@@ -87,14 +87,14 @@ def test_opening_what_is_no_campaign(tmp_path):
         Store.open(tmp_path)
 
 
-@pytest.mark.parametrize(("version", "age"), [(3, "older"), (5, "newer")])
+@pytest.mark.parametrize(("version", "age"), [(4, "older"), (6, "newer")])
 def test_another_schema_is_named_with_both_versions(store, version, age):
     change(store, f"update meta set schema_version = {version}, program_version = '9.9'")
     with pytest.raises(StoreError) as caught:
         Store.open(store.folder)
     sentence = str(caught.value)
     assert f"edgeflare 9.9 in a format (schema {version}) {age}" in sentence
-    assert f"edgeflare {__version__} reads (schema 4)" in sentence
+    assert f"edgeflare {__version__} reads (schema 5)" in sentence
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_another_schema_is_named_with_both_versions(store, version, age):
     [
         (
             2,
-            r"an earlier development .* \(schema 2\); this one reads schema 4: run the campaign anew",
+            r"an earlier development .* \(schema 2\); this one reads schema 5: run the campaign anew",
         ),
-        (5, r"a later development .* \(schema 5\); this one reads schema 4: upgrade edgeflare"),
+        (6, r"a later development .* \(schema 6\); this one reads schema 5: upgrade edgeflare"),
     ],
 )
 def test_another_schema_of_the_same_version_is_not_blamed_on_the_version(store, version, words):

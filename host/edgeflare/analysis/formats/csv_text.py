@@ -14,8 +14,10 @@ from edgeflare.campaign.replay_states import replay_fact
 COLUMNS = (
     *("seed_id", "replica", "status", "state", "cause", "label"),
     *("original_label", "deployed_label", "original_class", "deployed_class"),
+    *("original_text", "deployed_text"),
     *("original_label_before", "deployed_label_before"),
-    *("original_margin", "deployed_margin", "l2", "linf"),
+    *("original_text_before", "deployed_text_before"),
+    *("original_margin", "deployed_margin", "l2", "linf", "snr_db"),
     *("seed_queries", "search_queries", "confirmation_queries", "host_only_queries"),
     *("round_trips", "seconds", "device_seconds", "confirmed"),
     *("device_name", "device", "environment", "original_model", "deployed_model"),
@@ -23,11 +25,13 @@ COLUMNS = (
 )
 """The columns, in order; empty where nothing is known. `steps` are the mutations in words.
 
-`state` and the labels before are those of a replay's input, see `ReplayedInput`.
+Classes have labels, what speech recognisers heard are texts. `l2`, `linf` and `snr_db` are as `edgeflare.distances`
+has them. `state`, the labels and the texts before are those of a replay's input, see `ReplayedInput`.
 """
 
 _OF_INPUT = (
     *("original_label", "deployed_label", "original_label_before", "deployed_label_before"),
+    *("original_text", "deployed_text", "original_text_before", "deployed_text_before"),
     *("original_margin", "deployed_margin", "l2"),
 )
 """What a replay knows of an input better than the outcome, in which the input is a seed."""
@@ -71,6 +75,7 @@ def _replayed(material: Material, replay: ReplaySummary) -> Iterator[dict[str, A
             "original_class": _class(material, one.original_label),
             "deployed_class": _class(material, one.deployed_label),
             "linf": 0 if one.kind == "seed" else None,
+            "snr_db": None,
         }
 
 

@@ -7,13 +7,14 @@ from edgeflare.analysis.causes import NOT_ATTRIBUTED
 from edgeflare.analysis.findings import Finding, findings
 from edgeflare.analysis.formats.markdown_figures import key_figures, replay_figures
 from edgeflare.analysis.formats.material import Material
-from edgeflare.analysis.formats.sentences import STEPS_SHOWN, label_words, replayed_words
+from edgeflare.analysis.formats.sentences import STEPS_SHOWN, replayed_words, said_words
 from edgeflare.analysis.words import margin_text, number_text, percent_text, plain, table
 from edgeflare.campaign.replay_states import ReplayedInput
 from edgeflare.search.words import joined_words
 from edgeflare.types import TRIGGERS
 
 _SHOWN = 10
+_NO_WORD = "(nothing)"
 
 
 def text(material: Material) -> str:
@@ -62,6 +63,9 @@ def _found(material: Material) -> Iterator[str]:
 
 def _pairs(material: Material) -> Iterator[str]:
     pairs = material.summary.label_pairs
+    if material.summary.word_pairs:
+        yield "### Words heard differently"
+        yield table(["original", "deployed", "triggers"], _words(material), ["deployed"])
     rows = [
         [plain(material.name(one.original)), plain(material.name(one.deployed)), f"{one.count:,}"]
         for one in pairs[:_SHOWN]
@@ -72,6 +76,18 @@ def _pairs(material: Material) -> Iterator[str]:
     if rows:
         yield "### Pairs of labels"
         yield table(["original says", "deployed says", "triggers"], rows, ["deployed says"])
+
+
+def _words(material: Material) -> list[list[str]]:
+    pairs = material.summary.word_pairs
+    rows = [
+        [plain(one.original or _NO_WORD), plain(one.deployed or _NO_WORD), f"{one.count:,}"]
+        for one in pairs[:_SHOWN]
+    ]
+    if len(pairs) > _SHOWN:
+        more = len(pairs) - _SHOWN
+        rows.append([f"{more:,} more pair{'' if more == 1 else 's'}", "", ""])
+    return rows
 
 
 def _devices(material: Material) -> Iterator[str]:
@@ -104,6 +120,7 @@ def _triggers(material: Material, first: Sequence[Finding]) -> Iterator[str]:
         "cause",
         "what was done to it",
         "L2",
+        "SNR",
         "smaller margin",
     ]
     columns = list(zip(*(_trigger(material, one) for one in first), strict=True))
@@ -122,10 +139,11 @@ def _trigger(material: Material, finding: Finding) -> list[str]:
     one = finding.outcome
     return [
         plain(f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id),
-        plain(label_words(material, one.original_label, one.deployed_label)),
+        plain(said_words(material.name, one)),
         plain(finding.cause),
         plain(joined_words(one.mutations, STEPS_SHOWN)),
         number_text(one.l2),
+        "" if one.snr_db is None else f"{one.snr_db:.1f} dB",
         margin_text(one.severity),
     ]
 

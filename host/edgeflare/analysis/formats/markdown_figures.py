@@ -1,6 +1,7 @@
 """The key figures of a campaign, as rows of a Markdown table."""
 
 from edgeflare.analysis.formats.material import Material
+from edgeflare.analysis.kinds import units_of
 from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.analysis.summary import Summary
 from edgeflare.analysis.words import margin_text, number_text, percent_text, plain
@@ -73,11 +74,19 @@ def _device_queries(summary: Summary) -> int:
     return sum(summary.total_queries[name] for name in ("seed", "search", "confirmation"))
 
 
+def _distance_words(summary: Summary) -> str:
+    """Return the median distances with their units; of images those of L2 go without saying."""
+    units = units_of(summary.sample_rate)
+    of = "" if summary.sample_rate is None else f" ({units.l2})"
+    return f"L2 {number_text(summary.l2)}{of}, Linf {number_text(summary.linf, 0)} {units.levels}"
+
+
 def _distances(summary: Summary) -> list[list[str]]:
     rows = []
     if summary.l2 is not None and summary.linf is not None:
-        text = f"L2 {number_text(summary.l2)}, Linf {number_text(summary.linf, 0)} levels"
-        rows.append(["median distance to the seed", text])
+        rows.append(["median distance to the seed", _distance_words(summary)])
+    if summary.snr_db is not None:
+        rows.append(["median signal-to-noise ratio", f"{summary.snr_db:.1f} dB"])
     if summary.original_margin is not None:
         deployed = summary.deployed_margin
         told = "none (labels only)" if deployed is None else margin_text(deployed)

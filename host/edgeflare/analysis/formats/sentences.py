@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from edgeflare.analysis.formats.material import Material
 from edgeflare.analysis.words import margin_text
+from edgeflare.answers import text_of
 from edgeflare.campaign.replay_states import ReplayedInput
 from edgeflare.store import OutcomeRecord
 from edgeflare.types import Status
@@ -13,17 +14,22 @@ STEPS_SHOWN = 5
 
 
 def found_words(material: Material, one: OutcomeRecord) -> str:
-    """Return a trigger in words, like ``4 -> 9 at L2 1.31 after 2 queries (margins 0.010, 0.050)``."""
+    """Return a trigger in words, like ``4 -> 9 at L2 1.31 after 2 queries (margins 0.010, 0.050)``.
+
+    Of audio the signal-to-noise ratio stands behind L2.
+    """
     where = "on the seed itself"
     if one.status is not Status.SEED_DEVIATES:
         count = one.search_queries
         at = "" if one.l2 is None else f"at L2 {one.l2:.3g} "
+        if one.snr_db is not None:
+            at += f"(SNR {one.snr_db:.1f} dB) "
         where = f"{at}after {count:,} {'query' if count == 1 else 'queries'}"
     margins = ", ".join(
         "none" if margin is None else margin_text(margin)
         for margin in (one.original_margin, one.deployed_margin)
     )
-    return f"{label_words(material, one.original_label, one.deployed_label)} {where} (margins {margins})"
+    return f"{said_words(material.name, one)} {where} (margins {margins})"
 
 
 def replayed_words(name: Callable[[int | None], str], one: ReplayedInput) -> str:
@@ -31,8 +37,12 @@ def replayed_words(name: Callable[[int | None], str], one: ReplayedInput) -> str
 
     `name` tells a class's name.
     """
-    now = _labels(name, one.original_label, one.deployed_label)
-    before = _labels(name, one.original_label_before, one.deployed_label_before)
+    now = _said(
+        name, (one.original_label, one.deployed_label), (one.original_text, one.deployed_text)
+    )
+    labels_before = (one.original_label_before, one.deployed_label_before)
+    texts_before = (one.original_text_before, one.deployed_text_before)
+    before = _said(name, labels_before, texts_before)
     said = {
         "new": f"new: {now}",
         "still": f"still deviates: {now}",
@@ -45,14 +55,20 @@ def replayed_words(name: Callable[[int | None], str], one: ReplayedInput) -> str
     if one.narrow:
         said += ", narrowly"
     changed = one.state in ("new", "fixed") or one.elsewhere
-    known = one.original_label_before is not None or one.deployed_label_before is not None
+    known = any(before is not None for before in (*labels_before, *texts_before))
     return f"{said}, was {before}" if changed and known else said
 
 
-def label_words(material: Material, original: int | None, deployed: int | None) -> str:
-    """Return what the original says and what the deployed model says."""
-    return _labels(material.name, original, deployed)
+def said_words(name: Callable[[int | None], str], one: OutcomeRecord) -> str:
+    """Return what both models say of a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``."""
+    texts = (text_of(one.original), text_of(one.deployed))
+    return _said(name, (one.original_label, one.deployed_label), texts)
 
 
-def _labels(name: Callable[[int | None], str], original: int | None, deployed: int | None) -> str:
-    return f"{name(original)} -> {name(deployed)}"
+def _said(
+    name: Callable[[int | None], str],
+    labels: tuple[int | None, int | None],
+    texts: tuple[str | None, str | None],
+) -> str:
+    both = zip(labels, texts, strict=True)
+    return " -> ".join(name(label) if text is None else f'"{text}"' for label, text in both)

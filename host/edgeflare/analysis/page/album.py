@@ -1,4 +1,4 @@
-"""The pictures of a page: some in the page itself, the others as files in a folder beside it."""
+"""The pictures and sounds of a page: some in the page itself, the others as files in a folder beside it."""
 
 import base64
 import hashlib
@@ -8,42 +8,57 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from edgeflare.analysis.colours import Palette, change_colours, level_colours
 from edgeflare.analysis.page.files import replace_file
-from edgeflare.analysis.page.thumbnails import Picture, picture
-from edgeflare.analysis.pictures import difference
+from edgeflare.analysis.page.thumbnails import Media, picture
+from edgeflare.analysis.pictures import difference, indexed_png
+from edgeflare.analysis.sounds import pcm_wav
+from edgeflare.analysis.spectrograms import Shades, spectrograms
 from edgeflare.types import Sample
 
-_NAME = re.compile(r"[0-9a-f]{24}\.(png|jpg)")
+_NAME = re.compile(r"[0-9a-f]{24}\.(png|jpg|wav)")
 _OVERHEAD = 4  # quotes and a comma in JSON, and some
 
 
 class Shown(NamedTuple):
-    """A finding's pictures, by their numbers in `Album.addresses`; None where there is none.
+    """A finding's pictures and sounds, by their numbers in `Album.addresses`; None where there is none.
 
-    A change of one level is shown as `amplification` levels in the difference.
+    A change of one level is shown as `amplification` levels in the difference. Pictures of audio are spectrograms
+    of `seconds` from left to right.
     """
 
     seed: int | None
     trigger: int
     difference: int | None
     amplification: float | None
+    seed_sound: int | None = None
+    trigger_sound: int | None = None
+    seconds: float | None = None
 
 
 class Album:
     """Takes the pictures of one finding after the other, the most important first; `read` reads a sample by
-    its digest.
+    its digest. `rate` is that of audio in Hz, None for images.
 
     `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within `budget`
     bytes, and the relative address of its file for each other. One picture is kept once.
     """
 
-    def __init__(self, read: Callable[[str], Sample], folder: Path, budget: float) -> None:
+    def __init__(
+        self,
+        read: Callable[[str], Sample],
+        folder: Path,
+        budget: float,
+        *,
+        rate: int | None = None,
+    ) -> None:
         self.addresses: list[str] = []
         self.embedded = 0
         self.beside = 0
         self._read = read
         self._folder = folder
         self._left = budget
+        self.rate = rate
         self._numbers: dict[str, int] = {}
         self._files: set[str] = set()
 
@@ -52,6 +67,8 @@ class Album:
 
         Raises StoreError where a sample can't be read, OSError where a file can't be written.
         """
+        if self.rate is not None:
+            return self._add_sounds(seed, trigger or seed, self.rate)
         first = self._read(seed)
         if trigger is None or trigger == seed:
             number = self._put([(seed, picture(first))])[0]
@@ -66,6 +83,27 @@ class Album:
         one, other, third = self._put(both)
         return Shown(one, other, third, change.amplification)
 
+    def _add_sounds(self, seed: str, trigger: str, rate: int) -> Shown:
+        first, second = self._read(seed), self._read(trigger)
+        made = spectrograms(first, second, rate)
+        levels, changes = level_colours(), change_colours()
+        new = [
+            (f"{trigger}-heard", Media(pcm_wav(second, rate), "audio/wav", "wav")),
+            (f"{trigger}-of-{seed}", _spectrogram(made.trigger, levels)),
+        ]
+        if seed == trigger:
+            sound, shown = self._put(new)
+            return Shown(None, shown, None, None, None, sound, made.seconds)
+        new += [
+            (f"{seed}-heard", Media(pcm_wav(first, rate), "audio/wav", "wav")),
+            (f"{seed}-before-{trigger}", _spectrogram(made.seed, levels)),
+            (f"{seed}-{trigger}", _spectrogram(made.difference, changes)),
+        ]
+        trigger_sound, trigger_shown, seed_sound, seed_shown, change = self._put(new)
+        return Shown(
+            seed_shown, trigger_shown, change, None, seed_sound, trigger_sound, made.seconds
+        )
+
     def remove_stale(self) -> None:
         """Remove the files of an earlier report that this one has no use for; other files stay."""
         if not self._folder.is_dir():
@@ -76,8 +114,8 @@ class Album:
         if not any(self._folder.iterdir()):
             self._folder.rmdir()
 
-    def _put(self, pictures: Sequence[tuple[str, Picture]]) -> list[int]:
-        """Return the numbers of a finding's pictures, which are embedded together or not at all."""
+    def _put(self, pictures: Sequence[tuple[str, Media]]) -> list[int]:
+        """Return the numbers of a finding's pictures and sounds, which are embedded together or not at all."""
         new = {key: one for key, one in pictures if key not in self._numbers}
         size = sum(_embedded_size(one) for one in new.values())
         fits = size <= self._left
@@ -87,11 +125,11 @@ class Album:
             self.addresses.append(self._embed(one) if fits else self._write(one))
         return [self._numbers[key] for key, _ in pictures]
 
-    def _embed(self, one: Picture) -> str:
+    def _embed(self, one: Media) -> str:
         self.embedded += 1
         return f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}"
 
-    def _write(self, one: Picture) -> str:
+    def _write(self, one: Media) -> str:
         name = f"{hashlib.sha256(one.data).hexdigest()[:24]}.{one.ending}"
         path = self._folder / name
         if name not in self._files:
@@ -103,5 +141,9 @@ class Album:
         return quote(f"{self._folder.name}/{name}")
 
 
-def _embedded_size(one: Picture) -> int:
+def _spectrogram(shades: Shades, palette: Palette) -> Media:
+    return Media(indexed_png(shades, palette), "image/png", "png")
+
+
+def _embedded_size(one: Media) -> int:
     return 4 * -(-len(one.data) // 3) + len(f"data:{one.media_type};base64,") + _OVERHEAD

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from edgeflare.analysis.findings import Finding
+from edgeflare.analysis.heard import WordChange, heard
 from edgeflare.analysis.page.gallery import Card, Facets, found_card
 from edgeflare.types import TRIGGERS, Status
 
@@ -30,7 +31,7 @@ class Ends:
 
 
 class Worst(NamedTuple):
-    """The severest trigger of a pair of labels, or of all."""
+    """The severest trigger, and the smaller margin of it."""
 
     severity: float
     finding: Finding
@@ -40,25 +41,22 @@ class Worst(NamedTuple):
 class Collected:
     """The findings as cards, and the figures of triggers that no other summary has.
 
-    `pairs` counts the triggers, those that are the seed itself among them, by both models' labels; `severest`
-    has the most severe one of each pair. `queries` (up to the first trigger), `seconds` and `l2` are those of
-    the searches that found one.
+    `pairs` counts the triggers, those that are the seed itself among them, by both models' labels, `changes` by the
+    words that differ; `worst` is the most severe one of all. `queries` (up to the first trigger), `seconds`, `l2`
+    and `snr_db` are those of the searches that found one.
     """
 
     cards: list[Card] = field(default_factory=list)
     facets: Facets = field(default_factory=Facets)
     pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
-    severest: dict[tuple[int, int], Worst] = field(default_factory=dict)
+    changes: Counter[WordChange] = field(default_factory=Counter)
+    worst: Worst | None = None
     triggers: int = 0
     queries: "array[int]" = field(default_factory=lambda: array("q"))
     seconds: "array[float]" = field(default_factory=lambda: array("d"))
     l2: "array[float]" = field(default_factory=lambda: array("d"))
+    snr_db: "array[float]" = field(default_factory=lambda: array("d"))
     ends: dict[Status, Ends] = field(default_factory=dict)
-
-    @property
-    def worst(self) -> Worst | None:
-        """The most severe trigger of all."""
-        return max(self.severest.values(), key=lambda one: one.severity, default=None)
 
 
 def collect(
@@ -85,15 +83,21 @@ def collect(
 def _add_trigger(collected: Collected, one: Finding) -> None:
     outcome = one.outcome
     collected.triggers += 1
+    both = heard(outcome.original, outcome.deployed)
+    labelled = outcome.original_label is not None and outcome.deployed_label is not None
     if outcome.original_label is not None and outcome.deployed_label is not None:
-        pair = (outcome.original_label, outcome.deployed_label)
-        collected.pairs[pair] += 1
-        severity = -1.0 if outcome.severity is None else outcome.severity
-        if pair not in collected.severest or severity > collected.severest[pair].severity:
-            collected.severest[pair] = Worst(severity, one)
+        collected.pairs[outcome.original_label, outcome.deployed_label] += 1
+    if both is not None:
+        collected.changes.update(set(both.changes))
+    severity = -1.0 if outcome.severity is None else outcome.severity
+    worst = collected.worst
+    if (labelled or both is not None) and (worst is None or severity > worst.severity):
+        collected.worst = Worst(severity, one)
     if outcome.status is not Status.FOUND:
         return
     collected.queries.append(outcome.first_queries)
     collected.seconds.append(outcome.seconds)
     if outcome.l2 is not None:
         collected.l2.append(outcome.l2)
+    if outcome.snr_db is not None:
+        collected.snr_db.append(outcome.snr_db)

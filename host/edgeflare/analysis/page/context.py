@@ -1,19 +1,25 @@
 """What the template of the report is filled with."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from edgeflare.analysis.colours import change_colours, gradient, level_colours
+from edgeflare.analysis.figures import ranked_words
+from edgeflare.analysis.heard import WordChange
+from edgeflare.analysis.kinds import transcribes, units_of
 from edgeflare.analysis.page.again import campaign_toml, model_files, versions
 from edgeflare.analysis.page.collected import Collected
 from edgeflare.analysis.page.devices import device_cards, device_charts
-from edgeflare.analysis.page.gallery import STATUS_WORDS, pair_key
+from edgeflare.analysis.page.facts import NO_WORD, arrow, facts, replay_facts
+from edgeflare.analysis.page.gallery import COLUMNS, STATUS_WORDS, change_key, pair_key
 from edgeflare.analysis.page.headline import headline
 from edgeflare.analysis.page.matrix import matrix
 from edgeflare.analysis.page.replay_cards import STATE_WORDS
 from edgeflare.analysis.page.svg import figure, histogram
 from edgeflare.analysis.replayed import ReplaySummary
-from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.analysis.spectrograms import LARGEST_CHANGE_DB, LOWEST_DB
+from edgeflare.analysis.summary import summarize
 from edgeflare.analysis.verdict import is_control, verdict
 from edgeflare.analysis.words import margin_text, number_text, percent_text
 from edgeflare.campaign.live import campaign_status
@@ -24,6 +30,8 @@ MOST_PAIRS = 500
 
 _MOST_LISTED = 20
 _SHORT_NAME = 3
+_HEARD = COLUMNS.index("heard")
+
 
 END_WORDS = {
     "failed": "The device could not answer",
@@ -52,13 +60,21 @@ def context(
         "status": status,
         "control_of": is_control(store.folder),
         "headline": headline(said, summary, collected, status, name),
-        "facts": _replay_facts(replay) if replay else _facts(summary, collected, name),
+        "facts": replay_facts(replay) if replay else facts(summary, collected, name),
         "matrix": matrix(collected.pairs),
+        "transcribes": transcribes(store),
+        "word_pairs": [
+            (pair, change_key(WordChange(pair.original, pair.deployed)))
+            for pair in ranked_words(collected.changes)[:_MOST_LISTED]
+        ],
+        "no_word": NO_WORD,
+        "more_words": max(0, len(collected.changes) - _MOST_LISTED),
+        "sound": _sound() if summary.sample_rate else None,
         "long_names": any(len(name(deployed)) > _SHORT_NAME for _, deployed in collected.pairs),
         "facets": _facets(collected, name),
         "rare_pairs": max(0, len(collected.facets.pair) - MOST_PAIRS),
-        "listed": _listed(collected),
-        "histograms": _histograms(collected),
+        "listed": _listed(collected, name),
+        "histograms": _histograms(collected, summary.sample_rate),
         "ends": [
             (END_WORDS[key], ends)
             for key in END_WORDS
@@ -81,84 +97,6 @@ def context(
     }
 
 
-def _facts(
-    summary: Summary, collected: Collected, name: Callable[[int | None], str]
-) -> list[tuple[str, str, str]]:
-    """Return the key figures: name, figure, and what it is about."""
-    facts = [("Triggers", f"{collected.triggers:,}", _of_searches(summary))]
-    if summary.queries_found:
-        queries = summary.queries_found
-        facts.append(
-            (
-                "Median queries to a trigger",
-                f"{queries.median:,.0f}",
-                f"mean {queries.mean:,.1f}, 90 % at most {queries.p90:,.0f}",
-            )
-        )
-    if collected.pairs:
-        pair, count = max(collected.pairs.items(), key=lambda one: (one[1], one[0]))
-        facts.append(
-            (
-                "Most frequent pair",
-                f"{name(pair[0])} → {name(pair[1])}",
-                f"{count:,} of {sum(collected.pairs.values()):,} triggers",
-            )
-        )
-    worst = collected.worst
-    if worst is not None and worst.severity >= 0:
-        outcome = worst.finding.outcome
-        facts.append(
-            (
-                "Severest pair",
-                f"{name(outcome.original_label)} → {name(outcome.deployed_label)}",
-                f"smaller margin {margin_text(worst.severity)}",
-            )
-        )
-    if summary.l2 is not None and summary.linf is not None:
-        facts.append(
-            (
-                "Median distance",
-                f"L2 {number_text(summary.l2)}",
-                f"Linf {number_text(summary.linf, 0)} of 255 levels",
-            )
-        )
-    if summary.labelled:
-        right = [
-            percent_text(count / summary.labelled)
-            for count in (summary.original_right, summary.deployed_right)
-        ]
-        facts.append(
-            (
-                "Right on the seeds",
-                " → ".join(right),
-                f"original → deployed, {summary.labelled:,} labelled seeds",
-            )
-        )
-    return facts
-
-
-def _replay_facts(replay: ReplaySummary) -> list[tuple[str, str, str]]:
-    """Return what became of a replay's inputs: name, figure, and what it is about."""
-    counts = replay.counts
-    return [
-        (
-            "Deviating now",
-            f"{counts['new'] + counts['still']:,}",
-            f"of {len(replay.inputs):,} replayed inputs",
-        ),
-        ("New", f"{counts['new']:,}", "deviate now, did not before"),
-        ("Still", f"{counts['still']:,}", "deviate as before"),
-        ("Fixed", f"{counts['fixed']:,}", "deviated, and do not now"),
-        ("Agreeing", f"{counts['agrees']:,}", "in agreement as before, not shown"),
-    ]
-
-
-def _of_searches(summary: Summary) -> str:
-    if summary.success_rate is None:
-        return "nothing was searched"
-    return f"searches that found one: {summary.found:,} of {summary.searched:,} ({percent_text(summary.success_rate)})"
-
-
 def _facets(
     collected: Collected, name: Callable[[int | None], str]
 ) -> dict[str, list[tuple[str, str, int]]]:
@@ -166,6 +104,11 @@ def _facets(
     words = {
         pair_key(card.row[4], card.row[5]): f"{name(card.row[4])} → {name(card.row[5])}"
         for card in collected.cards
+    }
+    words |= {
+        change_key(change): arrow(change)
+        for card in collected.cards
+        for change in map(WordChange._make, (card.row[_HEARD] or {"changes": ()})["changes"])
     }
     words["none"] = "no labels"
     facets = {
@@ -187,18 +130,38 @@ def _facets(
     return facets
 
 
-def _listed(collected: Collected) -> list[Any]:
-    """Return the severest findings, for readers without scripts."""
+def _listed(
+    collected: Collected, name: Callable[[int | None], str]
+) -> list[tuple[dict[str, Any], str, str]]:
+    """Return the severest findings, and what both models say of each, for readers without scripts."""
+
+    def said(row: dict[str, Any], model: str) -> str:
+        if row["heard"] is None:
+            return name(row[model])
+        return "".join(text for text, _ in row["heard"][model])
+
     ranked = sorted(collected.cards, key=lambda card: (card.rank, -card.severity))
-    return [card.row for card in ranked[:_MOST_LISTED]]
+    rows = [dict(zip(COLUMNS, card.row, strict=True)) for card in ranked[:_MOST_LISTED]]
+    return [(row, said(row, "original"), said(row, "deployed")) for row in rows]
 
 
-def _histograms(collected: Collected) -> list[tuple[str, Any]]:
-    return [
-        (title, histogram(values, title, unit))
-        for title, values, unit in (
-            ("Search queries to the first trigger", collected.queries, "queries"),
-            ("Time of a search that found one", collected.seconds, "seconds"),
-            ("L2 distance of trigger and seed", collected.l2, "L2, pixels from 0 to 1"),
-        )
+def _histograms(collected: Collected, sample_rate: int | None) -> list[tuple[str, Any]]:
+    of_l2 = f"L2, {units_of(sample_rate).l2}"
+    drawn: list[tuple[str, Sequence[float], str]] = [
+        ("Search queries to the first trigger", collected.queries, "queries"),
+        ("Time of a search that found one", collected.seconds, "seconds"),
+        ("L2 distance of trigger and seed", collected.l2, of_l2),
     ]
+    if collected.snr_db:
+        drawn.append(("Signal-to-noise ratio of the triggers", collected.snr_db, "dB"))
+    return [(title, histogram(values, title, unit)) for title, values, unit in drawn]
+
+
+def _sound() -> dict[str, Any]:
+    """Return what there is to know of the spectrograms: their scales of colours in dB."""
+    return {
+        "levels": gradient(level_colours()),
+        "lowest": f"{-LOWEST_DB:.0f}",
+        "changes": gradient(change_colours()),
+        "largest": f"{LARGEST_CHANGE_DB:.0f}",
+    }

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from edgeflare.analysis.export import has_input
 from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.formats.sentences import STEPS_SHOWN
+from edgeflare.analysis.heard import Heard, WordChange, heard
+from edgeflare.answers import text_of
 from edgeflare.search.words import joined_words
-from edgeflare.types import Scores
+from edgeflare.types import Output, Scores, Transcript
 
 TOP_CLASSES = 5
 MOST_SHOWN = 20_000
@@ -35,13 +37,20 @@ COLUMNS = (
     "words",
     "detail",
     "scores",
+    "snr_db",
+    "heard",
     "replayed",
     "command",
 )
 """What a row of the data has, in this order; `SHOWN_COLUMNS` follow. Of an input of a replay ``replayed`` has
-its state, its kind, its seed's id and what became of it in words; null for another finding."""
+its state, its kind, its seed's id and what became of it in words; null for another finding. Of speech recognisers
+``heard`` has the words that differ by pairs, the stretches of both texts, each with whether it differs, and both
+models' texts on the seed where that is another input; null of classes."""
 
-SHOWN_COLUMNS = ("seed_picture", "trigger_picture", "difference_picture", "amplification")
+SHOWN_COLUMNS = (
+    *("seed_picture", "trigger_picture", "difference_picture", "amplification"),
+    *("seed_sound", "trigger_sound", "sound_seconds"),
+)
 
 STATUS_WORDS = {
     "found": "found by the search",
@@ -55,7 +64,8 @@ STATUS_WORDS = {
 class Card(NamedTuple):
     """A finding in the gallery: its row of data, its group, and the digests of its pictures' samples.
 
-    Cards of a lower `rank` come first, whatever their severity.
+    Cards of a lower `rank` come first, whatever their severity. `pairs` are what it is found by: the pair of
+    labels, or every pair of words that differ.
     """
 
     row: list[Any]
@@ -64,6 +74,7 @@ class Card(NamedTuple):
     seed: str
     trigger: str | None
     rank: int = 0
+    pairs: tuple[str, ...] = ("none",)
 
 
 @dataclass
@@ -78,8 +89,8 @@ class Facets:
 
     def add(self, card: Card) -> None:
         """Count a card."""
-        pair, device, status = card.group
-        self.pair[pair] += 1
+        _, device, status = card.group
+        self.pair.update(card.pairs)
         self.device[device] += 1
         self.status[status] += 1
         self.cause[card.row[COLUMNS.index("cause")]] += 1
@@ -117,12 +128,24 @@ def card(finding: Finding) -> Card:
         joined_words(outcome.mutations, STEPS_SHOWN),
         outcome.detail,
         _top(outcome.original, outcome.deployed),
+        _number(outcome.snr_db),
+        None,
         None,
         finding.command,
     ]
-    pair = pair_key(outcome.original_label, outcome.deployed_label)
-    group = (pair, device, outcome.status.value)
-    return Card(row, group, -1.0 if severity is None else severity, seed.sample, outcome.trigger)
+    pairs: tuple[str, ...] = (pair_key(outcome.original_label, outcome.deployed_label),)
+    both = heard(outcome.original, outcome.deployed)
+    if both is not None:
+        row[COLUMNS.index("heard")] = _texts(both, finding)
+        pairs = tuple(dict.fromkeys(map(change_key, both.changes))) or pairs
+    return Card(
+        row,
+        (pairs[0], device, outcome.status.value),
+        -1.0 if severity is None else severity,
+        seed.sample,
+        outcome.trigger,
+        pairs=pairs,
+    )
 
 
 def pair_key(original: int | None, deployed: int | None) -> str:
@@ -130,10 +153,15 @@ def pair_key(original: int | None, deployed: int | None) -> str:
     return "none" if original is None or deployed is None else f"{original}-{deployed}"
 
 
+def change_key(change: WordChange) -> str:
+    """Return how the page calls a word and what was heard instead, like ``no→go``."""
+    return f"{change.original}→{change.deployed}"
+
+
 def by_importance(cards: Sequence[Card]) -> list[int]:
     """Return the cards' numbers: the most severe of each group, then the second of each, and so on.
 
-    A group are those of one pair of labels, device and status.
+    A group are those of one pair of labels, or first words that differ, device and status.
     """
     groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number in sorted(range(len(cards)), key=lambda number: -cards[number].severity):
@@ -146,8 +174,23 @@ def by_importance(cards: Sequence[Card]) -> list[int]:
     return [number for *_, number in sorted(ranked)]
 
 
-def _top(original: Scores | None, deployed: Scores | None) -> list[list[Any]]:
+def _texts(both: Heard, finding: Finding) -> dict[str, Any]:
+    """Return the words that differ, both texts in stretches, and both models' texts on the seed."""
+    texts = None
+    if finding.outcome.trigger not in (None, finding.seed.sample) and finding.seed.outputs:
+        texts = [text_of(output) for output in finding.seed.outputs[:2]]
+    return {
+        "changes": [list(change) for change in both.changes],
+        "original": [[part.text, int(part.differs)] for part in both.original],
+        "deployed": [[part.text, int(part.differs)] for part in both.deployed],
+        "seed": texts,
+    }
+
+
+def _top(original: Output | None, deployed: Output | None) -> list[list[Any]]:
     """Return (class, original's score, deployed's score) for the top classes of either, the first first."""
+    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+        return []
     known = [scores for scores in (original, deployed) if scores is not None]
     chosen: dict[int, float] = {}
     for scores in known:

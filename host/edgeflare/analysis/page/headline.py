@@ -8,6 +8,7 @@ from edgeflare.analysis.summary import Summary
 from edgeflare.analysis.verdict import Tone, Verdict, counted, guidance, progress
 from edgeflare.analysis.words import margin_text
 from edgeflare.campaign.live import CampaignStatus
+from edgeflare.types import Transcript
 
 
 class Headline(NamedTuple):
@@ -48,9 +49,13 @@ def _more(summary: Summary, collected: Collected, name: Callable[[int | None], s
     worst = collected.worst
     if worst is not None and worst.severity >= 0:
         outcome = worst.finding.outcome
+        verb = "says"
+        said = [name(outcome.original_label), name(outcome.deployed_label)]
+        if isinstance(outcome.original, Transcript) and isinstance(outcome.deployed, Transcript):
+            verb, said = "hears", [f"“{one.text}”" for one in (outcome.original, outcome.deployed)]
         more.append(
-            f"The severest: the original says {name(outcome.original_label)}, the deployed model "
-            f"{name(outcome.deployed_label)}, with margins of {margin_text(outcome.original_margin)} and "
-            f"{margin_text(outcome.deployed_margin)} (from {worst.finding.seed.id})."
+            f"The severest: the original {verb} {said[0]}, the deployed model {said[1]}, with margins of "
+            f"{margin_text(outcome.original_margin)} and {margin_text(outcome.deployed_margin)} (from "
+            f"{worst.finding.seed.id})."
         )
     return more

@@ -62,6 +62,9 @@ class ReplayCards:
             one.seed_id,
             replayed_words(self._name, one),
         ]
+        heard = made.row[COLUMNS.index("heard")]
+        if heard is not None:
+            heard["seed"] = None  # what is a seed in a replay's folder is the input itself
         pair, device, _ = made.group
         seed = self._samples.get(one.seed_id, one.sample) if one.kind == "trigger" else one.sample
         return made._replace(
@@ -120,5 +123,6 @@ def _now(finding: Finding, one: ReplayedInput) -> Finding:
         device_name=one.device,
         l2=one.l2 if one.kind == "trigger" else None,
         linf=None,
+        snr_db=None,
     )
     return replace(finding, outcome=seen)

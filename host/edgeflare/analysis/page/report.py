@@ -34,14 +34,15 @@ from edgeflare.store.samples import write_durably
 
 MOST_MB = 50.0
 _MB = 1_000_000
+_ADDRESSES = 5  # of a finding's pictures and sounds
 _ADDRESS_BYTES = 120  # a picture's address in a file, and its number in a row, at most
 _FRAME_BYTES = 2_000_000  # what else is in the page, measured below 300 kB
 
 
 @dataclass(frozen=True)
 class HtmlReport:
-    """What was written: the page, its size in bytes, its findings, and its pictures: `embedded` in it, and
-    `beside` it in the folder ``<name of the page>-pictures``."""
+    """What was written: the page, its size in bytes, its findings, and its pictures and sounds: `embedded` in
+    it, and `beside` it in the folder ``<name of the page>-pictures``."""
 
     path: str
     findings: int
@@ -72,7 +73,8 @@ def write_html_report(
     first into the page, then the next of each, until `embed_mb` MB (10^6 bytes, base64) are used up; the page
     itself never exceeds 50 MB. All others go into the folder ``<stem>-pictures`` beside it, whose files an
     earlier report left are used again, or removed where they are of no use any more. Pictures above 96 pixels
-    become thumbnails of at most 224. The file appears whole or not at all.
+    become thumbnails of at most 224. Audio is there to be heard, as WAV of 16-bit PCM, and to be seen as spectrograms.
+    The file appears whole or not at all.
 
     Raises UsageError for an `embed_mb` below 0 or fewer names than classes, StoreError where a folder can't
     be used, DiskFullError where no space is left.
@@ -120,9 +122,10 @@ def _page(
     plain = len(
         embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
     )
-    room = MOST_MB * _MB - _FRAME_BYTES - plain - 3 * _ADDRESS_BYTES * len(shown)
+    room = MOST_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
     read = cards.read if cards else store.get_sample
-    album = Album(read, path.with_name(f"{path.stem}-pictures"), min(embed_mb * _MB, room))
+    folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
+    album = Album(read, folder, min(embed_mb * _MB, room), rate=rate)
     data = _data(collected, shown, album, names)
     page = render(
         "report.html.j2",
@@ -152,6 +155,7 @@ def _data(
         "rows": [rows[number] for number in sorted(rows)],
         "classes": {str(number): class_name(names, number) for number in sorted(needed)},
         "pictures": album.addresses,
+        "rate": album.rate,
     }
 
 

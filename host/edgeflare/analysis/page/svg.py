@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from edgeflare.analysis.page.axes import Axis
+from edgeflare.analysis.axes import Axis
 
 _WIDTH, _HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 10, 10, 34

@@ -15,15 +15,15 @@ THUMBNAIL_SIDE = 224
 _QUALITY = 82
 
 
-class Picture(NamedTuple):
-    """A picture file's content, its media type and its ending."""
+class Media(NamedTuple):
+    """A picture's or sound's file: its content, its media type and its ending."""
 
     data: bytes
     media_type: str
     ending: str
 
 
-def picture(image: Sample) -> Picture:
+def picture(image: Sample) -> Media:
     """Return uint8 [height, width, 1 or 3], grey or RGB, as a file.
 
     Up to 96 pixels on the longer side it is a PNG with exactly its pixels, above that a JPEG of at most 224.
@@ -31,7 +31,7 @@ def picture(image: Sample) -> Picture:
     """
     height, width = image.shape[:2]
     if max(height, width) <= EXACT_SIDE:
-        return Picture(png(image), "image/png", "png")
+        return Media(png(image), "image/png", "png")
     scale = min(1.0, THUMBNAIL_SIDE / max(height, width))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
@@ -40,4 +40,4 @@ def picture(image: Sample) -> Picture:
     done, data = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:
         raise StoreError(f"An image of shape {list(image.shape)} can't be written as JPEG.")
-    return Picture(data.tobytes(), "image/jpeg", "jpg")
+    return Media(data.tobytes(), "image/jpeg", "jpg")

@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   const BATCH = 24;
+  const CHANGES = 2;
   const UNASKED = 480;  // so many cards come by scrolling alone, so that what is below them can be reached
   const STATUS = {
     "found": "found by the search", "seed-deviates": "the seed input itself", "unstable": "unstable: it did not repeat",
@@ -45,12 +46,12 @@
 
   const data = JSON.parse(document.getElementById("data").textContent);
   const at = Object.fromEntries(data.columns.map((name, place) => [name, place]));
-  const findings = data.rows.map((row, position) => ({ row, position, pair: pairOf(row) }));
+  const findings = data.rows.map((row, position) => ({ row, position, pairs: pairsOf(row), text: textOf(row) }));
   const seeds = new Set(data.rows.map((row) => row[at.seed]));
   const cards = document.getElementById("cards");
   const more = document.getElementById("more");
   const shown = document.getElementById("shown");
-  const fields = ["pair", "cause", "device", "status", "state", "l2", "seed", "sort"].filter((name) => form.elements[name]);
+  const fields = ["pair", "text", "cause", "device", "status", "state", "l2", "seed", "sort"].filter((name) => form.elements[name]);
   const isReplay = fields.includes("state");
   const top = isReplay ? "state" : "severest";
   const states = isReplay ? [...form.elements.state.options].map((option) => option.value) : [];
@@ -61,9 +62,19 @@
     if (made < unasked && !more.hidden && entries.some((entry) => entry.isIntersecting)) addBatch();
   }, { rootMargin: "0px 0px 800px 0px" });
 
-  function pairOf(row) {
+  function pairsOf(row) {
     const [original, deployed] = [row[at.original], row[at.deployed]];
-    return original === null || deployed === null ? "none" : `${original}-${deployed}`;
+    if (row[at.heard]?.changes.length) return row[at.heard].changes.map((words) => words.join("→"));
+    return [original === null || deployed === null ? "none" : `${original}-${deployed}`];
+  }
+
+  function whole(parts) {
+    return parts.map(([text]) => text).join("");
+  }
+
+  function textOf(row) {
+    const heard = row[at.heard];
+    return heard ? [heard.original, heard.deployed].map(whole).join("\n").toLowerCase() : "";
   }
 
   const className = (number) => number === null ? "–" : data.classes[number] ?? String(number);
@@ -98,12 +109,14 @@
     } catch { /* a page that may not change its address still filters */ }
   }
 
-  function wantedBy({ pair, cause, device, status = "", state = "", l2, seed }) {
+  function wantedBy({ pair, text = "", cause, device, status = "", state = "", l2, seed }) {
     const farthest = l2 === "" ? Infinity : Number(l2);
     const exact = seeds.has(seed);
     const part = seed.toLowerCase();
-    return ({ row, pair: own }) =>
-      (pair === "" || own === pair) &&
+    const words = text.toLowerCase();
+    return ({ row, pairs, text: heard }) =>
+      (pair === "" || pairs.includes(pair)) &&
+      (words === "" || heard.includes(words)) &&
       (cause === "" || row[at.cause] === cause) &&
       (device === "" || row[at.device] === device) &&
       (status === "" || row[at.status] === status) &&
@@ -116,6 +129,7 @@
     severest: (one, other) => (other.row[at.severity] ?? -1) - (one.row[at.severity] ?? -1),
     state: (one, other) => states.indexOf(one.row[at.replayed][0]) - states.indexOf(other.row[at.replayed][0])
       || ORDERS.severest(one, other),
+    clearest: (one, other) => (other.row[at.snr_db] ?? -Infinity) - (one.row[at.snr_db] ?? -Infinity) || 0,
     nearest: (one, other) => (one.row[at.l2] ?? Infinity) - (other.row[at.l2] ?? Infinity) || 0,
     seed: () => 0,
   };
@@ -160,7 +174,7 @@
 
   function pictures(row) {
     const box = element("div", { className: "pictures" });
-    const names = `original says ${className(row[at.original])}, deployed model says ${className(row[at.deployed])}`;
+    const names = saysOf(row);
     if (row[at.seed_picture] !== null) {
       const label = row[at.label] === null ? "" : `, label ${className(row[at.label])}`;
       box.append(picture(row[at.seed_picture], `Seed input ${row[at.seed]}${label}`, "seed input"));
@@ -176,6 +190,68 @@
         `difference × ${factor}`));
     }
     return box;
+  }
+
+  function saysOf(row) {
+    const heard = row[at.heard];
+    if (heard) return `original hears “${whole(heard.original)}”, deployed model hears “${whole(heard.deployed)}”`;
+    return `original says ${className(row[at.original])}, deployed model says ${className(row[at.deployed])}`;
+  }
+
+  function spectrogram(place, alt, seconds) {
+    const image = element("img", { loading: "lazy", decoding: "async", alt });
+    image.src = data.pictures[place];
+    const labels = (className, texts) => element("span", { className, "aria-hidden": "true" },
+      ...texts.map((text) => element("span", { textContent: text })));
+    const highest = data.rate / 2000;
+    return element("div", { className: "plot" },
+      labels("hertz", [`${number(highest)} kHz`, number(highest / 2), "0"]), image,
+      labels("seconds", ["0", number(seconds / 2), `${number(seconds)} s`]));
+  }
+
+  function sound(row, which, caption, what) {
+    const player = element("audio", { controls: true, preload: "none", "aria-label": `${what}, to be heard` });
+    player.src = data.pictures[row[at[`${which}_sound`]]];
+    const axes = `${number(row[at.sound_seconds])} s from left to right, 0 to ${number(data.rate / 2000)} kHz upwards`;
+    return element("figure", {}, element("figcaption", { textContent: caption }), player,
+      spectrogram(row[at[`${which}_picture`]], `Spectrogram of ${what}; ${axes}`, row[at.sound_seconds]));
+  }
+
+  function sounds(row) {
+    const box = element("div", { className: "sounds" });
+    const [, kind] = row[at.replayed] ?? [];
+    const itself = row[at.seed_sound] === null;
+    if (!itself) box.append(sound(row, "seed", "seed input", `seed input ${row[at.seed]}`));
+    const [what, caption] = kind === "seed" ? ["seed input", "seed input"] : kind ? ["stored trigger", "stored trigger"]
+      : ["trigger", itself ? "trigger: the seed input itself" : "trigger"];
+    box.append(sound(row, "trigger", caption, `${what} from ${row[at.seed]}: ${saysOf(row)}`));
+    if (row[at.difference_picture] !== null) {
+      box.append(element("figure", {}, element("figcaption", { textContent: "difference: red louder, blue quieter" }),
+        spectrogram(row[at.difference_picture], "Spectrogram of the trigger's level less the seed's, in dB", row[at.sound_seconds])));
+    }
+    return box;
+  }
+
+  function marked(parts) {
+    const text = element("dd");
+    if (!parts.length) text.append(element("i", { className: "muted", textContent: "(nothing)" }));
+    for (const [part, differs] of parts) text.append(differs ? element("mark", { textContent: part }) : part);
+    return text;
+  }
+
+  function texts(row) {
+    const heard = row[at.heard];
+    if (!heard) return null;
+    const lines = [["original", marked(heard.original)], ["deployed", marked(heard.deployed)]];
+    if (heard.seed) {
+      const [original, deployed] = heard.seed;
+      const same = original === deployed;
+      const plain = (text) => marked(text ? [[text, 0]] : []);
+      lines.push([same ? "both, of the seed" : "original, of the seed", plain(original)]);
+      if (!same) lines.push(["deployed, of the seed", plain(deployed)]);
+    }
+    return element("dl", { className: "texts" },
+      ...lines.map(([name, text]) => element("div", {}, element("dt", { textContent: name }), text)));
   }
 
   function enlarge(box) {
@@ -218,14 +294,17 @@
   function facts(row) {
     const [, search, confirmation] = row[at.queries];
     const [label, device] = [className(row[at.label]), row[at.device] || "–"];
+    const heard = row[at.heard] !== null;
+    const linf = row[at.linf] === null ? "–" : data.rate ? row[at.linf].toLocaleString("en") : counted(row[at.linf], "level");
     const list = [
-      ["L2", number(row[at.l2])],
-      ["Linf", row[at.linf] === null ? "–" : counted(row[at.linf], "level")],
+      [data.rate ? "L2 of samples" : "L2", number(row[at.l2])],
+      [data.rate ? "Linf, 16 bits" : "Linf", linf],
+      ...(data.rate ? [["SNR", row[at.snr_db] === null ? "–" : `${row[at.snr_db].toFixed(1)} dB`]] : []),
       ["margin, original", margin(row[at.original_margin])],
       ["margin, deployed", margin(row[at.deployed_margin])],
       ["search", counted(search, "query", "queries")],
       ["confirmed", row[at.confirmed] ? `${row[at.confirmed]} of ${confirmation} repeats` : "no"],
-      ["label of the seed", label, label.length > 8 ? "whole" : ""],
+      ...(heard ? [] : [["label of the seed", label, label.length > 8 ? "whole" : ""]]),
       ["device", device, device.length > 14 ? "whole" : ""],
       ["status", STATUS[row[at.status]] ?? row[at.status], "whole"],
     ].filter(([name, value]) => !isReplay || (value !== "–" && !["search", "status"].includes(name)
@@ -245,17 +324,26 @@
     return element("details", {}, element("summary", { textContent: "How to reproduce" }), line);
   }
 
-  function card({ row, pair }) {
-    const labels = pair === "none" ? STATUS[row[at.status]] ?? row[at.status]
-      : `${className(row[at.original])} → ${className(row[at.deployed])}`;
+  function titleOf(row, [pair]) {
+    if (pair === "none") return STATUS[row[at.status]] ?? row[at.status];
+    if (row[at.heard] === null) return `${className(row[at.original])} → ${className(row[at.deployed])}`;
+    const changes = row[at.heard].changes.map((words) => words.map((word) => word ? `“${word}”` : "(nothing)").join(" → "));
+    const left = changes.length - CHANGES;
+    return changes.slice(0, CHANGES).join(", ") + (left > 0 ? ` and ${counted(left, "more change")}` : "");
+  }
+
+  function card({ row, pairs }) {
+    const labels = titleOf(row, pairs);
     const [state, kind, seed, became] = row[at.replayed] ?? [];
     const link = element("a", { href: hashOf({ seed: row[at.seed], device: row[at.device] }), textContent: seed ?? row[at.seed] });
+    const title = !became ? labels : row[at.heard]?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
     const where = kind === "trigger" ? "stored trigger from " : kind === "seed" ? "seed input " : "from ";
-    const shownPictures = pictures(row);
+    const shown = data.rate ? [sounds(row)] : [pictures(row)];
+    if (!data.rate) shown.push(enlarge(shown[0]));
     const made = element("article", { className: "card panel" },
-      element("h3", { textContent: became ?? labels }), element("p", { className: "where" }, where, link),
-      shownPictures, enlarge(shownPictures), bars(row), facts(row), reproduce(row));
-    Object.assign(made.dataset, { seed: row[at.seed], pair, device: row[at.device], status: row[at.status], cause: row[at.cause] });
+      element("h3", { textContent: title }), element("p", { className: "where" }, where, link),
+      ...(data.rate ? [texts(row), ...shown] : shown), bars(row), facts(row), reproduce(row));
+    Object.assign(made.dataset, { seed: row[at.seed], pair: pairs[0], device: row[at.device], status: row[at.status], cause: row[at.cause] });
     if (state) made.dataset.state = state;
     if (row[at.l2] !== null) made.dataset.l2 = row[at.l2];
     return made;
@@ -285,6 +373,9 @@
     apply();
     goToGallery();
   });
+  document.addEventListener("play", ({ target }) => {  // one sound at a time
+    for (const player of document.querySelectorAll("audio")) if (player !== target) player.pause();
+  }, true);
   addEventListener("hashchange", () => { if (readHash() || !location.hash) apply(); });
   form.hidden = false;
   const filtered = readHash();

@@ -22,6 +22,7 @@ from edgeflare.devices.runtimes import BY_EXTENSION, OPTIONS_OF, RuntimeName, ca
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import DeviceError, EdgeFlareError
+from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.spec import InputSpec, TensorInfo
 
 _DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
@@ -149,7 +150,9 @@ def _answer(
     while len(replies) <= _TIMED and time.monotonic() - begun < _LONG_S:
         replies.append(session.submit([sample]).result())
     seconds = tuple(reply.seconds[0] for reply in replies)
-    return Answer(session.model.runtime, output, replies[0].outputs[0], seconds)
+    values = replies[0].outputs[0]
+    assert not isinstance(values, Decoded)  # noqa: S101 - no decoder was set
+    return Answer(session.model.runtime, output, values, seconds)
 
 
 def _answer_here(runtime: RuntimeName, model: Path) -> Answer:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgeflare.answers import class_scores
 from edgeflare.search.boundary.placing import Aim
 from edgeflare.search.boundary.points import Path, Point, View, logs_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Scores
@@ -74,7 +75,7 @@ class Device:
         for point, outputs in zip(points, answer.outputs, strict=True):
             if outputs.deployed is None:
                 continue
-            told = self._read(point, outputs.deployed, outputs.decision)
+            told = self._read(point, class_scores(outputs.deployed), outputs.decision)
             found.append(told)
             if told.margin > 0 and (self.best is None or told.margin > self.best.margin):
                 self._keep(told)

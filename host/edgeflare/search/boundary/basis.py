@@ -1,11 +1,13 @@
-"""Directions in which an image is changed: few of them, along which a model's answer changes much."""
+"""Directions in which a sample is changed: few of them, along which a model's answer changes much."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from edgeflare.search.boundary.points import Floats
+from edgeflare.search.boundary.sounds import OwnSound, shaped_noise
 
 LARGE = 64
 """From this longer side on an image's own detail gives the directions."""
@@ -13,27 +15,45 @@ _SMOOTH_SHARE = 0.3
 _COARSEST = 32
 _TWO_SCALES = 32
 _LEAST_DETAIL = 1.0
+_PROBED_LEVELS = 8.0
 
 
 class Directions(Protocol):
-    """Directions of unit length, each made when it is looked at: float64 [height, width, channels]."""
+    """Directions of unit length, each made when it is looked at: float64 of the sample's shape."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, place: int) -> Floats: ...
 
+    def probe(self, place: int) -> Floats:
+        """Return a step along a direction, in levels, so small that answers change in proportion, or nearly so."""
+        ...
+
     def combined(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share; `shares`: float64 [n]."""
         ...
 
+    def step(self, fall: Floats, wanted: float) -> Callable[[float], Floats]:
+        """Return the smallest step along which something falls by `wanted`, going by how fast it rises: `fall` [n].
+
+        Rises are per level; the step is told for each multiple of `wanted`.
+        """
+        ...
+
+    def around(self, values: Floats) -> "Directions":
+        """Return the directions about another input, where they depend on it."""
+        ...
+
 
 def directions(pixels: Floats, count: int) -> Directions:
-    """Return about `count` directions for an image, float64 [height, width, channels].
+    """Return about `count` directions for an image, float64 [height, width, channels], or a recording [samples].
 
     Small images: the lowest frequencies of the discrete cosine transform, brightness before colour. Large
     ones, whose models look at detail: what a blur takes away, window by window, so that a step along one
-    blurs or sharpens there. Memory: two images a search for large ones; small ones of a shape share theirs.
+    blurs or sharpens there. Memory: two images a search for large ones; small ones of a shape share theirs. Recordings: see `OwnSound`.
     """
+    if pixels.ndim == 1:
+        return OwnSound(pixels, count)
     if max(pixels.shape[:2]) < LARGE:
         return LowestFrequencies(pixels.shape, count)
     detail = OwnDetail(pixels, count)
@@ -52,9 +72,22 @@ class LowestFrequencies:
     def __getitem__(self, place: int) -> Floats:
         return np.asarray(self._all[place])
 
+    def probe(self, place: int) -> Floats:
+        """Return the direction with a largest value of 8 levels."""
+        return _small(self[place])
+
     def combined(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
         return np.asarray(np.tensordot(shares, self._all, axes=1))
+
+    def step(self, fall: Floats, wanted: float) -> Callable[[float], Floats]:
+        """Return the smallest step, the same way at every length."""
+        return _straight(self, fall, wanted)
+
+    def around(self, values: Floats) -> "LowestFrequencies":
+        """Return the same directions."""
+        del values
+        return self
 
 
 class OwnDetail:
@@ -80,12 +113,34 @@ class OwnDetail:
         window = self._rows[row][:, None] * self._columns[column][None]
         return np.asarray(self._details[scale] * (window / length)[..., None])
 
+    def probe(self, place: int) -> Floats:
+        """Return the direction with a largest value of 8 levels."""
+        return _small(self[place])
+
     def combined(self, shares: Floats) -> Floats:
         """Return the sum of all directions, each times its share."""
         total = np.zeros_like(self._details[0], dtype=np.float64)
         for place, share in enumerate(shares):
             total += share * self[place]
         return total
+
+    def step(self, fall: Floats, wanted: float) -> Callable[[float], Floats]:
+        """Return the smallest step, the same way at every length."""
+        return _straight(self, fall, wanted)
+
+    def around(self, values: Floats) -> "OwnDetail":
+        """Return the same directions: those of the seed."""
+        del values
+        return self
+
+
+def _straight(basis: Directions, fall: Floats, wanted: float) -> Callable[[float], Floats]:
+    step = basis.combined(-wanted / float(np.linalg.norm(fall)) ** 2 * fall)
+    return lambda length: np.asarray(length * step)
+
+
+def _small(direction: Floats) -> Floats:
+    return np.asarray(direction * (_PROBED_LEVELS / np.abs(direction).max()))
 
 
 @lru_cache(maxsize=8)
@@ -117,6 +172,11 @@ def _details(pixels: Floats, widths: tuple[float, ...]) -> list[Floats]:
         found.append(np.asarray(after - before, dtype=np.float64))
         before = after
     return found
+
+
+def noise(rng: np.random.Generator, pixels: Floats) -> Floats:
+    """Return noise of unit length, of the shape of some values: smooth for images, like the sound itself for recordings."""
+    return shaped_noise(rng, pixels) if pixels.ndim == 1 else smooth(rng, pixels.shape)
 
 
 def smooth(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:

@@ -46,7 +46,7 @@ class Line:
         if self._others is None:
             self._others = self._some_others()
         while self._others:
-            end = self._others.pop(0).astype(np.float64)
+            end = self._view.space.values(self._others.pop(0))
             path = Straight(self._view.pixels, end, farthest=1.0)
             found = yield from reach(self._view, path)
             if found is not None:
@@ -72,7 +72,10 @@ class Line:
 
 
 class Mutants:
-    """Mutants of the seed, the one of which the original is least sure going on, until one is across."""
+    """Mutants of the seed, the one of which the original is least sure going on, until one is across.
+
+    Mutants of another length are left out.
+    """
 
     def __init__(
         self, view: View, rng: np.random.Generator, screened: int, pool: Mapping[str, Operator]
@@ -82,14 +85,17 @@ class Mutants:
         self._screened = screened
         self._pool = tuple(pool.values())
         self._at: Point | None = None
-        self._spec = SampleSpec.of(view.seed.sample)
+        self._spec = SampleSpec.of(view.seed.sample, view.seed.rate)
 
     def cross(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return the line from the seed to the first mutant across the boundary; a try goes on where the last ended."""
         best = self._at or start_of(self._view, Straight(self._view.pixels, self._view.pixels))
         stuck = 0
         for _ in range(_MOST_STEPS):
-            samples = [self._mutant(best.sample) for _ in range(self._screened)]
+            drawn = [self._mutant(best.sample) for _ in range(self._screened)]
+            samples = [one for one in drawn if one.shape == best.sample.shape]
+            if not samples:
+                break
             scores = yield from self._view.scores(samples)
             found = [
                 self._view.point(self._line(sample), 1.0, sample, one)
@@ -116,7 +122,7 @@ class Mutants:
         return operator.apply(sample, operator.draw(self._rng, self._spec))
 
     def _line(self, sample: Sample) -> Path:
-        return Straight(self._view.pixels, sample.astype(np.float64))
+        return Straight(self._view.pixels, self._view.space.values(sample))
 
 
 class Natural:
@@ -133,7 +139,7 @@ class Natural:
         self._rng = rng
         self._screened = screened
         self._pool = tuple(one for one in pool.values() if isinstance(one, Corruption))
-        self._spec = SampleSpec.of(view.seed.sample)
+        self._spec = SampleSpec.of(view.seed.sample, view.seed.rate)
 
     def cross(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return, of some corruptions drawn, the one across the boundary that changes the seed least."""

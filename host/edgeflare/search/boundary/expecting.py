@@ -4,6 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
+from edgeflare.answers import class_scores
 from edgeflare.search.boundary.points import Floats, logs_of
 from edgeflare.types import KnownAnswers, Seed
 
@@ -27,8 +28,8 @@ class Expected:
         original, deployed = seed.outputs.original, seed.outputs.deployed
         self._at_seed: Floats | None = None
         if original is not None and deployed is not None and not seed.labels_only:
-            self._logs = logs_of(original)
-            self._at_seed = _drift(self._logs[None], logs_of(deployed)[None])[0]
+            self._logs = logs_of(class_scores(original))
+            self._at_seed = _drift(self._logs[None], logs_of(class_scores(deployed))[None])[0]
         self._known = seed.known if self._at_seed is not None else None
         self._fit: _Ridge | None = None
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from edgeflare.search.boundary.nudging import GROUPS, Places, changed, probes
 from edgeflare.search.boundary.points import Floats, Point, View
+from edgeflare.search.boundary.space import space_of
 from edgeflare.types import Answer, Ask, Sample
 
 _PROBED = 32
@@ -97,9 +98,12 @@ def _best(found: Sequence[Point], start: Point, lean: Lean) -> Point | None:
     if not lean.near:
         return min(found, key=lean.spread, default=None)
     close = [point for point in found if lean.is_close(point, _CLOSE)]
-    begun = start.sample.astype(np.int64)
+    space = space_of(start.sample)
+    begun = space.values(start.sample)
     return min(
-        close or found, key=lambda point: int(np.abs(point.sample - begun).sum()), default=None
+        close or found,
+        key=lambda point: float(np.abs(space.values(point.sample) - begun).sum()),
+        default=None,
     )
 
 

@@ -5,11 +5,11 @@ step to the nearest of the linearised boundaries follows (DeepFool, equation 8),
 and once the boundary is crossed the seed is projected on the boundary as it is linearised there.
 
 Differences: DeepFool has the gradient in all pixels and uses real-valued images; here are `effort` directions (see
-`directions`), and every image that is asked about is uint8. DeepFool stops beyond the boundary; here the crossing
+`directions`), and every input that is asked about is made of whole levels. DeepFool stops beyond the boundary; here the crossing
 is where the boundary itself is looked for.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from edgeflare.search.boundary.basis import directions
 from edgeflare.search.boundary.paths import Straight
 from edgeflare.search.boundary.placing import Bracket, reach, start_of
 from edgeflare.search.boundary.points import Floats, Path, Point, View, levels
+from edgeflare.search.boundary.space import space_of
 from edgeflare.search.boundary.tying import Tie, drawn_in, tie
 from edgeflare.types import Answer, Ask
 
-_STEP_LEVELS = 8.0
 _LENGTHS = (1.15, 1.6, 2.3, 3.4, 5.0)
 _ROUNDS = 4
 _PROJECTED = (1.05, 1.25, 1.6)
@@ -85,9 +85,9 @@ class LeastL2:
                 ways.append((float(np.linalg.norm(shares)), shares))
         ways.sort(key=lambda way: way[0])
         for _, shares in ways[:_WAYS]:
-            step = self._basis.combined(shares)
+            start, step = self._view.space.values(point.sample), self._basis.combined(shares)
             for length in _ELSEWHERE:
-                end = np.clip(point.sample + length * step, -255.0, 510.0)
+                end = self._view.space.within(start + length * step, 1.0)
                 bracket = yield from reach(self._view, Straight(self._view.pixels, end))
                 if bracket is not None and bracket.outside.rival != rival:
                     return bracket
@@ -98,6 +98,7 @@ class LeastL2:
         pixels = self._view.pixels.copy()
         here = start_of(self._view, Straight(self._view.pixels, self._view.pixels))
         for _ in range(_ROUNDS):
+            self._basis = self._basis.around(pixels)
             slopes = yield from self._slopes(pixels, here.logs)
             step = self._step(here.logs, slopes)
             if step is None:
@@ -110,11 +111,11 @@ class LeastL2:
 
     def _slopes(self, pixels: Floats, logs: Floats) -> Generator[Ask, Answer, Floats]:
         """Return how the log-probabilities change along each direction, float64 [n, classes], per level of L2."""
-        base = levels(pixels).astype(np.float64)
+        base = self._view.space.values(levels(pixels))
         samples, lengths = [], []
         for place in range(len(self._basis)):
             direction = self._basis[place]
-            step = direction * (_STEP_LEVELS / np.abs(direction).max())
+            step = self._basis.probe(place)
             best = max((_gone(base, base + sign * step, direction) for sign in (1, -1)), key=_size)
             samples.append(best[0])
             lengths.append(best[1])
@@ -129,8 +130,8 @@ class LeastL2:
         gone = np.array(lengths)[:, None]
         return np.where(np.abs(gone) > 1.0, found / np.where(gone == 0, 1.0, gone), 0.0)
 
-    def _step(self, logs: Floats, slopes: Floats) -> Floats | None:
-        """Return the step to the nearest boundary, in levels; None where nothing changes along any direction."""
+    def _step(self, logs: Floats, slopes: Floats) -> Callable[[float], Floats] | None:
+        """Return the step to the nearest boundary, in levels, at each length; None where nothing changes along any direction."""
         label = self._view.label
         lead = logs[label] - logs
         fall = slopes[:, [label]] - slopes
@@ -140,17 +141,16 @@ class LeastL2:
         rival = int(distance.argmin())
         if not np.isfinite(distance[rival]):
             return None
-        shares = -(lead[rival] + _BEYOND) / steepness[rival] ** 2 * fall[:, rival]
-        return self._basis.combined(shares)
+        return self._basis.step(fall[:, rival], float(lead[rival]) + _BEYOND)
 
     def _lengthen(
-        self, pixels: Floats, step: Floats
+        self, pixels: Floats, step: Callable[[float], Floats]
     ) -> Generator[Ask, Answer, "Bracket | tuple[Floats, Point]"]:
         """Try growing lengths of a step; return the crossing, else the input with the least lead."""
         best: tuple[Floats, Point] | None = None
         inside = start_of(self._view, Straight(self._view.pixels, pixels))
         for length in _LENGTHS:
-            end = np.clip(pixels + length * step, 0, 255)
+            end = self._view.space.within(pixels + step(length))
             path = Straight(self._view.pixels, end)
             (point,) = yield from self._view.points(path, (1.0,))
             if point.lead < 0:
@@ -164,8 +164,10 @@ class LeastL2:
         """Return the crossing from the seed straight onto the boundary as it is linearised beyond it, if nearer."""
         outside = bracket.outside
         share = _crossing_share(bracket)
-        near = self._view.pixels + share * (outside.sample - self._view.pixels)
+        end = self._view.space.values(outside.sample)
+        near = self._view.pixels + share * (end - self._view.pixels)
         (point,) = yield from self._view.points(Straight(self._view.pixels, near), (1.0,))
+        self._basis = self._basis.around(near)
         slopes = yield from self._slopes(near, point.logs)
         self._beside = point, slopes
         shares = slopes[:, self._view.label] - slopes[:, point.rival]
@@ -194,7 +196,7 @@ def _crossing_share(bracket: Bracket) -> float:
 
 def _gone(base: Floats, end: Floats, direction: Floats) -> tuple[Floats, float]:
     sample = levels(end)
-    return sample, float(((sample - base) * direction).sum())
+    return sample, float(((space_of(sample).values(sample) - base) * direction).sum())
 
 
 def _size(one: tuple[Floats, float]) -> float:

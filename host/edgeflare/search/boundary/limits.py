@@ -6,9 +6,12 @@ from edgeflare.distances import l2, linf, ssim
 from edgeflare.errors import UsageError
 from edgeflare.search.boundary.options import BoundaryOptions
 from edgeflare.search.boundary.points import Floats
+from edgeflare.search.boundary.space import space_of
 from edgeflare.types import Sample
 
 _MOST = 4.0
+_USUAL_SHARE = 0.3
+_QUIETEST = 1e-3
 _FAR = 3.3
 _ROOM = 1.5
 _USUAL_CHANGE = 0.1
@@ -25,15 +28,15 @@ class Limits:
     def __init__(self, options: BoundaryOptions, seed: Sample) -> None:
         self._options = options
         self._seed = seed
-        usual = _USUAL_CHANGE * float(np.sqrt(seed.size))
+        usual = _usual(seed)
         bound = np.inf if options.max_l2 is None else options.max_l2
         self.radius = usual if options.max_l2 is None else min(bound, _MOST * usual)
-        every_value = np.inf if options.max_linf is None else options.max_linf / 255.0
+        every_value = np.inf if options.max_linf is None else options.max_linf / space_of(seed).unit
         self.farthest = min(bound, _FAR * usual, every_value * float(np.sqrt(seed.size)))
         self.leaves_room = self.farthest >= _ROOM * usual
 
     def within_linf(self, change: Floats) -> Floats:
-        """Return a change of pixels, in levels, with each value's brought into the bound on Linf."""
+        """Return a change of values, in levels, with each value's brought into the bound on Linf."""
         most = self._options.max_linf
         return change if most is None else np.clip(change, -most, most)
 
@@ -57,3 +60,11 @@ class Limits:
                 "either way); state max_l2 or max_linf instead"
             )
         return alike >= options.min_ssim
+
+
+def _usual(seed: Sample) -> float:
+    """Return the L2 of a large change: a tenth of every value of an image, three tenths of a recording's amplitude."""
+    if seed.ndim > 1:
+        return _USUAL_CHANGE * float(np.sqrt(seed.size))
+    amplitude = float(np.linalg.norm(seed.astype(np.float64)))
+    return _USUAL_SHARE * max(amplitude, _QUIETEST * float(np.sqrt(seed.size)))

@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 
 from edgeflare.search.boundary.placing import Aim
 from edgeflare.search.boundary.points import Floats, Point, View
+from edgeflare.search.boundary.space import space_of
 from edgeflare.types import Answer, Ask, Sample
 
 _PROBED = 16
 _MOST_LEVELS = 3
 _ORDERS = 4
+_SHARE_OF_SOUND = 0.01
 GROUPS = 1024
 """So many groups of values make up a large image."""
 
@@ -56,20 +58,30 @@ def probes(
 
     A group is one value in images of fewer than `groups` values, else as many as make up a share of 1 / `groups`.
     """
-    flat = sample.ravel()
+    space = space_of(sample)
+    flat, middle = space.values(sample).ravel(), space.middle
     size = max(1, flat.size // groups)
     drawn = rng.permutation(flat.size)[: count * size]
     found = np.array_split(drawn, max(1, len(drawn) // size))
-    return found, [1 if flat[group].mean() < 128 else -1 for group in found]
+    return found, [1 if flat[group].mean() < middle else -1 for group in found]
 
 
 def changed(sample: Sample, changes: list[tuple[Places, int]]) -> Sample:
     """Return a sample with the values at each of these places changed by so many levels."""
-    other: Sample = sample.copy()
-    flat = other.ravel()
+    space = space_of(sample)
+    values, step = space.values(sample), _step(sample)
+    flat = values.ravel()
     for places, by in changes:
-        flat[places] = np.clip(flat[places].astype(np.int16) + by, 0, 255)
-    return other
+        flat[places] = space.within(flat[places] + step * by)
+    return space.sample(values)
+
+
+def _step(sample: Sample) -> float:
+    """Return the levels that are changed at once: 1 of an image, a hundredth of a recording's usual amplitude."""
+    if sample.ndim > 1:
+        return 1.0
+    usual = float(np.sqrt(np.mean(np.square(space_of(sample).values(sample)))))
+    return max(1.0, round(_SHARE_OF_SOUND * usual))
 
 
 def _together(

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.search.boundary.basis import smooth
+from edgeflare.search.boundary.basis import noise
 from edgeflare.search.boundary.points import Floats, Path, levels
+from edgeflare.search.boundary.space import space_of
 from edgeflare.types import Sample
 from edgeflare_mutators import Corruption, Mutation, Params
 
@@ -16,7 +17,7 @@ _BEYOND = 4.0
 
 @dataclass
 class Straight:
-    """The line from the seed's `pixels` (at 0) through `end` (at 1) and on; float64 [height, width, channels], 0 to 255."""
+    """The line from the seed's `pixels` (at 0) through `end` (at 1) and on; float64 in levels."""
 
     pixels: Floats
     end: Floats
@@ -34,8 +35,9 @@ class Straight:
 
     def varied(self, rng: np.random.Generator, scale: float) -> Path:
         """Return the line through the end moved by smooth noise."""
-        noise = smooth(rng, self.pixels.shape) * scale * 255.0
-        return Straight(self.pixels, np.clip(self.end + noise, -255.0, 510.0), self.farthest)
+        space = space_of(self.pixels)
+        end = self.end + noise(rng, self.pixels) * scale * space.unit
+        return Straight(self.pixels, space.within(end, 1.0), self.farthest)
 
 
 @dataclass

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgeflare.answers import class_scores
 from edgeflare.search.boundary.paths import Mixed
 from edgeflare.search.boundary.points import Path, Point, View
 from edgeflare.types import Answer, Ask
@@ -43,7 +44,7 @@ def start_of(view: View, path: Path) -> Point:
     """Return the seed as a point of a path."""
     scores = view.seed.outputs.original
     assert scores is not None  # noqa: S101 - seeds are answered before a search
-    return view.point(path, 0.0, view.seed.sample, scores)
+    return view.point(path, 0.0, view.seed.sample, class_scores(scores))
 
 
 def reach(view: View, path: Path, lead: float = 0.0) -> Generator[Ask, Answer, Bracket | None]:

@@ -2,14 +2,16 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgeflare.answers import class_scores
+from edgeflare.distances import l2
+from edgeflare.search.boundary.space import Floats, space_of
 from edgeflare.types import Answer, Ask, Outcome, Sample, Scores, Seed
 
-Floats: TypeAlias = NDArray[np.float64]
+__all__ = ["Floats", "Path", "Point", "View", "levels", "logs_of"]
 
 _SMALLEST = 1e-30
 _MOST_BYTES = 8 * 2**20
@@ -25,7 +27,7 @@ class Path(Protocol):
     pure: bool
 
     def at(self, t: float) -> Sample:
-        """Return the input at `t`, uint8 like the seed."""
+        """Return the input at `t`, of the seed's type."""
         ...
 
     def steps(self, t: float) -> tuple[dict[str, Any], ...]:
@@ -33,7 +35,7 @@ class Path(Protocol):
         ...
 
     def varied(self, rng: np.random.Generator, scale: float) -> "Path":
-        """Return a path that leads elsewhere; `scale`: how far its end at 1 moves, L2 of pixels from 0 to 1."""
+        """Return a path that leads elsewhere; `scale`: how far its end at 1 moves, L2 (see `View.distance`)."""
         ...
 
 
@@ -60,7 +62,10 @@ def logs_of(scores: Scores) -> Floats:
 
 @dataclass
 class View:
-    """A seed, the label that the original gives it, and how the original is asked; `best` goes with every question."""
+    """A seed, the label that the original gives it, and how the original is asked; `best` goes with every question.
+
+    `pixels` are the seed's values in levels, float64 of its shape: bytes of an image, 16 bits of a recording.
+    """
 
     seed: Seed
     best: Outcome | None = None
@@ -68,9 +73,10 @@ class View:
     def __post_init__(self) -> None:
         original = self.seed.outputs.original
         assert original is not None  # noqa: S101 - seeds are answered before a search
-        self.logs = logs_of(original)
-        self.label = int(np.argmax(original))
-        self.pixels = self.seed.sample.astype(np.float64)
+        self.logs = logs_of(class_scores(original))
+        self.label = int(np.argmax(class_scores(original)))
+        self.space = space_of(self.seed.sample)
+        self.pixels = self.space.values(self.seed.sample)
 
     def scores(self, samples: Sequence[Sample]) -> Generator[Ask, Answer, list[Scores]]:
         """Ask the original alone, in requests of at most 8 MB; a non-finite answer is put to both models."""
@@ -81,11 +87,12 @@ class View:
             answer = yield Ask(some, of="original", best=self.best)
             for sample, outputs in zip(some, answer.outputs, strict=True):
                 assert outputs.original is not None  # noqa: S101 - it was asked
-                if not np.isfinite(outputs.original).all():
+                scores = class_scores(outputs.original)
+                if not np.isfinite(scores).all():
                     yield Ask(
                         (sample,), best=self.best
                     )  # a finding of its own kind: the search ends
-                found.append(outputs.original)
+                found.append(scores)
         return found
 
     def points(self, path: Path, places: Sequence[float]) -> Generator[Ask, Answer, list[Point]]:
@@ -112,10 +119,12 @@ class View:
         return float(logs[self.label] - logs[rival]), rival
 
     def distance(self, sample: Sample) -> float:
-        """Return the L2 distance to the seed, pixels from 0 to 1."""
-        return float(np.linalg.norm(sample.astype(np.float64) - self.pixels)) / 255.0
+        """Return the L2 distance to the seed, pixels from 0 to 1 or amplitudes from -1 to 1."""
+        if sample.shape != self.seed.sample.shape:
+            return l2(self.seed.sample, sample)
+        return float(np.linalg.norm(self.space.values(sample) - self.pixels)) / self.space.unit
 
 
 def levels(pixels: Floats) -> Sample:
-    """Return pixels as uint8, rounded and clipped."""
-    return np.clip(np.rint(pixels), 0, 255).astype(np.uint8)
+    """Return the sample of some values, rounded to levels and clipped."""
+    return space_of(pixels).sample(pixels)

@@ -1,5 +1,7 @@
 """What the user leaves open of the boundary search, chosen by what a device query costs."""
 
+from typing import Literal
+
 from edgeflare.search.boundary.basis import LARGE
 from edgeflare.search.boundary.options import BoundaryOptions
 
@@ -19,6 +21,7 @@ _SCREENED_CHEAPLY = 8
 _MORE_FROM = 32
 """Images of a shorter longer side gain nothing by more directions: crossings of MNIST's are even farther off."""
 _AT_ONCE = 4
+_DIRECTIONS_OF_SOUND = 256
 
 
 def is_open(options: BoundaryOptions) -> bool:
@@ -26,14 +29,24 @@ def is_open(options: BoundaryOptions) -> bool:
     return options.crossing == "auto" or options.effort is None
 
 
-def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) -> BoundaryOptions:
+def resolved(
+    options: BoundaryOptions,
+    ratio: float,
+    side: int,
+    one_trip: bool,
+    of: Literal["image", "audio", "transcript"] = "image",
+) -> BoundaryOptions:
     """Return the options with nothing left open; what the user states stays.
 
     `ratio`: what one device query costs against one query of the original on the host, in time. `side`: the
     longer side of an image in pixels. `one_trip`: the device is asked for many seeds at once. What a search
     finds depends on this choice, which rests on measured times: it is made once, when a campaign is
-    created, and kept with it.
+    created, and kept with it. `of`: what the samples are; "transcript" where recognisers answer, for
+    which only natural corruptions will do. Of recordings, whose answers cost the host a few milliseconds, so many directions
+    are taken that the changes are faint, whatever a device query costs.
     """
+    if of != "image":
+        return _of_audio(options, one_trip, words=of == "transcript")
     affordable = _WORTH * (max(ratio, 0.0) + 1)
     candidates = options.candidates or (_AT_ONCE if one_trip else 1)
     crossing, effort = options.crossing, options.effort
@@ -59,6 +72,21 @@ def resolved(options: BoundaryOptions, ratio: float, side: int, one_trip: bool) 
             "effort": effort,
             "candidates": candidates,
             "tied_classes": tied,
+        }
+    )
+
+
+def _of_audio(options: BoundaryOptions, one_trip: bool, *, words: bool) -> BoundaryOptions:
+    crossing = options.crossing
+    if crossing == "auto":
+        crossing = "natural" if words else "least-l2"
+    return options.model_copy(
+        update={
+            "crossing": crossing,
+            "effort": options.effort
+            or (_DIRECTIONS_OF_SOUND if crossing == "least-l2" else _SCREENED),
+            "candidates": options.candidates or (_AT_ONCE if one_trip else 1),
+            "tied_classes": options.tied_classes or 2,
         }
     )
 

@@ -73,7 +73,7 @@ class Scouts:
         scores = yield from ground.view.scores(fitting)
         found = []
         for end, one in zip(fitting, scores, strict=True):
-            path = Straight(ground.view.pixels, end.astype(np.float64), farthest=1.0)
+            path = Straight(ground.view.pixels, ground.view.space.values(end), farthest=1.0)
             found.append(ground.view.point(path, 1.0, end, one))
         sure = [point for point in found if point.margin >= _SURE]
         return max(sure, key=lambda point: point.margin, default=None)
@@ -81,11 +81,12 @@ class Scouts:
     def _noisy(self) -> Sample:
         """Return the seed under normal noise of the largest L2 that is allowed, or nearly so: values are clipped."""
         pixels, limits = self._ground.view.pixels, self._ground.limits
+        space = self._ground.view.space
         noise = self._ground.rng.standard_normal(pixels.shape)
-        noise *= 255.0 * limits.farthest / np.linalg.norm(noise)
+        noise *= space.unit * limits.farthest / np.linalg.norm(noise)
         changed = pixels
         for _ in range(_FITTINGS):
-            changed = np.clip(pixels + limits.within_linf(noise), 0.0, 255.0)
-            there = float(np.linalg.norm(changed - pixels)) / 255.0
+            changed = space.within(pixels + limits.within_linf(noise))
+            there = float(np.linalg.norm(changed - pixels)) / space.unit
             noise *= min(_MOST_GROWTH, _SHORT * limits.farthest / max(there, _NOTHING))
         return levels(changed)

@@ -34,14 +34,16 @@ from edgeflare.search.boundary.at_ties import AtTies
 from edgeflare.search.boundary.crossings import Crossing, Line, crossing
 from edgeflare.search.boundary.first import First
 from edgeflare.search.boundary.ground import Ground
+from edgeflare.search.boundary.heard import heard
 from edgeflare.search.boundary.limits import Limits
 from edgeflare.search.boundary.options import BoundaryOptions
 from edgeflare.search.boundary.placing import Bracket
 from edgeflare.search.boundary.points import Point, View
 from edgeflare.search.boundary.severity import Severity
 from edgeflare.search.boundary.tying import Tie
-from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy
-from edgeflare_mutators import Corruption, Operator, corruptions, default_pool
+from edgeflare.search.pools import usable
+from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy, Transcript
+from edgeflare_mutators import Corruption, Operator, corruptions, default_pool, kind_of
 
 _USUAL_EFFORT = 64
 _SPARING = 8
@@ -56,7 +58,8 @@ _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 
 def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; `operators` are the mutants' (None: table 3) or the natural corruptions (None: all nine).
+    """Return the strategy; `operators` are the mutants' (None: the default pool of the seed's kind) or the
+    natural corruptions (None: all of that kind).
 
     A crossing "auto" that nobody resolved is least-l2. Raises UsageError for operators that the crossing has
     no use for, and where `min_ssim` is stated and scikit-image is missing.
@@ -68,26 +71,46 @@ def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None)
             f"strategy boundary: crossing {options.crossing} uses no mutation operators; state "
             "--crossing mutants or natural with them, or --strategy dflare"
         )
-    if options.crossing == "natural":
-        return partial(_search, options, _natural(operators))
-    return partial(_search, options, dict(default_pool() if operators is None else operators))
+    if options.crossing == "natural" and operators is not None:
+        _check_natural(operators)
+    return partial(_search, options, operators)
 
 
-def _natural(operators: Mapping[str, Operator] | None) -> Mapping[str, Operator]:
-    if operators is None:
-        return corruptions()
+def _check_natural(operators: Mapping[str, Operator]) -> None:
     for name, operator in operators.items():
         if not isinstance(operator, Corruption):
             raise UsageError(
                 f"strategy boundary: {name} is no natural corruption; crossing natural takes "
-                f"{', '.join(corruptions())}"
+                f"{', '.join(corruptions(operator.kind))}"
             )
-    return operators
+
+
+def _pool(
+    options: BoundaryOptions, operators: Mapping[str, Operator] | None, seed: Seed
+) -> Mapping[str, Operator]:
+    """Return the operators that this search needs. Raises UsageError for some of another kind."""
+    kind = kind_of(seed.sample)
+    heard_words = isinstance(seed.outputs.original, Transcript)
+    if operators is not None:
+        return usable(operators, kind)
+    if options.crossing == "natural" or heard_words:
+        return usable(dict(corruptions(kind)), kind)
+    return usable(default_pool(kind), kind) if options.crossing == "mutants" else {}
 
 
 def _search(
-    options: BoundaryOptions, pool: Mapping[str, Operator], seed: Seed, rng: np.random.Generator
+    options: BoundaryOptions,
+    operators: Mapping[str, Operator] | None,
+    seed: Seed,
+    rng: np.random.Generator,
 ) -> Search:
+    pool = _pool(options, operators, seed)
+    if isinstance(seed.outputs.original, Transcript):
+        return (yield from heard(options, pool, seed, rng))
+    if options.min_ssim is not None and seed.sample.ndim == 1:
+        raise UsageError(
+            "strategy boundary: min_ssim means nothing for audio; state max_l2 or max_linf"
+        )
     view = View(seed)
     device = Device(view, options.device_budget)
     name = "least-l2" if options.crossing == "auto" else options.crossing

@@ -53,7 +53,7 @@ def tie(
     The way from the end of one to the end of the other is halved; at each place the boundary is looked for on the
     line from the seed, and the rival there tells which half the tie lies in.
     """
-    near, far = one.outside.sample.astype(np.float64), other.outside.sample.astype(np.float64)
+    near, far = (view.space.values(end.outside.sample) for end in (one, other))
     rivals = [one.outside.rival, other.outside.rival]
     best: Tie | None = None
     low, high = 0.0, 1.0
@@ -83,12 +83,12 @@ def drawn_in(view: View, found: Tie, gradients: Floats) -> Generator[Ask, Answer
     projected on where all lead by nothing, and Newton's steps lead back to where they do.
     """
     slopes = gradients[0] - gradients[1:]
-    away = (found.point.sample - view.pixels).ravel()
+    away = (view.space.values(found.point.sample) - view.pixels).ravel()
     end = view.pixels + _least_norm(slopes, slopes @ away - _leads(found)).reshape(
         view.pixels.shape
     )
     for _ in range(_NEWTON_STEPS):
-        (point,) = yield from view.points(Straight(view.pixels, np.clip(end, 0.0, 255.0)), (1.0,))
+        (point,) = yield from view.points(Straight(view.pixels, view.space.within(end)), (1.0,))
         tried = Tie(point, found.classes)
         if tried.spread < _NEAR_ENOUGH:
             break

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeflare.analysis.axes import Axis
 from edgeflare.analysis.page import embedded_json, render
-from edgeflare.analysis.page.axes import Axis
 from edgeflare.analysis.page.svg import course, histogram
 
 BEGAN = datetime(2026, 11, 21, 2, tzinfo=timezone.utc)

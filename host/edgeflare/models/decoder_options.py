@@ -1,0 +1,83 @@
+"""What the user states of a speech recogniser whose file doesn't tell how its outputs become text."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from edgeflare.errors import ModelError, UsageError
+from edgeflare_agent import decoders
+from edgeflare_agent import errors as agent_errors
+from edgeflare_agent.spec import TensorInfo
+
+_LONGEST = 1_000_000
+"""Bytes of a vocabulary as JSON: it travels to the device in a frame's header."""
+
+
+class DecoderOptions(BaseModel):
+    """How outputs become text, as `edgeflare_agent.decoders.Decoder` has it.
+
+    `vocabulary`: a text file (UTF-8) with a token a line, the first being token 0, or a ``.json`` with a list of
+    texts or an object of texts and their numbers. `kind` "ctc": greedy, `blank` dropped; "tokens": the model decodes by
+    itself. `space` stands for a space within a token; `bytes`: the tokens are in GPT-2's alphabet;
+    `text_tokens`: control tokens begin there.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["ctc", "tokens"] = "ctc"
+    vocabulary: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+    blank: int = Field(default=0, ge=0)
+    space: str | None = Field(default=None, min_length=1)
+    bytes: bool = False
+    text_tokens: int | None = Field(default=None, ge=0)
+
+    def decoder(self) -> decoders.Decoder:
+        """Return the decoder with its vocabulary. Raises UsageError for a file that is none."""
+        words = self._words()
+        if len(json.dumps(words)) > _LONGEST:
+            raise UsageError(
+                f"vocabulary {self.vocabulary} is too long to be sent to a device ({len(words)} tokens, more than "
+                f"{_LONGEST // 1000} kB): state it in the model's own file, under the metadata key edgeflare.decoder"
+            )
+        try:
+            return decoders.Decoder.from_json(
+                self.model_dump(exclude={"vocabulary"}) | {"vocabulary": words}
+            )
+        except agent_errors.RequestError as error:
+            raise UsageError(f"vocabulary {self.vocabulary}: {error}") from error
+
+    def _words(self) -> list[str]:
+        try:
+            text = self.vocabulary.read_text(encoding="utf-8-sig")
+            if self.vocabulary.suffix.lower() == ".json":
+                return _listed(json.loads(text))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"vocabulary {self.vocabulary} can't be read: {error}") from error
+        lines = text.split("\n")
+        return lines[:-1] if lines[-1] == "" else lines
+
+
+def text_output(
+    kind: str, outputs: Sequence[TensorInfo], name: str | None, whose: str
+) -> TensorInfo:
+    """Return the output that a decoder of this kind reads, the one of this `name` if it is stated. Raises ModelError."""
+    try:
+        return decoders.text_output(kind, outputs, name)
+    except agent_errors.ModelError as error:
+        raise ModelError(f"{whose}: {error}") from error
+
+
+def _listed(data: Any) -> list[str]:
+    """Return tokens in the order of their numbers. Raises ValueError for JSON that has none."""
+    if isinstance(data, dict):
+        tokens = {number: word for word, number in data.items()}
+        if list(map(type, tokens)) == [int] * len(data) and sorted(tokens) == list(
+            range(len(data))
+        ):
+            return [tokens[number] for number in range(len(tokens))]
+    elif isinstance(data, list) and all(isinstance(word, str) for word in data):
+        return data
+    raise ValueError("it is neither a list of texts nor an object that numbers texts from 0")

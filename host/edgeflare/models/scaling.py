@@ -1,0 +1,55 @@
+"""How the values that go into a model are scaled, as the user or the file states it."""
+
+from fractions import Fraction
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+
+class ScalingOptions(BaseModel):
+    """value = (value * scale - mean) / std; what is left out changes nothing.
+
+    `scale` is a number or a fraction such as "1/255" (then the value is divided, as training code does); `mean`
+    and `std` have one entry, or one a channel (of audio: one a band).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    scale: str | float | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+
+    @field_validator("mean", "std", mode="before")
+    @classmethod
+    def _one_number_is_a_list(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, int | float) else value
+
+    @field_validator("scale")
+    @classmethod
+    def _scale_is_a_fraction(cls, value: str | float | None) -> str | float | None:
+        if isinstance(value, str) and (parse_scale(value)[0] == 0):
+            raise ValueError("scale must not be 0")
+        return value
+
+    @property
+    def tells_scaling(self) -> bool:
+        """Whether anything about the values is stated."""
+        return not (self.scale is None and self.mean is None and self.std is None)
+
+
+def parse_scale(value: str | float) -> tuple[float, float]:
+    """Return (numerator, denominator); "1/255" stays a division."""
+    if not isinstance(value, str):
+        return float(value), 1.0
+    numerator, slash, denominator = value.partition("/")
+    try:
+        if slash:
+            exact = Fraction(numerator.strip()) / Fraction(denominator.strip())
+            if exact == 0:
+                return 0.0, 1.0
+            return float(Fraction(numerator.strip())), float(Fraction(denominator.strip()))
+        return float(Fraction(value.strip())), 1.0
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        raise ValueError(
+            f"scale {value!r} is neither a number nor a fraction like 1/255"
+        ) from error

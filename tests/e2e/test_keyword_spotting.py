@@ -1,0 +1,145 @@
+"""A real keyword spotter, float against int8, heard by the second: on this machine and through a real SSH server."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import soundfile
+from campaigns import found_in
+from command import Ran, edgeflare, environment
+from ssh_servers import SshServer
+
+from edgeflare.store import Store
+from edgeflare.types import TRIGGERS, Status
+
+pytestmark = pytest.mark.shared_data
+
+CLIPS = ("tflm_yes_1000ms.wav", "tflm_no_1000ms.wav", "cards_001.wav", "speechbrain_spk1_snt1.wav")
+
+
+@pytest.fixture
+def clips(tmp_path: Path, shared_data: Path) -> Path:
+    """A folder of spoken words and sentences: five windows of a second."""
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    for name in CLIPS:
+        shutil.copy(shared_data / "audio" / "speech" / name, folder)
+    return folder
+
+
+def pair(data: Path, clips: Path) -> list[object]:
+    """Return the flags that name models, front end and seeds."""
+    models = data / "models" / "mlperf-tiny"
+    return [
+        *("--original", models / "kws_dscnn_float.tflite"),
+        *("--deployed", models / "kws_dscnn_int8.tflite"),
+        *("--input", "front_end=mlperf-tiny-kws"),
+        *("--seeds", clips, "--cut", "windows"),
+    ]
+
+
+def run(home: Path, data: Path, clips: Path, out: str, *more: object) -> Ran:
+    ran = edgeflare("run", *pair(data, clips), "--out", out, "--json", *more, home=home)
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def board(home: Path, server: SshServer) -> None:
+    """Put the server into the inventory as a board whose key is trusted."""
+    (home / "devices.toml").write_text(
+        "[devices.board]\n"
+        f"host = {json.dumps(server.host)}\nport = {server.port}\nuser = {json.dumps(server.user)}\n"
+        f"key = {json.dumps(str(server.key))}\npython = {json.dumps(sys.executable)}\n"
+        f"cache = {json.dumps(str(home / 'cache'))}\n"
+    )
+    trusted = ("devices", "trust", "board", "--fingerprint", server.fingerprint)
+    assert edgeflare(*trusted, home=home).code == 0
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        ("--strategy", "dflare"),
+        ("--strategy", "boundary"),
+        ("--strategy", "diffchaser", "--option", "population=20", "--max-queries", "200"),
+    ],
+    ids=lambda words: words[1],
+)
+def test_every_strategy_finds_the_same_here_and_over_ssh(
+    tmp_path: Path, shared_data: Path, clips: Path, openssh_server: SshServer, strategy: list[str]
+) -> None:
+    board(tmp_path, openssh_server)
+    here = run(tmp_path, shared_data, clips, "here", *strategy, "--concurrency", 1)
+    run(tmp_path, shared_data, clips, "there", *strategy, "--device", "board")
+    assert found_in(tmp_path / "here") == found_in(tmp_path / "there")
+    assert here.json["seeds"] == 5
+    assert here.json["found"] >= 1
+
+
+def test_what_was_found_can_be_heard_and_is_found_again(
+    tmp_path: Path, shared_data: Path, clips: Path
+) -> None:
+    run(tmp_path, shared_data, clips, "campaign")
+    exported = edgeflare("export", "campaign", "sounds", home=tmp_path)
+    assert exported.code == 0, exported.err
+    with Store.open(tmp_path / "campaign") as store:
+        found = [one for one in store.outcomes() if one.status in TRIGGERS]
+        triggers = [store.get_sample(one.trigger or "") for one in found]
+    assert len(found) >= 5
+    played = [
+        soundfile.read(path, dtype="float32")
+        for path in sorted((tmp_path / "sounds").rglob("*trigger*.wav"))
+    ]
+    assert len(played) == len(found)
+    assert {rate for _, rate in played} == {16000}
+    assert sorted(len(one) for one, _ in played) == sorted(map(len, triggers))
+    again = edgeflare("replay", "campaign", "--out", "again", "--json", home=tmp_path)
+    assert again.code == 0, again.err
+    assert again.json["counts"]["still"] == len(found)
+    assert again.json["counts"]["fixed"] == 0
+
+
+def test_a_corpus_keeps_clips_and_replays_them(
+    tmp_path: Path, shared_data: Path, clips: Path
+) -> None:
+    run(tmp_path, shared_data, clips, "campaign", "--limit", 3)
+    added = edgeflare("corpus", "add", "clips.corpus", "campaign", home=tmp_path)
+    assert added.code == 0, added.err
+    models = pair(shared_data, clips)[:6]
+    again = edgeflare("replay", "clips.corpus", *models, "--out", "again", "--json", home=tmp_path)
+    assert again.code == 0, again.err
+    assert again.json["counts"]["still"] == 3
+
+
+def test_a_killed_campaign_goes_on_with_what_an_undisturbed_one_finds(
+    tmp_path: Path, shared_data: Path, clips: Path
+) -> None:
+    more = ("--strategy", "dflare", "--concurrency", 1)
+    run(tmp_path, shared_data, clips, "whole", *more)
+    words = [*pair(shared_data, clips), "--out", "killed", *more]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "edgeflare.cli", "run", *map(str, words)],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 120
+    database = tmp_path / "killed" / "campaign.sqlite"
+    while time.monotonic() < until and process.poll() is None:
+        time.sleep(0.05)
+        if database.exists():
+            with Store.open(tmp_path / "killed") as store:
+                if store.tally().done >= 1:
+                    break
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    resumed = edgeflare("resume", "killed", home=tmp_path)
+    assert resumed.code == 0, resumed.err
+    assert found_in(tmp_path / "killed") == found_in(tmp_path / "whole")
+    assert all(value[0] is Status.FOUND for value in found_in(tmp_path / "whole").values())

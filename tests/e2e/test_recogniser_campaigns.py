@@ -1,0 +1,189 @@
+"""Campaigns over made-up speech recognisers: their oracle, their control, and replays of what they found."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from tiny_recognisers import LETTERS, RATE, ctc_model, spelt
+
+from edgeflare import (
+    CampaignConfig,
+    Event,
+    Notice,
+    config_from,
+    replay_config,
+    reproduce,
+    run_campaign,
+    run_replay,
+)
+from edgeflare.campaign.replay_states import replayed_inputs
+from edgeflare.cli.replay_tables import print_reproductions
+from edgeflare.errors import UsageError
+from edgeflare.store import Store
+from edgeflare.types import TRIGGERS, Decision, Status, Transcript
+
+TEXTS = ("ab|ca", "b|ac|b", "ca|ba")
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two recognisers that take some loudness for two letters, and clips of three texts."""
+    folder = tmp_path_factory.mktemp("recognisers")
+    ctc_model(folder / "original.onnx")
+    ctc_model(folder / "deployed.onnx", shift=0.04)
+    (folder / "seeds" / "said").mkdir(parents=True)
+    (folder / "labels.json").write_text('{"said": 1}')
+    rng = np.random.default_rng(5)
+    for number, text in enumerate(TEXTS):
+        noisy = spelt(text, LETTERS) + rng.uniform(0, 0.04, 100 * len(text)).astype(np.float32)
+        soundfile.write(folder / "seeds" / "said" / f"{number}.wav", noisy, RATE, subtype="FLOAT")
+    return folder
+
+
+def config(pair: Path, **more: Any) -> CampaignConfig:
+    values = {
+        "original": {"path": pair / "original.onnx"},
+        "deployed": {"path": pair / "deployed.onnx"},
+        "seeds": {"path": pair / "seeds", "labels": pair / "labels.json"},
+        "search": {
+            "strategy": "dflare",
+            "operators": ["gain"],
+            "max_queries": 25,
+            "timeout_s": 0,
+        },
+    }
+    for name, value in more.items():
+        before = values.get(name)
+        values[name] = {**before, **value} if isinstance(before, dict) else value
+    return config_from(values, "test")
+
+
+@pytest.fixture(scope="module")
+def campaign(pair: Path) -> tuple[Path, list[str]]:
+    """The folder of a campaign with a control, and its notices."""
+    notices: list[str] = []
+
+    def told(event: Event) -> None:
+        if isinstance(event, Notice):
+            notices.append(event.text)
+
+    return run_campaign(config(pair, control=True, out=pair / "found"), progress=told), notices
+
+
+def test_words_decide_where_both_models_transcribe(campaign: tuple[Path, list[str]]) -> None:
+    with Store.open(campaign[0]) as store:
+        found = [one for one in store.outcomes() if one.status is Status.FOUND]
+        assert len(found) >= 2
+        assert store.sample_rate == RATE
+        for one in found:
+            assert isinstance(one.original, Transcript)
+            assert isinstance(one.deployed, Transcript)
+            assert one.original.text.split() != one.deployed.text.split()
+            assert (one.original_label, one.deployed_label) == (None, None)
+            assert one.severity is not None
+            assert one.severity >= 1e-3
+            assert one.confirmed == 2
+            assert one.snr_db is not None
+
+
+def test_the_folders_of_labels_mean_nothing(campaign: tuple[Path, list[str]]) -> None:
+    with Store.open(campaign[0]) as store:
+        assert [seed.label for seed in store.seeds()] == [None] * 3
+    assert any("labels of 3 seeds are ignored" in text for text in campaign[1])
+
+
+def test_the_original_against_itself_raises_no_alarm(campaign: tuple[Path, list[str]]) -> None:
+    with Store.open(campaign[0] / "control") as control:
+        outcomes = list(control.outcomes())
+        assert len(outcomes) == 3
+        assert not any(one.status in TRIGGERS for one in outcomes)
+        assert sum(one.search_queries for one in outcomes) >= 50
+        assert control.sample_rate == RATE
+
+
+class TestReplay:
+    def test_it_shows_what_both_models_hear_now(
+        self,
+        pair: Path,
+        campaign: tuple[Path, list[str]],
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        with Store.open(campaign[0]) as store:
+            found = next(one for one in store.outcomes() if one.status is Status.FOUND)
+        assert isinstance(found.original, Transcript)
+        assert isinstance(found.deployed, Transcript)
+        (told,) = reproduce(campaign[0], [found.seed_id], replay_config(config(pair)))
+        assert (told.state, told.deviates, told.bit_equal, told.confirmed) == (
+            "still",
+            True,
+            True,
+            2,
+        )
+        texts = (found.original.text, found.deployed.text)
+        assert (told.original_text_before, told.deployed_text_before) == texts
+        assert (told.original_text_now, told.deployed_text_now) == texts
+        assert told.original_now == ()
+        print_reproductions(campaign[0], [told], as_json=False)
+        printed = capsys.readouterr().out
+        assert all(printed.count(f'"{text}"') == 2 for text in texts)
+        assert "most probable classes" not in printed
+
+    def test_what_a_better_model_hears_is_told_beside_what_was_heard(
+        self, pair: Path, campaign: tuple[Path, list[str]]
+    ) -> None:
+        better = replay_config(config(pair), deployed=pair / "original.onnx", out=pair / "better")
+        folder = run_replay(campaign[0], better, only="triggers")
+        with Store.open(folder) as store:
+            inputs = list(replayed_inputs(store))
+            assert store.sample_rate == RATE
+        assert {one.state for one in inputs} == {"fixed"}
+        for one in inputs:
+            assert one.decision is Decision.AGREE
+            assert one.deployed_text_before != one.original_text_before
+            assert one.deployed_text == one.original_text == one.original_text_before
+
+    def test_a_replay_of_a_replay_has_its_texts(
+        self, pair: Path, campaign: tuple[Path, list[str]]
+    ) -> None:
+        again = replay_config(config(pair), out=pair / "again")
+        with Store.open(run_replay(pair / "better", again)) as store:
+            inputs = list(replayed_inputs(store))
+        assert {one.state for one in inputs} == {"new"}
+        for one in inputs:
+            assert one.deployed_text_before == one.original_text_before
+            assert one.deployed_text != one.deployed_text_before
+
+    def test_models_of_another_rate_are_refused(
+        self, pair: Path, campaign: tuple[Path, list[str]]
+    ) -> None:
+        faster = config(
+            pair, original={"path": pair / "original.onnx", "input": {"rate": 2 * RATE}}
+        )
+        with pytest.raises(UsageError, match=r"audio at 1000 Hz, but the original .* at 2000 Hz"):
+            run_replay(campaign[0], replay_config(faster))
+
+
+@pytest.mark.parametrize(
+    ("search", "problem"),
+    [
+        ({"oracle": "label"}, r"label oracle .* speech recognisers"),
+        ({"oracle": "tolerance", "tolerance": 0.1}, r"tolerance oracle .* speech recognisers"),
+    ],
+)
+def test_an_oracle_for_classes_is_refused_and_leaves_nothing(
+    pair: Path, search: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        run_campaign(config(pair, search=search, out=pair / "refused"))
+    assert not (pair / "refused").exists()
+
+
+def test_pairs_of_classes_are_refused_before_anything_is_made(
+    pair: Path, campaign: tuple[Path, list[str]]
+) -> None:
+    limits = {"new_pairs": False, "baseline": campaign[0]}
+    with pytest.raises(UsageError, match=r"speech recognisers.*new_pairs is for class models"):
+        run_campaign(config(pair, limits=limits, out=pair / "refused"))
+    assert not (pair / "refused").exists()

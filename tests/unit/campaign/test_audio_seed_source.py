@@ -1,0 +1,77 @@
+"""Which options of the seeds go with which kind of model."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import soundfile
+
+from edgeflare.campaign.config import config_from
+from edgeflare.campaign.seed_source import seed_source
+from edgeflare.errors import SeedError, UsageError
+from edgeflare.models import OriginalModel, TensorInfo
+from edgeflare.seeds import SeedSource
+
+KWS = {"front_end": "mlperf-tiny-kws"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tone = 0.5 * np.sin(np.arange(40000) / 10)
+    soundfile.write(tmp_path / "a.wav", tone, 16000)
+    soundfile.write(tmp_path / "b.wav", tone[:8000], 8000)
+    return tmp_path
+
+
+def source(
+    folder: Path, of: dict[str, Any], original: dict[str, Any], deployed: dict[str, Any]
+) -> SeedSource:
+    values = {
+        "original": {"path": "float.tflite", "input": original},
+        "deployed": {"path": "int8.tflite", "input": deployed},
+        "seeds": {"path": str(folder), **of},
+    }
+    model = SimpleNamespace(
+        path=Path("float.tflite"),
+        metadata={},
+        input=TensorInfo("input", (1, 49, 10, 1), "float32", None),
+    )
+    return seed_source(config_from(values, "test"), cast("OriginalModel", model))
+
+
+@pytest.mark.parametrize(("original", "deployed"), [(KWS, {}), ({}, KWS)])
+def test_either_models_front_end_tells_rate_and_length(
+    folder: Path, original: dict[str, Any], deployed: dict[str, Any]
+) -> None:
+    seeds = list(source(folder, {"cut": "windows", "resample": True}, original, deployed))
+    lengths = {seed.id: len(seed.sample) for seed in seeds}
+    assert lengths == {
+        "a.wav@0.000s": 16000,
+        "a.wav@1.000s": 16000,
+        "a.wav@2.000s": 8000,
+        "b.wav": 16000,
+    }
+
+
+@pytest.mark.parametrize("of", [{"resize": "bilinear"}, {"size": [28, 28]}])
+def test_options_of_images_are_refused_with_audio(folder: Path, of: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"seeds\.\w+ is for images, .* takes audio: leave it out"):
+        source(folder, of, KWS, {})
+
+
+@pytest.mark.parametrize("of", [{"cut": "first"}, {"resample": True}])
+def test_options_of_audio_are_refused_with_images(folder: Path, of: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"seeds\.\w+ is for audio.*front_end="):
+        source(folder, of, {"scale": 1}, {})
+
+
+def test_audio_for_a_model_whose_front_end_nothing_tells(folder: Path) -> None:
+    with pytest.raises(SeedError, match=r"holds 2 audio files, .* takes images .*front_end="):
+        source(folder, {}, {"scale": 1}, {})
+
+
+def test_an_unknown_rule_is_named(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"seeds\.cut must be 'first' or 'windows'"):
+        source(folder, {"cut": "last"}, KWS, {})

@@ -1,0 +1,61 @@
+"""How outputs become text, as flags and a campaign.toml state it, and as a resumed campaign checks it."""
+
+from pathlib import Path
+
+import pytest
+from tiny_recognisers import LETTERS, ctc_model
+
+from edgeflare.campaign import changes
+from edgeflare.campaign.config import config_from, load_config
+from edgeflare.cli.run_flags import values_of
+from edgeflare.errors import UsageError
+
+
+class Kept:
+    """Stands for a campaign's store, with what was known of its models."""
+
+    def __init__(self, **models: object) -> None:
+        self.models = models
+
+
+def test_a_vocabulary_in_a_campaign_file_starts_at_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.toml"
+    file.write_text(
+        '[original]\npath = "o.onnx"\n[original.decoder]\nvocabulary = "v.txt"\nspace = "|"\n'
+        '[deployed]\npath = "d.tflite"\noutput = "transcript"\n[seeds]\npath = "clips"\n'
+    )
+    config = load_config(file)
+    assert config.original.decoder is not None
+    assert config.original.decoder.vocabulary == tmp_path / "v.txt"
+    assert (config.original.decoder.kind, config.original.decoder.blank) == ("ctc", 0)
+    assert config.deployed.decoder is None
+    assert config_from(config.model_dump(mode="json"), "the store") == config
+
+
+def test_a_flag_states_the_decoder_of_both_models() -> None:
+    flags = {"decoder": ["vocabulary=v.json", "blank=4", "space=|"]}
+    values = values_of(flags)
+    stated = {"vocabulary": "v.json", "blank": 4, "space": "|"}
+    assert values["original"] == values["deployed"] == {"decoder": stated}
+    assert "decoder" not in values_of({"output": "transcript"})["original"]
+
+
+def test_a_misspelt_entry_is_named(tmp_path: Path) -> None:
+    model = {"path": tmp_path, "decoder": {"vocabulary": "v.txt", "blanks": 1}}
+    with pytest.raises(UsageError, match=r"blanks"):
+        config_from({"original": model, "deployed": model, "seeds": model}, "run")
+
+
+def test_a_vocabulary_that_has_changed_since_is_told(tmp_path: Path) -> None:
+    path, words = ctc_model(tmp_path / "m.onnx"), tmp_path / "v.txt"
+    words.write_text("\n".join(LETTERS))
+    model = {"path": path, "decoder": {"vocabulary": words}}
+    config = config_from({"original": model, "deployed": model, "seeds": {"path": path}}, "run")
+    assert config.deployed.decoder is not None
+    identity = {"output": {"decoder": config.deployed.decoder.decoder().describe()}}
+    store = Kept(deployed=identity)
+    assert list(changes._changed_models(config, store)) == []  # type: ignore[arg-type]
+    words.write_text("\n".join(reversed(LETTERS)))
+    assert list(changes._changed_models(config, store)) == [  # type: ignore[arg-type]
+        f"the vocabulary {words} has changed"
+    ]

@@ -1,0 +1,62 @@
+"""Which oracle a campaign may be stated to have."""
+
+from typing import Any
+
+import pytest
+
+from edgeflare.campaign.config import config_from, merge
+from edgeflare.campaign.replay_settings import replay_config
+from edgeflare.errors import UsageError
+
+BASE = {"original": {"path": "a.onnx"}, "deployed": {"path": "b.onnx"}, "seeds": {"path": "s"}}
+TOLERANCE = {"oracle": "tolerance", "tolerance": 0.1, "strategy": "dflare"}
+
+
+def search_of(values: dict[str, Any]) -> Any:
+    return config_from({**BASE, "search": values}, "test").search
+
+
+def test_it_goes_by_the_models_unless_stated() -> None:
+    assert (search_of({}).oracle, search_of({}).tolerance) == ("auto", None)
+
+
+def test_a_tolerance_has_no_margin_floor() -> None:
+    search = search_of(TOLERANCE)
+    assert (search.oracle, search.tolerance, search.margin_floor) == ("tolerance", 0.1, 0)
+
+
+def test_what_is_stored_is_read_back_as_it_was() -> None:
+    config = config_from({**BASE, "search": TOLERANCE}, "test")
+    assert config_from(config.model_dump(mode="json"), "stored") == config
+    assert config_from(merge(config.model_dump(mode="json"), {}), "merged").search == config.search
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"oracle": "tolerance", "strategy": "dflare"}, "needs a tolerance"),
+        ({"tolerance": 0.1}, 'used with oracle = "tolerance" only'),
+        ({"oracle": "label", "tolerance": 0.1}, 'used with oracle = "tolerance" only'),
+        ({**TOLERANCE, "margin_floor": 0.1}, "margin_floor is used with labels and transcripts"),
+        ({**TOLERANCE, "strategy": "boundary"}, "boundary .* such as dflare"),
+        ({"oracle": "tolerance", "tolerance": 0.1}, "boundary .* such as dflare"),
+        ({**TOLERANCE, "tolerance": 0}, "search.tolerance"),
+        ({**TOLERANCE, "tolerance": 1}, "search.tolerance"),
+        ({"oracle": "words"}, "search.oracle"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(values: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        search_of(values)
+
+
+def test_a_replay_decides_as_the_campaign_did(tmp_path: Any) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        (tmp_path / name).write_bytes(b"")
+    models = {
+        "original": {"path": tmp_path / "a.onnx"},
+        "deployed": {"path": tmp_path / "b.onnx"},
+    }
+    base = config_from({**BASE, **models, "search": TOLERANCE}, "test")
+    search = replay_config(base).search
+    assert (search.oracle, search.tolerance, search.strategy) == ("tolerance", 0.1, "none")

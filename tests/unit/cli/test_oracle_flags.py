@@ -1,0 +1,37 @@
+"""The flags that say what a deviation is."""
+
+import pytest
+from typer.testing import CliRunner
+
+from edgeflare.cli.app import app
+from edgeflare.cli.run_flags import config_of, values_of
+
+NOTHING = dict.fromkeys(
+    (
+        *("campaign", "original", "deployed", "seeds", "variant", "strategy"),
+        *("input_", "original_input", "deployed_input", "runtime_option", "option"),
+    )
+)
+PAIR = {**NOTHING, "original": "a.onnx", "deployed": "b.onnx", "seeds": "s"}
+
+
+def test_they_state_the_oracle() -> None:
+    stated = {**PAIR, "oracle": "tolerance", "tolerance": 0.25, "strategy": "dflare"}
+    search = config_of(stated).search
+    assert (search.oracle, search.tolerance, search.margin_floor) == ("tolerance", 0.25, 0)
+
+
+def test_left_out_they_say_nothing() -> None:
+    assert not {"oracle", "tolerance"} & set(values_of(PAIR).get("search", {}))
+    assert config_of(PAIR).search.oracle == "auto"
+
+
+@pytest.mark.parametrize("value", ["0", "1", "nan"])
+def test_a_tolerance_that_is_none_is_refused(value: str) -> None:
+    ran = CliRunner().invoke(
+        app,
+        ["run", "--oracle", "tolerance", "--tolerance", value],
+        env={"COLUMNS": "200", "NO_COLOR": "1"},
+    )
+    assert ran.exit_code == 2
+    assert "is not above 0 and below 1" in ran.output

@@ -1,0 +1,107 @@
+"""Audio samples, and the transcripts of speech recognisers, in a campaign's folder."""
+
+import numpy as np
+import pytest
+import soundfile
+
+from edgeflare.answers import is_same
+from edgeflare.errors import StoreError
+from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.store.records import ReplayRecord
+from edgeflare.store.wav import read_wav, wav_bytes
+from edgeflare.types import Decision, Status, Transcript
+
+CLIP = np.array([0.0, 1.0, -1.0, 1e-7, 1 / 3, -0.0], np.float32)
+HEARD = Transcript((" no", "?"), np.array([[0.75, 0.125], [np.nan, 0.0]]))
+NOTHING = Transcript((), np.zeros((0, 2)))
+
+
+def test_an_audio_sample_comes_back_to_the_bit_and_other_programs_can_play_it(store):
+    store.set_sample_rate(16000)
+    digest = store.put_sample(CLIP)
+    (path,) = store.folder.glob(f"samples/*/{digest}*")
+    assert path.name == f"{digest}.wav"
+    played, rate = soundfile.read(path, dtype="float32")
+    assert rate == 16000
+    assert played.tobytes() == CLIP.tobytes() == store.get_sample(digest).tobytes()
+    assert store.put_sample(CLIP.copy()) == digest
+
+
+def test_the_rate_is_known_when_the_campaign_is_opened_again(store):
+    store.set_sample_rate(8000)
+    [digest] = store.add_seeds([SeedInput("clip", np.zeros(3, np.float32))])
+    store.close()
+    with Store.open(store.folder) as reopened:
+        assert reopened.sample_rate == 8000
+        assert reopened.get_sample(digest).shape == (3,)
+        path = next(reopened.folder.glob(f"samples/*/{reopened.put_sample(CLIP)}.wav"))
+    assert soundfile.info(path).samplerate == 8000
+
+
+def test_audio_of_an_unknown_rate_is_refused_and_images_need_none(store):
+    assert store.sample_rate is None
+    with pytest.raises(StoreError, match="rate of the audio"):
+        store.put_sample(CLIP)
+    store.put_sample(np.ones((2, 2, 1), np.uint8))
+
+
+def test_a_damaged_clip_is_named(store):
+    store.set_sample_rate(16000)
+    digest = store.put_sample(CLIP)
+    path = next(store.folder.glob(f"samples/*/{digest}.wav"))
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(StoreError, match=rf"{digest}\.wav is damaged"):
+        store.get_sample(digest)
+
+
+@pytest.mark.parametrize("data", [b"", b"RIFF", wav_bytes(CLIP, 8000).replace(b"WAVE", b"WAXE")])
+def test_what_is_no_wav_file_of_ours_is_refused(data):
+    with pytest.raises(ValueError, match="WAV"):
+        read_wav(data)
+
+
+def test_transcripts_come_back_to_the_bit_on_seeds_outcomes_and_replays(store):
+    store.add_seed_answers([SeedAnswer("a", HEARD, NOTHING, Decision.DEVIATION)])
+    store.put_sample(np.zeros((2, 2, 1), np.uint8))
+    digest = next(iter(store.seeds())).sample
+    found = OutcomeRecord(
+        "a", Status.FOUND, 1, trigger=digest, original=HEARD, deployed=NOTHING, snr_db=21.5
+    )
+    store.add_outcome(found)
+    store.add_replay(ReplayRecord("a", "", "pi", digest, HEARD, None, Decision.AGREE))
+    outputs = next(iter(store.seeds())).outputs
+    [outcome], [replay] = list(store.outcomes()), list(store.replays())
+    assert outcome.snr_db == 21.5
+    for read, written in [
+        (outputs.original, HEARD),
+        (outputs.deployed, NOTHING),
+        (outcome.original, HEARD),
+        (outcome.deployed, NOTHING),
+        (replay.deployed, HEARD),
+    ]:
+        assert isinstance(read, Transcript)
+        assert is_same(read, written)
+
+
+def test_the_disagreement_of_two_transcripts_is_the_share_of_words_that_differ(store):
+    one = Transcript((" turn", " it", " off"), np.full((3, 2), 0.5))
+    other = Transcript((" turn", " off"), np.full((2, 2), 0.5))
+    outcome = OutcomeRecord("a", Status.FOUND, 1, original=one, deployed=other)
+    assert outcome.disagreement == pytest.approx(1 / 3)
+
+
+def test_a_device_that_heard_nothing_has_answered_and_one_without_scores_has_not(store):
+    digest = next(iter(store.seeds())).sample
+    for name in ("pi", "phone"):
+        store.add_seed_answers([SeedAnswer("a", HEARD, HEARD, Decision.AGREE)], name)
+    store.add_outcome(
+        OutcomeRecord(
+            "a", Status.FOUND, 1, trigger=digest, original=HEARD, deployed=NOTHING, replica="pi"
+        )
+    )
+    store.add_replay(ReplayRecord("a", "pi", "phone", digest, NOTHING, None, Decision.DEVIATION))
+    [comparison] = store.comparisons(["pi", "phone"])
+    assert set(comparison.triggers[digest]) == {"pi", "phone"}
+    store.add_replay(ReplayRecord("a", "pi", "gone", digest, np.zeros(0), None, Decision.AGREE))
+    [comparison] = store.comparisons(["pi", "phone", "gone"])
+    assert set(comparison.triggers[digest]) == {"pi", "phone"}
