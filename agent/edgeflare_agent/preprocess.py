@@ -11,11 +11,10 @@ from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from edgeflare_agent import resize
+from edgeflare_agent import front_ends, resize
 from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.audio_spec import AudioSpec, Spec
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.front_ends import front_end
 from edgeflare_agent.spec import InputSpec
 
 _EXACT = 2**53
@@ -41,6 +40,14 @@ def prepare(sample: Array, spec: Spec) -> Array:
     return np.ascontiguousarray(values).reshape(spec.shape)
 
 
+def get_ready(spec: Spec) -> None:
+    """Work out what all samples need, so that the first one takes no longer than others."""
+    if isinstance(spec, AudioSpec):
+        front_ends.get_ready(spec)
+    else:
+        _tables(spec)
+
+
 def dequantize(raw: Array, quantization: Optional[Tuple[float, int]]) -> Array:
     """Return real values = scale * (stored - zero point), float64, in the shape of `raw`."""
     real = np.asarray(raw).astype(np.float64)
@@ -51,7 +58,7 @@ def dequantize(raw: Array, quantization: Optional[Tuple[float, int]]) -> Array:
 
 
 def _audio(clip: Array, spec: AudioSpec) -> Array:
-    values = front_end(clip, spec)
+    values = front_ends.front_end(clip, spec)
     for step, number in zip((np.multiply, np.divide), spec.scale):
         if number != 1:
             values = step(values, number)

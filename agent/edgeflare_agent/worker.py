@@ -12,7 +12,7 @@ from edgeflare_agent.errors import ModelError, RequestError
 from edgeflare_agent.files import verified
 from edgeflare_agent.leases import Leases
 from edgeflare_agent.pieces import Decoded
-from edgeflare_agent.preprocess import prepare
+from edgeflare_agent.preprocess import get_ready, prepare
 from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.runtimes.base import check_fits, check_single_input
 from edgeflare_agent.telemetry import clock, resources
@@ -99,6 +99,7 @@ class Worker:
             self._read = _picking(_index_of_output(runtime, name))
         else:
             self._read = _decoding(decoder, runtime, name)
+        get_ready(spec)
         self._spec = spec
         return Kind.CONFIGURED, {}, ()
 

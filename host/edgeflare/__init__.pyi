@@ -37,6 +37,7 @@ from .analysis import (
     Transfer as Transfer,
     TriggerFigures as TriggerFigures,
     Unlike as Unlike,
+    WordPair as WordPair,
     add_to_corpus as add_to_corpus,
     check_limits as check_limits,
     corpus_summary as corpus_summary,
@@ -161,6 +162,9 @@ from .nightly import (
 )
 from .store.corpus_records import (
     CorpusRemoved as CorpusRemoved,
+)
+from .transcripts import (
+    excerpts as excerpts,
 )
 from .types import (
     FrontPoint as FrontPoint,

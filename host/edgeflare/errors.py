@@ -24,7 +24,7 @@ EdgeFlareError                     2
     ├── DeviceBusyError            3   another campaign holds the device
     ├── DeviceChangedError         3   the device came back as another one than it was
     ├── DeviceAwayError            3   the device stays away; its work is handed to others
-    └── InferenceFailedError       3   the device can't answer on an input
+    └── InferenceFailedError       3   the device, or the original, can't answer on an input
 """
 
 
@@ -131,4 +131,7 @@ class DeviceAwayError(DeviceError):
 
 
 class InferenceFailedError(DeviceError):
-    """The device can't answer on an input: inference failed, or the agent died each time it was tried."""
+    """The device can't answer on an input: inference failed, or the agent died each time it was tried.
+
+    The original model on the host, too, may fail on one, such as a clip too short for it.
+    """

@@ -8,8 +8,10 @@ decision. A run of letters in a language that is written without spaces is one w
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from edgeflare.types import Transcript
@@ -34,10 +36,13 @@ class Word(NamedTuple):
 
 def words(transcript: Transcript) -> tuple[Word, ...]:
     """Return the words of a transcript; a token that is part of two words counts for both."""
-    return tuple(
-        Word(text, *_certainty(transcript, begin, end))
-        for text, begin, end in _spans("".join(transcript.pieces))
-    )
+    ends = list(accumulate(map(len, transcript.pieces)))
+    scores = transcript.scores.tolist()
+    found = []
+    for text, begin, end in _spans("".join(transcript.pieces)):
+        of_word = scores[bisect_right(ends, begin) : bisect_left(ends, end) + 1]
+        found.append(Word(text, *_certainty(of_word)))
+    return tuple(found)
 
 
 def spoken(text: str) -> tuple[str, ...]:
@@ -111,14 +116,12 @@ def _steps(
     ]
 
 
-def _certainty(transcript: Transcript, begin: int, end: int) -> tuple[float, float]:
-    """Return probability and margin of the characters from `begin` to `end` of the joined pieces."""
-    probability, margin, place = 1.0, 1.0, 0
-    for piece, (chosen, other) in zip(transcript.pieces, transcript.scores, strict=True):
-        if place < end and place + len(piece) > begin:
-            probability *= float(chosen)
-            margin = min(margin, float(chosen - other))
-        place += len(piece)
+def _certainty(scores: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return probability and margin of tokens, of each the probability and the highest of all others."""
+    probability, margin = 1.0, 1.0
+    for chosen, other in scores:
+        probability *= chosen
+        margin = min(margin, chosen - other)
     return probability, margin
 
 

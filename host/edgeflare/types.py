@@ -110,7 +110,7 @@ class Status(str, Enum):
     EXHAUSTED = "exhausted"  # the query budget ran out
     TIMEOUT = "timeout"  # the time budget ran out
     GAVE_UP = "gave-up"  # the strategy ended without a finding, within its budgets
-    FAILED = "failed"  # the device could not answer on an input: the agent died or inference failed, each time
+    FAILED = "failed"  # no answer on an input: the agent died each time, or inference failed, there or of the original
 
 
 NOTHING_SEARCHED = "strategy none: only the seed itself was compared"

@@ -21,7 +21,7 @@ from edgeflare.seeds import open_audio_seeds
 from edgeflare.transcripts import spoken
 from edgeflare.types import Sample, Transcript
 
-NAMES = ("whisper-tiny-en.onnx", "whisper-tiny-en.int8.onnx")
+NAMES = {"float32": "whisper-tiny-en.onnx", "int8": "whisper-tiny-en.int8.onnx"}
 
 
 def heard(path: Path, threads: int, samples: list[Sample]) -> tuple[list[str], list[float]]:
@@ -63,18 +63,18 @@ def main() -> None:
     ]
     texts: dict[str, list[str]] = {}
     table = Table("model", "threads", "median s", "slowest s", "word error rate", "as float32")
-    for name in NAMES:
+    for kind, name in NAMES.items():
         for threads in arguments.threads:
-            texts[name], seconds = heard(
+            texts[kind], seconds = heard(
                 arguments.models / name, threads, [seed.sample for seed in seeds]
             )
             same = [
                 spoken(one) == spoken(other)
-                for one, other in zip(texts[NAMES[0]], texts[name], strict=True)
+                for one, other in zip(texts["float32"], texts[kind], strict=True)
             ]
-            rate = word_error_rate(texts[name], [said[seed.id] for seed in seeds])
+            rate = word_error_rate(texts[kind], [said[seed.id] for seed in seeds])
             table.add_row(
-                *(name, str(threads), f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}"),
+                *(kind, str(threads), f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}"),
                 *(f"{rate:.1%}", f"{sum(same)} of {len(same)}"),
             )
     Console().print(table)

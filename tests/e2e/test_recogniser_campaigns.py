@@ -1,9 +1,11 @@
 """Campaigns over made-up speech recognisers: their oracle, their control, and replays of what they found."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import soundfile
 from tiny_recognisers import LETTERS, RATE, ctc_model, spelt
@@ -13,9 +15,11 @@ from edgeflare import (
     Event,
     Notice,
     config_from,
+    rank_campaigns,
     replay_config,
     reproduce,
     run_campaign,
+    run_candidates,
     run_replay,
 )
 from edgeflare.campaign.replay_states import replayed_inputs
@@ -163,6 +167,59 @@ class TestReplay:
         )
         with pytest.raises(UsageError, match=r"audio at 1000 Hz, but the original .* at 2000 Hz"):
             run_replay(campaign[0], replay_config(faster))
+
+    def test_what_the_deployed_models_input_alone_tells_is_enough(
+        self, pair: Path, tmp_path: Path
+    ) -> None:
+        silent = onnx.load(pair / "original.onnx")
+        about = [one for one in silent.metadata_props if one.key != "edgeflare.input"]
+        del silent.metadata_props[:]
+        silent.metadata_props.extend(about)
+        onnx.save(silent, tmp_path / "silent.onnx")
+        told = config(
+            pair,
+            original={"path": tmp_path / "silent.onnx"},
+            deployed={"input": {"front_end": "waveform", "rate": RATE}},
+            out=tmp_path / "found",
+        )
+        run_campaign(told)
+        folder = run_replay(tmp_path / "found", replay_config(told, out=tmp_path / "replay"))
+        with Store.open(folder) as store:
+            assert {one.state for one in replayed_inputs(store)} == {"still", "agrees"}
+
+
+def test_a_clip_that_the_original_cannot_take_ends_no_campaign(pair: Path, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds"
+    shutil.copytree(pair / "seeds", seeds)
+    soundfile.write(seeds / "odd.wav", np.full(150, 0.4, np.float32), RATE, subtype="FLOAT")
+    found = config(pair, seeds={"path": seeds, "labels": None}, out=tmp_path / "found")
+    with Store.open(run_campaign(found)) as store:
+        failed = {
+            one.seed_id: one.detail for one in store.outcomes() if one.status is Status.FAILED
+        }
+        assert len(list(store.outcomes())) == 4
+    assert list(failed) == ["odd.wav"]
+    assert failed["odd.wav"].startswith("original model: onnx failed to run")
+
+
+def test_candidates_are_ranked_by_the_words_of_their_first_triggers(
+    pair: Path, tmp_path: Path
+) -> None:
+    worse = ctc_model(tmp_path / "worse.onnx", shift=0.06)
+    like = config_from(
+        {
+            "original": {"path": pair / "original.onnx"},
+            "deployed": {"path": worse},
+            "seeds": {"path": pair / "seeds"},
+        },
+        "test",
+    )
+    done = run_candidates(like, [pair / "deployed.onnx", worse], out=tmp_path / "compared")
+    assert [run.failed for run in done.finished] == [None, None]
+    ranking = rank_campaigns([run.folder for run in done.finished])
+    assert ranking.measure == "disagreement"
+    assert ranking.seeds == 3
+    assert all(one.value.value > 0 for one in ranking.candidates)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ operations that IEEE 754 rounds alike everywhere (+ - * / sqrt, float64), in an 
 """
 
 from functools import lru_cache
-from typing import NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional
 
 import numpy as np
 
@@ -39,39 +39,46 @@ def front_end(clip: Array, spec: AudioSpec) -> Array:
                 samples.size, spec.mel.window
             )
         )
-    values = _MelSteps.of(spec.mel, spec.rate).values(samples, frames)
+    values = _mel_steps(spec.mel, spec.rate).values(samples, frames)
     return values if spec.axes == "bands-frames" else values.T
 
 
+def get_ready(spec: AudioSpec) -> None:
+    """Work out the tables of a spec, which takes a while, so that its first clip takes no longer than others."""
+    if spec.mel is not None:
+        _mel_steps(spec.mel, spec.rate)
+
+
 class _MelSteps(NamedTuple):
-    """The steps of a MelSpec with their tables."""
+    """The steps of a MelSpec with their tables.
+
+    `rows`, int64, and `weights`, float64 [n, bands], have the n-th bin of each band, as its row in the spectra, and
+    what it counts: 0 where the band has fewer.
+    """
 
     mel: MelSpec
     spectrum: Spectrum
-    weights: Tuple[Tuple[int, int, float], ...]
+    rows: Array
+    weights: Array
     cosines: Optional[Array]
-
-    @classmethod
-    def of(cls, mel: MelSpec, rate: int) -> "_MelSteps":
-        return _mel_steps(mel, rate)
 
     def values(self, samples: Array, frames: int) -> Array:
         """Return float64 [bands or coefficients, frames]."""
-        bands = np.empty((self.mel.bands, frames))
-        bands[:] = self._logarithm(np.zeros((1, 1)))
+        bands = np.zeros((self.mel.bands, frames))
         for places, spectra in self.spectrum.blocks(samples, frames):
-            bands[:, places] = self._logarithm(self._banded(spectra))
+            bands[:, places] = self._banded(spectra)
+        bands = self._logarithm(bands)
         if self.mel.dynamic_range is not None:
             bands = np.maximum(bands, bands.max() - self.mel.dynamic_range)
         return bands if self.cosines is None else _weighted_sum(self.cosines, bands)
 
     def _banded(self, spectra: Array) -> Array:
-        """Return float64 [bands, n] of `spectra` [bins, n], summed bin by bin from the lowest."""
+        """Return float64 [bands, n] of `spectra` [bins, n], each band summed bin by bin from its lowest."""
         bands = np.zeros((self.mel.bands, spectra.shape[1]))
-        part = np.empty(spectra.shape[1])
-        for row, band, weight in self.weights:
-            np.multiply(spectra[row], weight, out=part)
-            np.add(bands[band], part, out=bands[band])
+        for rows, weights in zip(self.rows, self.weights):
+            part = spectra.take(rows, axis=0)
+            np.multiply(part, weights[:, None], out=part)
+            np.add(bands, part, out=bands)
         return bands
 
     def _logarithm(self, values: Array) -> Array:
@@ -82,13 +89,23 @@ class _MelSteps(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _mel_steps(mel: MelSpec, rate: int) -> _MelSteps:
-    weights = tables.mel_weights(mel, rate)
-    first = min((row for row, _, _ in weights), default=0)
-    last = max((row for row, _, _ in weights), default=0)
+    listed = tables.mel_weights(mel, rate)
+    first = min((row for row, _, _ in listed), default=0)
+    last = max((row for row, _, _ in listed), default=0)
+    of_band = [
+        [(row, weight) for row, place, weight in listed if place == band]
+        for band in range(mel.bands)
+    ]
+    rows = np.zeros((max(map(len, of_band)), mel.bands), np.int64)
+    weights = np.zeros(rows.shape)
+    for band, bins in enumerate(of_band):
+        for place, (row, weight) in enumerate(bins):
+            rows[place, band], weights[place, band] = row - first, weight
     return _MelSteps(
         mel,
         Spectrum(mel, range(first, last + 1)),
-        tuple((row - first, band, weight) for row, band, weight in weights),
+        rows,
+        weights,
         None if mel.coefficients is None else tables.dct(mel.coefficients, mel.bands, mel.dct),
     )
 
@@ -96,8 +113,10 @@ def _mel_steps(mel: MelSpec, rate: int) -> _MelSteps:
 def _weighted_sum(table: Array, rows: Array) -> Array:
     """Return table @ rows, float64, summed row by row from the first."""
     total = np.zeros((table.shape[0], rows.shape[1]))
-    for place, row in enumerate(rows):
-        total = np.add(total, np.multiply(table[:, place, None], row))
+    part = np.empty_like(total)
+    for column, row in zip(table.T[:, :, None], rows):
+        np.multiply(column, row, out=part)
+        np.add(total, part, out=total)
     return total
 
 

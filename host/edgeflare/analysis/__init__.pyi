@@ -50,6 +50,9 @@ from .frames import (
     Frames as Frames,
     to_frames as to_frames,
 )
+from .heard import (
+    WordPair as WordPair,
+)
 from .limits import (
     LimitCheck as LimitCheck,
     check_limits as check_limits,

@@ -205,7 +205,7 @@ def _aside(counts: LimitCounts) -> str:
 def _failures(counts: LimitCounts) -> str:
     text = ""
     if failed := counts.statuses[Status.FAILED]:
-        text += f"; the device could not answer on {failed}"
+        text += f"; a model could not answer on {failed}"
     if infinite := counts.statuses[Status.NONFINITE]:
         text += f"; {infinite} gave NaN or infinity"
     return text

@@ -140,9 +140,10 @@ def differences(measure: str, *, of_words: bool = False) -> tuple[str, ...]:
             "that found nothing as max_queries: the first is no merit of a candidate, the second is one."
         )
         return (counted,)
+    at = "the trigger" if of_words else "the most severe trigger within the device budget"
     ranked = (
-        f"{paper}; ranked here is {measure}, {(_OF_WORDS if of_words else _MEANS)[measure]}, at the most severe trigger within the device "
-        "budget (0 where there is none). Where the models differ on a seed before it is changed, the seed "
+        f"{paper}; ranked here is {measure}, {(_OF_WORDS if of_words else _MEANS)[measure]}, at {at} "
+        "(0 where there is none). Where the models differ on a seed before it is changed, the seed "
         "itself is that trigger."
     )
     return (ranked,)

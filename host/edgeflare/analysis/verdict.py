@@ -175,9 +175,7 @@ def _unclear(summary: Summary) -> str:
     """Return how many searches say nothing of the deployed model, and why."""
     failed, infinite = (summary.by_status.get(name, 0) for name in ("failed", "nonfinite"))
     told = (
-        f"; the device could not answer in {counted(failed, 'search', 'searches')}"
-        if failed
-        else ""
+        f"; a model could not answer in {counted(failed, 'search', 'searches')}" if failed else ""
     )
     if infinite:
         told += f"; {counted(infinite, 'search', 'searches')} met NaN or infinity"
@@ -194,7 +192,7 @@ def _false_alarms(summary: Summary) -> tuple[str, Tone]:
         unclear = _unclear(summary)
         return f"{words}{unclear}.", "warn" if unclear else "good"
     alarms = counted(triggers, "false alarm")
-    words = f"{alarms} in {searches}: the original was taken for another model by rounding alone."
+    words = f"{alarms} in {searches}: the original was taken for another model by other arithmetic alone."
     return words, "warn"
 
 

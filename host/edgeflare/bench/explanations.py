@@ -22,7 +22,8 @@ QUALITY = (
 
 HEARD = (
     "These are of audio: L2 of samples from -1 to 1, Linf in levels of 16 bits (0 to 65,534), and SNR, the power of the seed "
-    "over that of what was changed, in dB (20: a hundredth of it was changed). A margin is that of the words that "
+    "over that of what was changed, in dB (20: a hundredth of it was changed; a sound that is only moved or changed in pitch has a low "
+    "one although it can be understood). A margin is that of the words that "
     "differ, where a model transcribes; a seed's label is then its words."
 )
 

@@ -94,7 +94,8 @@ def run_candidates(
     Everything but the file is as `like` says, its `deployed` options included: a configuration, or a
     campaign's folder, whose search is then repeated as it was. Of a configuration the search is made fit
     for `measure`, as far as strategy and budget are left open: "queries" has the paper's, dflare;
-    "disagreement", the default, and "severity" have boundary with a device budget of 8 queries a seed. What
+    "disagreement", the default, and "severity" have boundary with a device budget of 8 queries a seed, of speech
+    recognisers without one: their search ends with its first trigger. What
     the boundary search itself leaves open is resolved once, with the first model, for all.
 
     The campaigns lie in `out` (by default the configuration's, else a new folder under ``comparisons``),
@@ -116,6 +117,7 @@ def run_candidates(
     for file in files:
         single.check_files(_with_model(config, file))
     _check_runtimes(config, files, fleet_devices(config))
+    config = _as_stated_of_words(config, like)
     config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
     folder = (config.out or _fresh_folder(config.original.path.stem)).absolute()
     _check_free(folder)
@@ -145,6 +147,27 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
         labels_only = config.deployed.output == "label"
         check_rankable(measure, config.search.strategy, ["these candidates"] if labels_only else [])
     return config
+
+
+def _as_stated_of_words(config: CampaignConfig, like: CampaignConfig | Path) -> CampaignConfig:
+    """Return the configuration without a device budget that wasn't stated, where models are speech recognisers.
+
+    Raises ModelError where the original can't be loaded.
+    """
+    if not isinstance(like, CampaignConfig) or config.search.options == like.search.options:
+        return config
+    if not _transcribes(config):
+        return config
+    search = config.search.model_copy(update={"options": like.search.options})
+    return config.model_copy(update={"search": search})
+
+
+def _transcribes(config: CampaignConfig) -> bool:
+    stated = config.original
+    if stated.output not in ("auto", "transcript") or stated.decoder is not None:
+        return stated.output in ("auto", "transcript")
+    with single.opened_original(config) as original:
+        return original.decoder is not None
 
 
 def _check_runtimes(

@@ -1,9 +1,10 @@
 """The control of a campaign: the same search, where every trigger found is a false alarm.
 
 It searches from the same seeds for deviations of the original from itself, or from a float copy of it,
-computed in another way so that the last bits of the answers differ. What decides differently there does
-so by rounding alone, and not by compression. The control is a campaign of its own, in the folder
-``control`` of the campaign's.
+computed in another way. Of float models the last bits of the answers differ, and what decides differently there does
+so by rounding. Weights of 8 bits in an otherwise float ``.tflite`` file (dynamic range) are more: XNNPACK and
+TensorFlow Lite's own kernels quantise what goes into them differently. Neither is what compression did to the deployed
+model. The control is a campaign of its own, in the folder ``control`` of the campaign's.
 """
 
 import filecmp
@@ -218,8 +219,8 @@ def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
 
 def _cause(config: CampaignConfig) -> str:
     if config.control_model is None:
-        return "rounding alone"
-    return f"rounding, or that {config.control_model.name} is no equal copy of it,"
+        return "the same file, computed by other kernels,"
+    return f"other arithmetic, or that {config.control_model.name} is no equal copy of it,"
 
 
 def _notice(text: str, store: Store, reporter: Reporter) -> None:

@@ -18,9 +18,9 @@ from edgeflare.campaign.identity import file_sha256
 from edgeflare.campaign.progress import Notice, Progress, silent
 from edgeflare.campaign.replay_inputs import Entry, ReplaySource, replay_source
 from edgeflare.campaign.replay_states import REPLAY, input_to_json
+from edgeflare.campaign.seed_source import audio_taken
 from edgeflare.devices import LOCAL, Device, connect, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.models import audio_input
 from edgeflare.models.input_options import input_size, options_in_file
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.corpus import is_corpus
@@ -228,11 +228,11 @@ def _check_samples(config: CampaignConfig, first: ReplayInput) -> None:
         return
     with single.opened_original(config) as original:
         tensor = original.input
-        told = options_in_file(original.metadata, str(original.path))
-        audio = audio_input(tensor, stated, told, "the original model")
+        audio = audio_taken(config, original)
         if audio is not None or first.rate is not None:
             _check_sound(audio and audio[0], first.rate, name)
             return
+        told = options_in_file(original.metadata, str(original.path))
         height, width, channels = first.sample.shape
         try:
             size, depth = input_size(tensor, stated, told, "the original model")

@@ -4,6 +4,7 @@ from edgeflare.campaign.config import CampaignConfig, SeedsConfig
 from edgeflare.errors import UsageError
 from edgeflare.models import InputOptions, OriginalModel, audio_input, known_of
 from edgeflare.models.input_options import input_size, options_in_file
+from edgeflare.search import check_operators
 from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 
 _WHOSE = "the original model"
@@ -17,15 +18,15 @@ _FRONT_END = (
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     """Look for the seeds; none is read yet.
 
-    Raises SeedError where there are none, UsageError for options that the model's kind of input has no use for.
+    Raises SeedError where there are none, UsageError for options and mutation operators that the model's kind of input
+    has no use for.
     """
-    in_file = options_in_file(original.metadata, str(original.path))
-    told = known_of(in_file, config.deployed.input, InputOptions())
     seeds = config.seeds
-    audio = audio_input(original.input, config.original.input, told, _WHOSE)
+    audio = audio_taken(config, original)
+    check_operators(config.search.operators, "image" if audio is None else "audio")
     if audio is None:
         _refuse(seeds, _FOR_AUDIO, "audio", "images")
-        return _images(config, original, told)
+        return _images(config, original)
     _refuse(seeds, _FOR_IMAGES, "images", "audio")
     rate, samples = audio
     return open_audio_seeds(
@@ -39,8 +40,21 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     )
 
 
-def _images(config: CampaignConfig, original: OriginalModel, told: InputOptions) -> SeedSource:
-    seeds = config.seeds
+def audio_taken(config: CampaignConfig, original: OriginalModel) -> tuple[int, int | None] | None:
+    """Return (rate in Hz, samples; None for clips of any length) of models of audio, None for those of images.
+
+    What the original's file and input don't tell, the deployed model's stated input does. Raises UsageError.
+    """
+    return audio_input(original.input, config.original.input, _told(config, original), _WHOSE)
+
+
+def _told(config: CampaignConfig, original: OriginalModel) -> InputOptions:
+    in_file = options_in_file(original.metadata, str(original.path))
+    return known_of(in_file, config.deployed.input, InputOptions())
+
+
+def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
+    seeds, told = config.seeds, _told(config, original)
     if seeds.size and not (config.original.input.size or told.size):
         told = told.model_copy(update={"size": seeds.size})
     size, channels = input_size(original.input, config.original.input, told, _WHOSE)

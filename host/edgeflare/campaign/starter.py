@@ -20,7 +20,8 @@ devices = ["local"]         # "local", names in devices.toml, "ssh://user@host:p
 
 [original]                  # the model that the deployed one was made from; runs on this machine
 path = "original.onnx"      # .onnx or .tflite
-# output = "auto"           # "probabilities", "logits", or "auto": told from the seeds
+# output = "auto"           # "probabilities", "logits", "transcript", or "auto": told from the seeds
+# decoder = { kind = "ctc", vocabulary = "tokens.txt", space = "|" }  # of recognisers whose file doesn't tell
 # output_name = "logits"    # where the model has several outputs
 # options = { threads = 1 }
 
@@ -74,7 +75,7 @@ mode = "split"              # share the seeds; "replicate": every device searche
 # max_deviation_rate = 0.9  # of the searched seeds, the share with a triggering input
 # max_seed_deviation_rate = 0.02  # of all seeds, the share on which the models differ as they are
 # min_median_queries = 5    # search queries to a seed's first triggering input; without one: more than any
-# min_l2 = 0.5              # no triggering input is nearer to its seed (pixels from 0 to 1)
+# min_l2 = 0.5              # no triggering input is nearer to its seed (pixels from 0 to 1, samples from -1 to 1)
 # max_severity = 0.3        # no triggering input whose smaller margin is larger; give the search a device_budget
 # max_disagreement = 0.2    # none at which both models put a larger share of probability on different classes
 # new_pairs = false         # no pair of classes deviates that doesn't in the baseline

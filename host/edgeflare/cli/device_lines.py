@@ -69,6 +69,11 @@ def device_sentence(device: DeviceStatus) -> str:
     return f"device {device.name}: up, {', '.join(parts)}"
 
 
+def rate_text(rate: float) -> str:
+    """Return queries a second; of a slow model with a decimal, so that it does not seem to stand still."""
+    return f"{rate:.1f}" if 0 < rate < 10 else f"{rate:.0f}"
+
+
 def noteworthy(devices: Sequence[DeviceStatus], most: int) -> list[DeviceStatus]:
     """Return at most so many devices, those that need a look before the others, in the order given."""
     if len(devices) <= most:
@@ -88,7 +93,7 @@ def _rest(devices: Sequence[DeviceStatus], shown: int) -> str:
     rate = sum(one.queries_per_s for one in up)
     return (
         f"and {len(devices) - shown} more; {len(up)} of {len(devices)} devices are up, "
-        f"{rate:.0f} queries/s together"
+        f"{rate_text(rate)} queries/s together"
     )
 
 
@@ -109,8 +114,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _rate(device: DeviceStatus) -> str:
-    rate = device.queries_per_s
-    return f"{rate:.1f}" if 0 < rate < 10 else f"{rate:.0f}"
+    return rate_text(device.queries_per_s)
 
 
 def _temperature(device: DeviceStatus) -> str:

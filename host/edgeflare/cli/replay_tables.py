@@ -18,7 +18,7 @@ from edgeflare import (
     TopScore,
 )
 from edgeflare.cli.limit_lines import print_limits
-from edgeflare.cli.tables import plain_table, print_json
+from edgeflare.cli.tables import plain_table, print_json, text_parts
 
 _SHOWN = 10
 _WORDS: Mapping[ReplayState, str] = {
@@ -28,7 +28,7 @@ _WORDS: Mapping[ReplayState, str] = {
     "agrees": "agrees, as before",
     "unstable": "unstable: the deviation did not repeat",
     "nonfinite": "NaN or infinity in an output",
-    "failed": "failed: the device can't answer",
+    "failed": "failed: a model can't answer",
 }
 _RARE = ("unstable", "nonfinite", "failed")
 
@@ -121,10 +121,11 @@ def _print_inputs(console: Console, title: str, inputs: Sequence[ReplayedInput])
 
 def _said(one: ReplayedInput, which: str) -> str:
     """Return what a model said before and says now: its label, or the text that it heard."""
-    now = getattr(one, f"{which}_text")
+    place = ("original", "deployed").index(which)
+    now = text_parts(one.original_text, one.deployed_text)[place]
     if now is None:
         return _change(getattr(one, f"{which}_label_before"), getattr(one, f"{which}_label"))
-    before = getattr(one, f"{which}_text_before")
+    before = text_parts(one.original_text_before, one.deployed_text_before)[place]
     return escape(_quoted(now) if before in (None, now) else f"{_quoted(before)} -> {_quoted(now)}")
 
 

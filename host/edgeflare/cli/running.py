@@ -41,6 +41,7 @@ def _run(campaign: Callable[["Progress"], Path], json: bool) -> None:
     if not json:
         say(f"\nEverything is in {folder}")
         say(f"A page of it: {shlex.join(['edgeflare', 'report', str(folder)])}")
-        command = ["edgeflare", "export", str(folder), f"{folder}-pictures"]
-        say(f"Pictures: {shlex.join(command)}")
+        what = "sounds" if summary.sample_rate else "pictures"
+        command = ["edgeflare", "export", str(folder), f"{folder}-{what}"]
+        say(f"{what.capitalize()}: {shlex.join(command)}")
     end_by(summary.limits_crossed)

@@ -52,8 +52,8 @@ MaxL2 = Annotated[
     typer.Option(
         callback=_above_0,
         metavar="F",
-        help="For boundary, the largest L2 distance from the seed, pixels from 0 to 1; above 0. Short for "
-        "--option max_l2=F.",
+        help="For boundary, the largest L2 distance from the seed, of pixels from 0 to 1 or samples from -1 to 1; "
+        "above 0. Short for --option max_l2=F.",
         rich_help_panel=SEARCH,
     ),
 ]
@@ -63,7 +63,8 @@ MaxLinf = Annotated[
         min=1,
         max=255,
         metavar="N",
-        help="For boundary, the largest change of one value, in levels. Short for --option max_linf=N.",
+        help="For boundary, the largest change of one value, in levels (of audio those of 16 bits). Short for "
+        "--option max_linf=N.",
         rich_help_panel=SEARCH,
     ),
 ]

@@ -11,10 +11,11 @@ from edgeflare import ControlFigures, Summary
 from edgeflare.cli.agreement_tables import print_agreements
 from edgeflare.cli.limit_lines import print_limits
 from edgeflare.cli.replay_tables import print_replay_counts
-from edgeflare.cli.tables import answer_words, plain_table, print_json
+from edgeflare.cli.tables import answer_words, plain_table, print_json, text_parts
 from edgeflare.cli.telemetry_tables import print_telemetry
 
 _NO_SEARCH = "none"
+_TOLERANCE = "tolerance"
 _PAIRS_SHOWN = 10
 _FAILURES_SHOWN = 5
 _STEPS_SHOWN = 3
@@ -72,6 +73,8 @@ def _search(search: Mapping[str, Any]) -> str:
     if search["strategy"] == _NO_SEARCH:
         return f"none (the seeds are compared as they are), {sure}"
     what = " ".join([search["strategy"], *options])
+    if search.get("oracle") == _TOLERANCE:
+        what += f", scores more than {search['tolerance']:g} apart"
     *before, last = limits
     most = f"{', '.join(before)} and {last}" if before else last
     return f"{what}, at most {most} a seed, {sure}"
@@ -203,7 +206,7 @@ _STATUS_WORDS = {
     "exhausted": "nothing within the query budget",
     "timeout": "nothing within the time budget",
     "gave-up": "given up by the strategy",
-    "failed": "failed: the device can't answer",
+    "failed": "failed: a model can't answer",
 }
 _SEED_STATUS_WORDS = {
     **_STATUS_WORDS,
@@ -238,13 +241,14 @@ def _triggers(summary: Summary) -> Table:
     """Return the first triggering inputs: what was done to the seed, and what both models say then."""
     table = plain_table("seed", "what was done to it", "original says", "deployed says")
     for one in summary.triggers:
+        said = text_parts(one.original_text, one.deployed_text)
         more = len(one.words) - _STEPS_SHOWN
         words = [*one.words[:_STEPS_SHOWN], *([f"{more} more"] if more > 0 else [])]
         table.add_row(
             escape(f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id),
             escape(" + ".join(words) or "-"),
-            answer_words(one.original_label, one.original_text),
-            answer_words(one.deployed_label, one.deployed_text),
+            answer_words(one.original_label, said[0]),
+            answer_words(one.deployed_label, said[1]),
         )
     if summary.found > len(summary.triggers):
         table.add_row(f"{summary.found - len(summary.triggers)} more", "see `edgeflare export`")

@@ -56,6 +56,15 @@ def plain_table(*columns: str, header: bool = True) -> Table:
     return table
 
 
+def text_parts(original: str | None, deployed: str | None) -> tuple[str | None, str | None]:
+    """Return two texts from shortly before the first word that differs; whole where there is only one."""
+    from edgeflare import excerpts
+
+    if original is None or deployed is None:
+        return original, deployed
+    return excerpts(original, deployed)
+
+
 def answer_words(label: int | None, text: str | None) -> str:
     """Return what a model says, escaped for the console: a class, the text it heard in quotes, or a dash."""
     if text is not None:

@@ -66,9 +66,11 @@ class Lines:
         line = f"{step.done}" if total is None else f"{step.done} of {total}"
         elapsed = max(now - self._began, 1e-9)
         if step.queries:
+            from edgeflare.cli.device_lines import rate_text
+
             line += (
                 f", found {step.found} of {step.searched} searched, {step.queries} search queries, "
-                f"{step.queries / elapsed:.0f} queries/s"
+                f"{rate_text(step.queries / elapsed)} queries/s"
             )
         waiting = any(state != "up" for state, _ in self._devices.values())
         if total and 0 < step.done < total and not waiting:

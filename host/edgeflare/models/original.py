@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from edgeflare.errors import EdgeFlareError, ModelError
+from edgeflare.errors import EdgeFlareError, InferenceFailedError, ModelError
 from edgeflare.models.outputs import OutputReader, RawOutput
 from edgeflare.types import Output, Sample
 from edgeflare_agent import errors as agent_errors
@@ -80,7 +80,10 @@ class OriginalModel:
         self._reader = reader
 
     def raw(self, sample: Sample, spec: Spec | None = None) -> RawOutput:
-        """Return the raw output for one sample; `spec` prepares it in another way than configured."""
+        """Return the raw output for one sample; `spec` prepares it in another way than configured.
+
+        Raises InferenceFailedError where the runtime fails on it.
+        """
         chosen = spec or self._spec
         assert chosen is not None, "configure comes first"  # noqa: S101
         with _mapped(self.path), self._borrowed() as runtime:
@@ -91,7 +94,7 @@ class OriginalModel:
             return self._decoder.decode(named, self.outputs, self._output_name)
 
     def scores(self, samples: Sequence[Sample], spec: Spec | None = None) -> list[Output]:
-        """Return one answer a sample: its scores, or what was heard; `spec` as for `raw`."""
+        """Return one answer a sample: its scores, or what was heard; `spec`, and what it raises, as for `raw`."""
         assert self._reader is not None, "read_with comes first"  # noqa: S101
         return [self._reader.read(self.raw(sample, spec)) for sample in samples]
 
@@ -125,5 +128,7 @@ def _mapped(path: Path) -> Iterator[None]:
         yield
     except (agent_errors.ModelError, agent_errors.RequestError) as error:
         raise ModelError(f"original model: {error}") from error
+    except agent_errors.InferenceError as error:
+        raise InferenceFailedError(f"original model: {error}") from error
     except agent_errors.AgentError as error:
         raise EdgeFlareError(f"original model {path}: {error}") from error

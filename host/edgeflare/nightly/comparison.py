@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from edgeflare.analysis.kinds import transcribes
 from edgeflare.analysis.limits import check_limits
 from edgeflare.analysis.ranking import rank_campaigns
 from edgeflare.analysis.ranking_duels import TIE
 from edgeflare.analysis.ranking_words import compared
 from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.nightly.night import Check
+from edgeflare.store import Store
 
 _SHOWN = 3
 _BROKEN = {"nonfinite": "give NaN or infinity", "failed": "get no answer from the device"}
@@ -58,7 +60,9 @@ def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
     (duel,) = ranking.duels
     words = ranking.verdict
     if duel.verdict != TIE:
-        words = compared(duel, ranking.measure, _TONIGHT)
+        with Store.open(tonight) as store:
+            of_words = transcribes(store)
+        words = compared(duel, ranking.measure, _TONIGHT, of_words=of_words)
     return Check(
         part="comparison",
         name=ranking.measure,

@@ -12,7 +12,7 @@ R_co = TypeVar("R_co", covariant=True)
 Life: TypeAlias = Generator[Ask, Answer, R]
 """Yields what is to be asked, is sent the answers, returns the result.
 
-Where the device can't answer on an input, `InferenceFailedError` is thrown into it.
+Where the device or the original can't answer on an input, `InferenceFailedError` is thrown into it.
 """
 
 

@@ -23,7 +23,7 @@ class Original(Protocol):
     """The original model; called from several worker threads at once."""
 
     def scores(self, samples: Sequence[Sample]) -> Sequence[Output]:
-        """Return one answer a sample: scores, or a transcript."""
+        """Return one answer a sample: scores, or a transcript. Raises InferenceFailedError where it can't."""
         ...
 
 
@@ -249,7 +249,11 @@ class Scheduler(Generic[R]):
         try:
             ask = step()
             pending = None if ask.of == "original" else self._ask(running.lane, ask.samples)
-            asked = self._original.scores(ask.samples) if ask.of != "deployed" else None
+            try:
+                asked = self._original.scores(ask.samples) if ask.of != "deployed" else None
+            except InferenceFailedError as error:
+                self._fail(pool, running, error, pending)
+                return
             if job.seconds_count:
                 job.counters.seconds += time.thread_time() - began
             if pending is None:
@@ -260,6 +264,20 @@ class Scheduler(Generic[R]):
             self._events.put(_Done(running, stop.value))
         except BaseException as error:  # noqa: BLE001 - raised again in `run`
             self._events.put(error)
+
+    def _fail(
+        self,
+        pool: ThreadPoolExecutor,
+        running: Running[R],
+        error: InferenceFailedError,
+        pending: "Future[Reply] | None",
+    ) -> None:
+        """Tell a job that the original can't answer, once nothing of it is at the device any more."""
+        step = partial(running.life.throw, error)
+        if pending is None:
+            self._submit(pool, running, step)
+        else:
+            pending.add_done_callback(lambda _: self._submit(pool, running, step))
 
     def _ask(self, lane: Lane[R], samples: Sequence[Sample]) -> "Future[Reply]":
         pending = lane.submit(samples)

@@ -31,8 +31,9 @@ more); basic is the largest difference of a word's probability, as in `fitness.d
 so that there is no targeted fitness. One without words is the least fit.
 
 Memory: a search holds its population, m times the size of a sample: 0.8 MB for 28 x 28, 150 MB for 224 x 224 x 3;
-10 s of audio at 16 kHz take
-640 MB, less those that were not asked yet. Choose a smaller `population` or a low concurrency there.
+10 s of audio at
+16 kHz take 640 MB, less those that were not asked yet. Choose a smaller `population` or a low concurrency there. A
+`batch` travels in one request, of at most 256 MiB: 139 clips of 30 s at 16 kHz.
 """
 
 from collections.abc import Generator, Iterator, Mapping

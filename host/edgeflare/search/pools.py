@@ -18,8 +18,8 @@ def named(names: Sequence[str]) -> dict[str, Operator]:
 
 
 def check_operators(names: Sequence[str], kind: Kind) -> None:
-    """Raise UsageError unless operators of these names exist and mutate samples of this kind."""
-    _check_kind(named(names), kind)
+    """Raise UsageError unless operators of these names exist, mutate samples of this kind and have their libraries."""
+    usable(named(names), kind)
 
 
 def usable(pool: Mapping[str, Operator], kind: Kind) -> Mapping[str, Operator]:

@@ -12,7 +12,7 @@ from audio_specs import KWS, KWS_INT8, OPEN, WHISPER, clip
 from numpy.typing import NDArray
 
 import edgeflare_agent
-from edgeflare_agent.audio_spec import AudioSpec
+from edgeflare_agent.audio_spec import AudioSpec, MelSpec
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.front_ends import tables
 from edgeflare_agent.front_ends.logarithm import natural_log
@@ -27,6 +27,16 @@ ODD = OPEN._replace(
     shape=(40, None),
     axes="bands-frames",
 )
+SMALL = {
+    fft: AudioSpec(
+        (1, None, 2),
+        "float32",
+        8000,
+        front_end="log-mel",
+        mel=MelSpec(fft, 3, fft, 2, 100.0, 4000.0, "htk", "hertz", False, "power", "ln", 1e-3, 0.0),
+    )
+    for fft in range(4, 10)
+}
 DIGESTS = {
     "kws": "84016e54cfe0f4f8",
     "kws-int8": "ecbe26333986b635",
@@ -104,6 +114,7 @@ def digest(values: NDArray[np.generic]) -> str:
         (WHISPER, clip(50000), 3e-7),
         (OPEN, clip(5000), 3e-6),
         (ODD, clip(7000), 1e-5),
+        *[(SMALL[fft], clip(300, fft), 1e-4) for fft in range(4, 10)],
     ],
 )
 def test_values_are_those_of_numpys_own_functions(spec, samples, near) -> None:  # type: ignore[no-untyped-def]
@@ -155,6 +166,20 @@ def test_a_frame_does_not_depend_on_the_frames_around_it() -> None:
     for frame in (0, 255, 256, 300, 700):
         alone = prepare(samples[frame * 80 : frame * 80 + 200], OPEN)[0]
         assert alone.tobytes() == whole[frame : frame + 1].tobytes()
+
+
+def test_products_are_small_enough_for_one_thread(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    done = []
+
+    def product(first, second, out):  # type: ignore[no-untyped-def]
+        done.append(first.shape[-2] * first.shape[-1] * second.shape[-1])
+        out[:] = 0
+
+    monkeypatch.setattr(np, "matmul", product)
+    prepare(clip(16000), KWS)
+    prepare(clip(50000), WHISPER)
+    assert len(done) > 8
+    assert max(done) <= 2**18
 
 
 def test_silence_is_finite_and_all_frames_are_alike() -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,36 @@ def test_the_terminal_has_the_ratio_and_the_units(
     assert "levels of 16 bits" in told
     assert ('"He has no' in told) == (kind == "speech")
     assert ("original hears" in told) == (kind == "speech")
+
+
+def test_of_long_texts_a_terminal_shows_where_they_begin_to_differ(
+    speech: tuple[Path, list[Found]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    same = " ".join(f"word{number}" for number in range(60))
+    long = (f"{same} and then no end", f"{same} and then go end")
+    summary = summarize(speech[0])
+    first = replace(
+        summary.triggers[0], words=("louder",), original_text=long[0], deployed_text=long[1]
+    )
+    monkeypatch.setenv("COLUMNS", "120")
+    print_summary(replace(summary, triggers=(first,), found=1), as_json=False)
+    printed = capsys.readouterr().out
+    assert '"... and then no end"' in printed
+    assert '"... and then go end"' in printed
+    assert "word10" not in printed
+
+
+def test_a_tolerance_is_told_with_the_search(
+    keywords: tuple[Path, list[Found]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = summarize(keywords[0])
+    searched = {"strategy": "dflare", "options": {}, "max_queries": 9, "timeout_s": 0}
+    for oracle, told in (("tolerance", True), ("auto", False)):
+        search = {**searched, "oracle": oracle, "tolerance": 0.25}
+        print_summary(replace(summary, search=search), as_json=False)
+        assert ("scores more than 0.25 apart" in capsys.readouterr().out) == told
 
 
 def test_frames_have_texts_and_ratios(speech: tuple[Path, list[Found]]) -> None:

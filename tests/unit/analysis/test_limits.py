@@ -71,7 +71,7 @@ def test_the_share_of_the_searched_seeds_with_a_trigger(store: Store) -> None:
     assert crossed.crossed
     assert crossed.words == (
         "max_deviation_rate: 4 of 10 searched seeds (40 %) have a triggering input, at most 39 % are "
-        "allowed: s:2, s:3, s:9 and 1 more; 1 more deviate as they are; the device could not answer on 1"
+        "allowed: s:2, s:3, s:9 and 1 more; 1 more deviate as they are; a model could not answer on 1"
     )
     holds = check(store, max_deviation_rate=0.4)
     assert not holds.crossed, "as many as are allowed"

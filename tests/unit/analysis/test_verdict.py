@@ -42,7 +42,7 @@ def said(folder: Path, *ends: Status, limits: dict[str, float] | None = None) ->
             (Status.FAILED, Status.NONFINITE),
             (
                 "From any of 2 seeds no input was found on which the deployed model decides differently; "
-                "the device could not answer in 1 search; 1 search met NaN or infinity."
+                "a model could not answer in 1 search; 1 search met NaN or infinity."
             ),
             "warn",
         ),

@@ -26,12 +26,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def source(
-    folder: Path, of: dict[str, Any], original: dict[str, Any], deployed: dict[str, Any]
+    folder: Path,
+    of: dict[str, Any],
+    original: dict[str, Any],
+    deployed: dict[str, Any],
+    operators: tuple[str, ...] = (),
 ) -> SeedSource:
     values = {
         "original": {"path": "float.tflite", "input": original},
         "deployed": {"path": "int8.tflite", "input": deployed},
         "seeds": {"path": str(folder), **of},
+        "search": {"operators": operators},
     }
     model = SimpleNamespace(
         path=Path("float.tflite"),
@@ -65,6 +70,17 @@ def test_options_of_images_are_refused_with_audio(folder: Path, of: dict[str, An
 def test_options_of_audio_are_refused_with_images(folder: Path, of: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"seeds\.\w+ is for audio.*front_end="):
         source(folder, of, {"scale": 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("original", "operator", "seeds"), [(KWS, "jpeg", "audio"), ({"scale": 1}, "gain", "images")]
+)
+def test_operators_for_the_other_kind_are_refused_before_anything_is_sent(
+    folder: Path, original: dict[str, Any], operator: str, seeds: str
+) -> None:
+    problem = rf"the operator {operator} mutates \w+, and the seed inputs are {seeds}; choose of "
+    with pytest.raises(UsageError, match=problem):
+        source(folder, {}, original, {}, (operator,))
 
 
 def test_audio_for_a_model_whose_front_end_nothing_tells(folder: Path) -> None:

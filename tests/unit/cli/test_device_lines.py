@@ -3,7 +3,7 @@
 import pytest
 from device_statuses import AWAY, HOT, PI, RETIRED, SILENT, drawn
 
-from edgeflare.cli.device_lines import device_sentence, device_table, noteworthy
+from edgeflare.cli.device_lines import device_sentence, device_table, noteworthy, rate_text
 
 
 def lines(devices, width, most=12):
@@ -83,3 +83,8 @@ def test_sentences_for_a_log():
         "device jetson: away: no answer for 12 s: No route to [host] jetson.local"
     )
     assert device_sentence(SILENT) == "device local: up, 3.2 queries/s, 1/2 in flight"
+
+
+@pytest.mark.parametrize(("rate", "told"), [(0.2, "0.2"), (9.94, "9.9"), (63.4, "63"), (0, "0")])
+def test_a_slow_model_does_not_seem_to_stand_still(rate, told):
+    assert rate_text(rate) == told

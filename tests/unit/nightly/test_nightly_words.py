@@ -7,11 +7,12 @@ from unittest.mock import Mock
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 from nights import add_night, figures, red, run_of
+from ranked_stores import Ended, candidate
 
 from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.campaign.progress import Notice, Stage, Step
 from edgeflare.campaign.replay_states import ReplayedInput, ReplayState
-from edgeflare.nightly.comparison import replay_checks
+from edgeflare.nightly.comparison import comparison_check, replay_checks
 from edgeflare.nightly.history import History
 from edgeflare.nightly.identity import changes
 from edgeflare.nightly.junit import write_junit
@@ -170,3 +171,23 @@ def test_the_log_has_every_notice_and_stage_with_the_time(tmp_path: Path) -> Non
         "2026-03-01T02:05:00Z int8 on pi4: regression",
         "    why",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "measured"),
+    [
+        ("transcript", "the share of the words that both models hear differently"),
+        ("probabilities", "the share of probability that both models put on different classes"),
+    ],
+)
+def test_a_worse_night_is_told_in_what_the_models_answer(
+    tmp_path: Path, kind: str, measured: str
+) -> None:
+    green, tonight = (
+        candidate(tmp_path / name, [Ended(apart)] * 8, kind=kind)
+        for name, apart in (("green", 0.25), ("tonight", 0.5))
+    )
+    check = comparison_check(green, tonight, "1 May")
+    assert check.crossed
+    assert "Tonight's model is easier to make deviate" in check.words
+    assert f"disagreement ({measured}) 0.25" in check.words

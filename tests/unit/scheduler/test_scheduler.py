@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -290,6 +291,44 @@ def test_an_input_on_which_the_device_cannot_answer_ends_its_search_alone() -> N
         assert result.sample is not None
         assert result.sample[0, 0, 0] >= 128
         assert "can't answer" in result.detail
+
+
+@pytest.mark.parametrize("one_trip", [False, True])
+@pytest.mark.parametrize("of", ["both", "original"])
+def test_an_input_on_which_the_original_cannot_answer_ends_its_search_alone(
+    of: Literal["both", "original"], one_trip: bool
+) -> None:
+    class Picky(Linear):
+        """Can't answer on inputs whose first pixel is bright."""
+
+        def scores(self, samples: Sequence[Sample]) -> list[Scores]:
+            if samples[0][0, 0, 0] >= 128:
+                raise InferenceFailedError("original model: too bright")
+            return super().scores(samples)
+
+    def one_look(seed: Seed, rng: np.random.Generator) -> Search:
+        yield Ask((seed.sample,), of=of)
+        return Outcome(None)
+
+    seeds = make_seeds(20, Linear(), Linear())
+    rules = Rules(one_look, Budget(500, None), 2, 7, Shelf())
+    device = Device(Linear())
+    scheduler = Scheduler(
+        Picky(),
+        [device],
+        [Feed(Chain(seed, rules) for seed in seeds)],
+        LabelOracle(),
+        workers=2,
+        one_trip=one_trip,
+    )
+    results: dict[str, ChainResult] = {}
+    scheduler.run(lambda result, _: results.update({result.seed.id: result}))
+    bright = {seed.id for seed in seeds if seed.sample[0, 0, 0] >= 128}
+    assert 0 < len(bright) < len(results) == 20
+    assert {name for name, one in results.items() if one.status is Status.FAILED} == bright
+    for name in bright:
+        assert results[name].sample is not None
+        assert results[name].detail == "original model: too bright"
 
 
 def test_an_error_while_a_result_is_kept_stops_the_run() -> None:

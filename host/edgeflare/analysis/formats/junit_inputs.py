@@ -12,7 +12,7 @@ from edgeflare.types import TRIGGERS, Status
 
 _ERRORS = {
     Status.NONFINITE: "NaN or infinity in an output",
-    Status.FAILED: "the device can't answer",
+    Status.FAILED: "a model can't answer",
 }
 _NOTHING = {
     Status.EXHAUSTED: "no trigger within the query budget",

@@ -13,7 +13,7 @@ _ENDS = {
     "exhausted": "nothing within the query budget",
     "timeout": "nothing within the time budget",
     "gave-up": "given up by the strategy",
-    "failed": "failed: the device can't answer",
+    "failed": "failed: a model can't answer",
 }
 
 

@@ -50,7 +50,7 @@ def replayed_words(name: Callable[[int | None], str], one: ReplayedInput) -> str
         "agrees": f"agrees as before: {now}",
         "unstable": "a deviation that did not repeat",
         "nonfinite": "NaN or infinity in an output",
-        "failed": "the device can't answer",
+        "failed": "a model can't answer",
     }[one.state]
     if one.narrow:
         said += ", narrowly"

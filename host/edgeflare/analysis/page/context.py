@@ -34,7 +34,7 @@ _HEARD = COLUMNS.index("heard")
 
 
 END_WORDS = {
-    "failed": "The device could not answer",
+    "failed": "A model could not answer",
     "nonfinite": "NaN or infinity in an output",
     "unstable": "A deviation that did not repeat",
     "exhausted": "Nothing found within the query budget",

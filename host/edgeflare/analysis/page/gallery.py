@@ -57,7 +57,7 @@ STATUS_WORDS = {
     "seed-deviates": "the seed input itself",
     "unstable": "unstable: it did not repeat",
     "nonfinite": "NaN or infinity in an output",
-    "failed": "the device could not answer",
+    "failed": "a model could not answer",
 }
 
 

@@ -8,6 +8,7 @@ from edgeflare.analysis.summary import Summary
 from edgeflare.analysis.verdict import Tone, Verdict, counted, guidance, progress
 from edgeflare.analysis.words import margin_text
 from edgeflare.campaign.live import CampaignStatus
+from edgeflare.transcripts import excerpts
 from edgeflare.types import Transcript
 
 
@@ -52,7 +53,10 @@ def _more(summary: Summary, collected: Collected, name: Callable[[int | None], s
         verb = "says"
         said = [name(outcome.original_label), name(outcome.deployed_label)]
         if isinstance(outcome.original, Transcript) and isinstance(outcome.deployed, Transcript):
-            verb, said = "hears", [f"“{one.text}”" for one in (outcome.original, outcome.deployed)]
+            verb, said = (
+                "hears",
+                [f"“{text}”" for text in excerpts(outcome.original.text, outcome.deployed.text)],
+            )
         more.append(
             f"The severest: the original {verb} {said[0]}, the deployed model {said[1]}, with margins of "
             f"{margin_text(outcome.original_margin)} and {margin_text(outcome.deployed_margin)} (from "

@@ -5,7 +5,7 @@
   const UNASKED = 480;  // so many cards come by scrolling alone, so that what is below them can be reached
   const STATUS = {
     "found": "found by the search", "seed-deviates": "the seed input itself", "unstable": "unstable: it did not repeat",
-    "nonfinite": "NaN or infinity in an output", "failed": "the device could not answer",
+    "nonfinite": "NaN or infinity in an output", "failed": "a model could not answer",
   };
 
   const element = (tag, properties = {}, ...children) => {

@@ -30,6 +30,7 @@ _DEMO_MODELS = {"tflite": "deployed.tflite"}
 _TIMED = 10
 _LONG_S = 5.0
 _USUAL_SIDE = 224
+_USUAL_SAMPLES = 16000
 _CLOSE = 1e-5
 _OF_A_MODEL = {"calibration", "input_shape", "precision"}
 
@@ -142,7 +143,7 @@ def _answer(
 ) -> Answer:
     session = DeviceSession.load(link, there, runtime, options)
     output = session.model.outputs[0]
-    spec = _plain_input(session.model.inputs[0])
+    spec = plain_input(session.model.inputs[0])
     session.configure(spec, output.name)
     sample = _ramp(spec)
     begun = time.monotonic()
@@ -180,12 +181,14 @@ def _caught(answer: Callable[[], Answer]) -> Answer | EdgeFlareError:
         return error
 
 
-def _plain_input(tensor: TensorInfo) -> InputSpec:
+def plain_input(tensor: TensorInfo) -> InputSpec:
     """Return a spec that fills any input, whatever it means, with pixels / 255.
 
-    An open first axis is a batch of 1, another one has a usual image's length.
+    An open first axis is a batch of 1, another one has a usual image's length; with no more axes than the batch's
+    and one other the input may be a clip of any length, and has a second's.
     """
-    usual = (1, *(_USUAL_SIDE for _ in tensor.shape[1:]))
+    length = _USUAL_SAMPLES if len(tensor.shape) == 2 else _USUAL_SIDE
+    usual = (1, *(length for _ in tensor.shape[1:]))
     shape = tuple(usual[place] if axis is None else axis for place, axis in enumerate(tensor.shape))
     return InputSpec(
         shape=shape,

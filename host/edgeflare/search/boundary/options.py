@@ -18,6 +18,10 @@ class BoundaryOptions(BaseModel):
     `candidates` are sent at once, natural ones are looked for, or the margin floor is above .02, 2 do.
     A triggering input lies within `max_l2` (L2 of pixels from 0 to 1), `max_linf` (levels) and has at least
     `min_ssim`, which needs scikit-image.
+
+    Of recordings `max_l2` is in amplitudes from -1 to 1, `max_linf` in levels of 16 bits, and there is no `min_ssim`.
+    Where recognisers answer, only `candidates` (above 1: both sides of a change at once) and these bounds
+    have a meaning; the crossing is natural.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

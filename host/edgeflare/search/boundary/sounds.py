@@ -1,4 +1,12 @@
-"""Directions in which a recording is changed: its own sound, band by band and moment by moment."""
+"""Directions in which a recording is changed: its own sound, band by band and moment by moment.
+
+Measured on the MLPerf Tiny keyword spotter, float against int8, on 40 one-second windows of the shared utterances, margin
+floor .001, two classes tied (a triggering input from every window): the median signal-to-noise ratio of the triggering
+inputs is 0 dB with 16 directions, 15 with 64, 27 with 128, 31 with 256, at 1.74, 1.59, 1.87 and 1.69 device queries and
+some 100, 220, 350 and 570 host queries. Lines to other windows: 1.74 queries at 0 dB; natural corruptions 1.95 at 1 dB;
+mutants 1.97 at -2 dB. Tried and no better: three classes tied (1.77 queries at 31 dB, half as many host queries more);
+steps that are linear in the parts rather than in the logarithms of their gains (with 64 directions 1 dB, against 12 then).
+"""
 
 from collections.abc import Callable
 

@@ -10,6 +10,8 @@ device decides otherwise, not on one of two (see `at_ties`). Where both models a
 another crossing. With a `device_budget` the rest of it makes the finding severe (see
 `severity`); with `candidates` above 1 both sides of several crossings are asked about at once.
 
+Recordings are searched like images (see `space` and `sounds`); where a recogniser transcribes them, see `heard`.
+
 Source: none; DFLARE (section 3) is what it is measured against. Least-L2 crossings follow DeepFool (see `least_l2`).
 
 Tried and no better: choosing the rival class by the drift at the seed; a ridge model of the drift over low-frequency
@@ -34,7 +36,7 @@ from edgeflare.search.boundary.at_ties import AtTies
 from edgeflare.search.boundary.crossings import Crossing, Line, crossing
 from edgeflare.search.boundary.first import First
 from edgeflare.search.boundary.ground import Ground
-from edgeflare.search.boundary.heard import heard
+from edgeflare.search.boundary.heard import KEEPING_TIME, heard
 from edgeflare.search.boundary.limits import Limits
 from edgeflare.search.boundary.options import BoundaryOptions
 from edgeflare.search.boundary.placing import Bracket
@@ -59,7 +61,7 @@ _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
     """Return the strategy; `operators` are the mutants' (None: the default pool of the seed's kind) or the
-    natural corruptions (None: all of that kind).
+    natural corruptions (None: all of that kind, where recognisers answer those that keep the time).
 
     A crossing "auto" that nobody resolved is least-l2. Raises UsageError for operators that the crossing has
     no use for, and where `min_ssim` is stated and scikit-image is missing.
@@ -93,7 +95,9 @@ def _pool(
     heard_words = isinstance(seed.outputs.original, Transcript)
     if operators is not None:
         return usable(operators, kind)
-    if options.crossing == "natural" or heard_words:
+    if heard_words:
+        return usable({name: corruptions(kind)[name] for name in KEEPING_TIME}, kind)
+    if options.crossing == "natural":
         return usable(dict(corruptions(kind)), kind)
     return usable(default_pool(kind), kind) if options.crossing == "mutants" else {}
 

@@ -63,7 +63,7 @@ def test_what_ends_otherwise_says_why(every_status):
         "seed-deviates": "2 -> 0 on the seed itself (margins 0.500, none)",
         "unstable": "a deviation that did not repeat: why unstable",
         "nonfinite": "NaN or infinity in an output: why nonfinite",
-        "failed": "the device can't answer: why failed",
+        "failed": "a model can't answer: why failed",
     }
     assert "within the query budget: why exhausted" in found["exhausted"].system_out
 
