@@ -59,6 +59,7 @@ max_queries = 2000          # search queries for each seed; 0: no limit
 # max_host_queries = 1000000  # inputs given to the original alone, for each seed; 0: no limit
 timeout_s = 180             # seconds for each seed, waiting in queues not counted; 0: no limit
 margin_floor = 1e-3         # both models' top-1 probability is so far above their second, or it is no finding
+# oracle = "auto"           # "label", "transcript", "tolerance" (scores further apart than tolerance = 0.1 deviate)
 confirmations = 2           # how often a triggering input is sent again before it counts
 # options = { device_budget = 20, max_l2 = 2.0 }  # 20 queries a seed: the most severe finding within L2 2
 # operators = ["gaussian-noise", "median-blur"]   # dflare's, in place of those of its variant
