@@ -61,7 +61,7 @@ MaxLinf = Annotated[
     int | None,
     typer.Option(
         min=1,
-        max=255,
+        max=65_534,
         metavar="N",
         help="For boundary, the largest change of one value, in levels (of audio those of 16 bits). Short for "
         "--option max_linf=N.",

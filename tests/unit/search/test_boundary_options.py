@@ -29,7 +29,7 @@ def test_it_is_among_the_strategies() -> None:
         ({"max_l2": 0}, "option 'max_l2': Input should be greater than 0"),
         ({"max_l2": float("inf")}, "option 'max_l2': Input should be a finite number"),
         ({"max_l2": float("nan")}, "option 'max_l2': "),
-        ({"max_linf": 256}, "option 'max_linf': Input should be less than or equal to 255"),
+        ({"max_linf": 65_535}, "option 'max_linf': Input should be less than or equal to 65534"),
         ({"min_ssim": 1.01}, "option 'min_ssim': Input should be less than or equal to 1"),
         ({"devicebudget": 4}, "there is no option 'devicebudget'"),
         ({"variant": "text"}, r"there is no option 'variant' \(dflare, dflare-d, dflare-r have it\)"),

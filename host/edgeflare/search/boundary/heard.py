@@ -33,6 +33,8 @@ KEEPING_TIME = ("white-noise", "room", "band-pass")
 says how much a person hears of the change."""
 _MOST_PATHS = 40
 _MOST_CORRUPTIONS = 2
+_PATIENCE = 6
+"""After so many paths on which the original heard the same words to their ends, harder ones are drawn."""
 _FIRST_STRENGTH = 0.2
 _GROWTH = (1.8, 2.5)
 _PAST = 1.1
@@ -47,21 +49,33 @@ _ABOVE_FLOOR = 1.05
 
 
 def heard(
-    options: BoundaryOptions, pool: Mapping[str, Operator], seed: Seed, rng: np.random.Generator
+    options: BoundaryOptions,
+    pool: Mapping[str, Operator],
+    harder: Mapping[str, Operator],
+    seed: Seed,
+    rng: np.random.Generator,
 ) -> Search:
     """Search from a seed that both recognisers transcribe alike; `pool` are the corruptions to draw from.
 
+    `harder` are those for a recording whose words they can't change: one more at once is drawn from these then.
     Raises UsageError for options that only class scores have a meaning for.
     """
     _check(options)
-    drawn = [one for one in pool.values() if isinstance(one, Corruption)]
+    drawn, spare = (
+        [one for one in some.values() if isinstance(one, Corruption)] for some in (pool, harder)
+    )
     listening = Listening(seed)
     limits = Limits(options, seed.sample)
     search = _Search(listening, limits, rng, seed.margin_floor, (options.candidates or 1) > 1)
     spec = SampleSpec.of(seed.sample, seed.rate)
+    in_vain = 0
     for _ in range(_MOST_PATHS):
-        path = draw_graded(seed.sample, drawn, _MOST_CORRUPTIONS, rng, spec)
+        if in_vain < _PATIENCE:
+            path = draw_graded(seed.sample, drawn, _MOST_CORRUPTIONS, rng, spec)
+        else:
+            path = draw_graded(seed.sample, spare, _MOST_CORRUPTIONS + 1, rng, spec)
         change = yield from search.reach(path)
+        in_vain += change is None
         if change is not None and (yield from search.ask_about(change)):
             assert listening.best is not None  # noqa: S101 - something triggered
             return listening.best

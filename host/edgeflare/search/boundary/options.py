@@ -32,5 +32,5 @@ class BoundaryOptions(BaseModel):
     candidates: int | None = Field(default=None, ge=1, le=64)
     tied_classes: Literal[2, 3] | None = None
     max_l2: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    max_linf: int | None = Field(default=None, ge=1, le=255)
+    max_linf: int | None = Field(default=None, ge=1, le=65_534)
     min_ssim: float | None = Field(default=None, ge=0, le=1)

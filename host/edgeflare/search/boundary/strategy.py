@@ -110,7 +110,8 @@ def _search(
 ) -> Search:
     pool = _pool(options, operators, seed)
     if isinstance(seed.outputs.original, Transcript):
-        return (yield from heard(options, pool, seed, rng))
+        harder = pool if operators else usable(dict(corruptions("audio")), "audio")
+        return (yield from heard(options, pool, harder, seed, rng))
     if options.min_ssim is not None and seed.sample.ndim == 1:
         raise UsageError(
             "strategy boundary: min_ssim means nothing for audio; state max_l2 or max_linf"
