@@ -65,10 +65,10 @@ def board(home: Path, server: SshServer) -> None:
     "strategy",
     [
         ("--strategy", "dflare"),
-        ("--strategy", "boundary"),
+        pytest.param(("--strategy", "boundary"), marks=pytest.mark.slow),
         ("--strategy", "diffchaser", "--option", "population=20", "--max-queries", "200"),
     ],
-    ids=lambda words: words[1],
+    ids=["dflare", "boundary", "diffchaser"],
 )
 def test_every_strategy_finds_the_same_here_and_over_ssh(
     tmp_path: Path, shared_data: Path, clips: Path, openssh_server: SshServer, strategy: list[str]
@@ -117,6 +117,7 @@ def test_a_corpus_keeps_clips_and_replays_them(
     assert again.json["counts"]["still"] == 3
 
 
+@pytest.mark.slow
 def test_a_killed_campaign_goes_on_with_what_an_undisturbed_one_finds(
     tmp_path: Path, shared_data: Path, clips: Path
 ) -> None:

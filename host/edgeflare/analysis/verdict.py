@@ -84,7 +84,8 @@ def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
     if summary.word_pairs:
         margin = "a margin is that of the least sure of the words that differ"
     severer = "look for severer triggers with --device-budget 8, "
-    if (summary.search.get("options") or {}).get("device_budget"):
+    stated = (summary.search.get("options") or {}).get("device_budget")
+    if stated or summary.word_pairs:  # of transcripts there is no such budget
         severer = ""
     meaning = (
         "From nearly every seed there is such an input for a good model, too, right beside its decision "
