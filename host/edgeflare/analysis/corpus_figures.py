@@ -38,8 +38,8 @@ class CorpusTarget:
 class CorpusSummary:
     """A corpus in figures.
 
-    `shape` of the inputs is [height, width, channels]; it and `classes` are None until something was
-    added. `seeds` counts the seed inputs that entries come from, `sightings` how often entries were found,
+    `shape` of the inputs is [height, width, channels], of audio [], with `rate` in Hz, which images have not; it and
+    `classes` are None until something was added. `seeds` counts the seed inputs that entries come from, `sightings` how often entries were found,
     `near` the near duplicates that were refused. `pairs` are by the number of entries. `models` says
     how many entries each deployed model showed, `originals` how many each original model's file
     (SHA-256). `found_first` and `found_last` are those of the entries, UTC; `size` is in bytes.
@@ -63,6 +63,7 @@ class CorpusSummary:
     found_first: datetime | None
     found_last: datetime | None
     size: int
+    rate: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names; moments are ISO 8601."""
@@ -96,6 +97,7 @@ def corpus_summary(corpus: Corpus | Path) -> CorpusSummary:
         per_pair=corpus.per_pair,
         shape=form and form.shape,
         classes=form and form.classes,
+        rate=form and form.rate,
         entries=len(entries),
         seeds=len({entry.seed_sample for entry in entries}),
         campaigns=len(campaigns),

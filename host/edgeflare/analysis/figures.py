@@ -11,7 +11,7 @@ from edgeflare.analysis.devices import DeviceCounts
 from edgeflare.analysis.heard import WordChange, WordPair, heard
 from edgeflare.analysis.triggers import TriggersSeen
 from edgeflare.store import OutcomeRecord
-from edgeflare.types import Status
+from edgeflare.types import TRIGGERS, Status
 
 _FAILURES_KEPT = 20
 
@@ -78,6 +78,8 @@ class OutcomeFigures:
             self.searched_seconds.append(outcome.seconds)
         if outcome.status is Status.FOUND:
             self._add_found(outcome)
+        if outcome.status in TRIGGERS and (both := heard(outcome.original, outcome.deployed)):
+            self._changes.update(set(both.changes))
         if outcome.status is Status.GAVE_UP and outcome.detail:
             self.given_up[outcome.detail] += 1
         if outcome.status is Status.FAILED and len(self.failures) < _FAILURES_KEPT:
@@ -89,7 +91,7 @@ class OutcomeFigures:
         return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
     def word_pairs(self) -> tuple[WordPair, ...]:
-        """Return the words that the triggering inputs change into others, the most frequent first."""
+        """Return the words that are others on triggers, seeds that deviate among them, the most frequent first."""
         return ranked_words(self._changes)
 
     def _add_found(self, outcome: OutcomeRecord) -> None:
@@ -107,9 +109,6 @@ class OutcomeFigures:
                 numbers.append(value)
         if outcome.original_label is not None and outcome.deployed_label is not None:
             self._pairs[outcome.original_label, outcome.deployed_label] += 1
-        both = heard(outcome.original, outcome.deployed)
-        if both is not None:
-            self._changes.update(set(both.changes))
 
 
 def ranked_words(changes: Mapping[WordChange, int]) -> tuple[WordPair, ...]:

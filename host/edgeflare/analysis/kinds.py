@@ -1,6 +1,7 @@
-"""In which units a campaign's distances are, and whether its models answer with texts."""
+"""In which units a campaign's distances are, whether its models answer with texts, and what deviates."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from edgeflare.store import Store
 
@@ -20,6 +21,15 @@ _AUDIO = Units("samples from -1 to 1", "levels of 16 bits", 65_534)
 def units_of(sample_rate: int | None) -> Units:
     """Return the units of `edgeflare.distances`; `sample_rate` is that of audio in Hz, None for images."""
     return _IMAGES if sample_rate is None else _AUDIO
+
+
+def tolerance_of(search: Mapping[str, Any]) -> float | None:
+    """Return how far scores may be apart without deviating; None where labels or words decide.
+
+    `search` is the configuration's table of that name.
+    """
+    tolerance = search.get("tolerance")
+    return float(tolerance) if search.get("oracle") == "tolerance" and tolerance else None
 
 
 def transcribes(store: Store) -> bool:

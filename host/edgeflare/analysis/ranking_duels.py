@@ -93,7 +93,8 @@ def _duel(
 ) -> Duel:
     differences = np.asarray(a, np.float64) - np.asarray(b, np.float64)
     wider = expanded(level, differences.size)
-    draws = max(_DRAWS, min(_MOST_DRAWS, math.ceil(2 * _DRAWS_OUTSIDE / (1 - wider))))
+    outside = max(1 - wider, 2 * _DRAWS_OUTSIDE / _MOST_DRAWS)  # of 2 seeds `wider` is 1
+    draws = max(_DRAWS, math.ceil(2 * _DRAWS_OUTSIDE / outside))
     low, high = bootstrap_interval([[one] for one in differences], level=wider, draws=draws)
     differing, needed = int(np.count_nonzero(differences)), fewest_seeds(level)
     verdict = TIE

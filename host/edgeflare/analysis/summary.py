@@ -43,7 +43,8 @@ class Summary:
     on for a more severe one. `total_queries` has the four counters, `round_trips` the requests of searches
     to the devices, over all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1
     minus top-2), of L2, Linf and `snr_db` (as `edgeflare.distances` has them; the last of audio only) are over the
-    triggering inputs. Of speech recognisers `word_pairs`, most frequent first, take the place of pairs of labels.
+    triggering inputs. Of speech recognisers `word_pairs`, most frequent first, take the place of pairs of labels; they
+    are counted on seeds that deviate, too.
     `sample_rate` is that of audio in Hz, None of images. `ties` counts
     seeds on which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model
     gives (of several replicas, the first that answered). `by_device` has a row for each device, `transfers`

@@ -17,7 +17,7 @@ _SHOWN = 10
 class TriggerFigures:
     """A triggering input: its seed, the device that searched for itself ("": a pool), both models' labels
     (class indices) or, of speech recognisers, their texts, and the steps from the seed to it in words; none where
-    it was not found by mutations."""
+    it was not found by mutations. `disagreement` is how far both answers are apart, see `edgeflare.distances`."""
 
     seed_id: str
     replica: str
@@ -26,6 +26,7 @@ class TriggerFigures:
     words: tuple[str, ...]
     original_text: str | None = None
     deployed_text: str | None = None
+    disagreement: float | None = None
 
 
 class TriggersSeen:
@@ -52,6 +53,7 @@ class TriggersSeen:
                 tuple(step_words(one.mutations)),
                 text_of(one.original),
                 text_of(one.deployed),
+                one.disagreement,
             )
             for _, one in self._first
         )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from edgeflare.analysis.kinds import tolerance_of
 from edgeflare.analysis.summary import Summary
 from edgeflare.analysis.words import number_text, percent_text
 from edgeflare.campaign.control import CONTROL_NAME
@@ -55,7 +56,7 @@ def verdict(
     `summary` and `replay` are those of the store. Raises StoreError.
     """
     if replay is not None:
-        found, tone = _replayed(replay)
+        found, tone = _replayed(replay, summary)
     elif is_control(store.folder):
         found, tone = _false_alarms(summary)
     else:
@@ -135,17 +136,24 @@ def _found(store: Store, summary: Summary) -> tuple[str, Tone]:
     unclear, so_far = _unclear(summary), _so_far(store, summary)
     if not deviating:
         seeds = "the one seed" if finished == 1 else f"any of {finished:,} seeds"
-        words = f"{'from' if so_far else 'From'} {seeds} no input was found on which the deployed model decides differently"
+        words = f"{'from' if so_far else 'From'} {seeds} no input was found on which {_deviating(summary)}"
         tone: Tone = "warn" if unclear else "neutral" if so_far else "good"
         return f"{so_far}{words}{unclear}.", tone
     where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
     words = (
         f"{so_far}{deviating:,} of {counted(finished, 'seed')} ({percent_text(deviating / finished)}) "
-        f"{'leads' if deviating == 1 else 'lead'} to an input on which the deployed model decides "
-        f"differently{where}{unclear}."
+        f"{'leads' if deviating == 1 else 'lead'} to an input on which {_deviating(summary)}{where}{unclear}."
     )
     near = summary.search.get("strategy") == "boundary"
     return words, "neutral" if near and not unclear else "warn"
+
+
+def _deviating(summary: Summary) -> str:
+    """Return what both models do on an input that deviates."""
+    tolerance = tolerance_of(summary.search)
+    if tolerance is None:
+        return "the deployed model decides differently"
+    return f"both models have scores more than {tolerance:g} apart (total variation distance)"
 
 
 def _so_far(store: Store, summary: Summary) -> str:
@@ -197,7 +205,7 @@ def _false_alarms(summary: Summary) -> tuple[str, Tone]:
     return words, "warn"
 
 
-def _replayed(replay: "ReplaySummary") -> tuple[str, Tone]:
+def _replayed(replay: "ReplaySummary", summary: Summary) -> tuple[str, Tone]:
     counts = replay.counts
     if not replay.inputs:
         return "No input has been replayed yet.", "warn"
@@ -207,9 +215,7 @@ def _replayed(replay: "ReplaySummary") -> tuple[str, Tone]:
     if replay.unfinished:
         told.append(f"{replay.unfinished:,} still to be asked about")
     inputs = counted(len(replay.inputs), "replayed input")
-    words = (
-        f"On {deviating:,} of {inputs} the deployed model decides differently: {', '.join(told)}."
-    )
+    words = f"On {deviating:,} of {inputs} {_deviating(summary)}: {', '.join(told)}."
     if counts["new"] or counts["nonfinite"]:
         return words, "bad"
     return words, "warn" if deviating or counts["failed"] or counts["unstable"] else "good"

@@ -12,20 +12,31 @@ RESULTS = (
     "repeats. Spent: the mean queries of all searches, with or without a triggering input."
 )
 
-QUALITY = (
-    "Medians over the triggering inputs. L2 (pixels from 0 to 1), Linf (levels from 0 to 255) and SSIM "
-    "(1: the same) tell how far a triggering input is from its seed. The margin is a model's top-1 less "
+_OF_IMAGES = (
+    "L2 (pixels from 0 to 1), Linf (levels from 0 to 255) and SSIM (1: the same) tell how far a triggering input "
+    "is from its seed."
+)
+
+_SNR = (
+    "SNR, the power of the seed over that of what was changed, in dB (20: a hundredth of it was changed; a sound that "
+    "is only moved or changed in pitch has a low one although it can be understood)"
+)
+
+_OF_AUDIO = (
+    "How far a triggering input is from its seed is told by L2 (samples from -1 to 1), Linf (levels of 16 bits, 0 to "
+    f"65,534) and {_SNR}."
+)
+
+_OF_AUDIO_TOO = f"Of audio L2 is of samples from -1 to 1, Linf in levels of 16 bits (0 to 65,534); it has {_SNR}, and no SSIM."
+
+_SURE = (
+    "The margin is a model's top-1 less "
     "its top-2 probability: where both are large, both models are sure, of different labels. Seed's "
     "label kept: the share of triggering inputs on which the original still answers as on the seed, so "
     "that it is the deployed model that changed its answer."
 )
 
-HEARD = (
-    "These are of audio: L2 of samples from -1 to 1, Linf in levels of 16 bits (0 to 65,534), and SNR, the power of the seed "
-    "over that of what was changed, in dB (20: a hundredth of it was changed; a sound that is only moved or changed in pitch has a low "
-    "one although it can be understood). A margin is that of the words that "
-    "differ, where a model transcribes; a seed's label is then its words."
-)
+_SURE_OF_WORDS = "Where a model transcribes, a margin is that of the words that differ, and a seed's label is its words."
 
 EXAMPLES = (
     "For each strategy the triggering inputs nearest to their seeds: what both models heard, without capitals and "
@@ -99,6 +110,14 @@ FRONTS = (
     "median over all searches of the best found by then, 0, which is not seen, where that is nothing. Right: a dot for each "
     "search's triggering input, with its distance L2 to the seed; the large ones are the medians."
 )
+
+
+def quality(*, images: bool, audio: bool) -> str:
+    """Return what the figures of triggering inputs mean, of pairs that take images, audio, or some of each."""
+    far = _OF_IMAGES if images or not audio else _OF_AUDIO
+    of_audio = f"{_OF_AUDIO_TOO} {_SURE_OF_WORDS}" if images else _SURE_OF_WORDS
+    about = f"Medians over the triggering inputs. {far} {_SURE}"
+    return f"{about}\n\n{of_audio}" if audio else about
 
 
 def query_limits(cells: Iterable[CellFigures]) -> list[str]:

@@ -29,11 +29,13 @@ class Margins(NamedTuple):
     triggers: Sequence[tuple[float, float]]
 
 
-def front_picture(pair: str, strategies: Mapping[str, Margins]) -> bytes:
+def front_picture(
+    pair: str, strategies: Mapping[str, Margins], *, of: str = "pixels from 0 to 1"
+) -> bytes:
     """Return a PNG of two panels: the smaller margin against device queries, and against L2.
 
     Both share the margin's logarithmic scale, on which a margin of 0 is not seen; queries and L2 are
-    logarithmic where the largest is 20 times the smallest or more. Raises UsageError where matplotlib
+    logarithmic where the largest is 20 times the smallest or more. `of`: what L2 is the distance of. Raises UsageError where matplotlib
     is missing.
     """
     lines = -(-len(strategies) // _PER_LINE)
@@ -58,7 +60,7 @@ def front_picture(pair: str, strategies: Mapping[str, Margins]) -> bytes:
     left.set_xlabel("device queries of the search")
     left.set_ylabel("the smaller margin of both models")
     left.set_title("median of all searches", fontsize=10)
-    right.set_xlabel("L2 to the seed input (pixels from 0 to 1)")
+    right.set_xlabel(f"L2 to the seed input ({of})")
     right.set_title("each triggering input, and the medians", fontsize=10)
     for axis in (left, right):
         axis.spines[["top", "right"]].set_visible(False)

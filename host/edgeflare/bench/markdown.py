@@ -1,7 +1,8 @@
 """The report of a bench as a Markdown document."""
 
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from edgeflare.analysis.words import margin_text, number_text, percent_text, plain, table
 from edgeflare.bench import explanations
@@ -12,6 +13,10 @@ from edgeflare.bench.environment_text import environment
 from edgeflare.bench.example_text import examples
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.words import published, with_interval
+
+_CODE = re.compile(r"\\`(.*?)\\`")
+_ESCAPED = re.compile(r"\\(.)")
+_ITSELF = r"\1"
 
 
 def markdown(
@@ -28,11 +33,11 @@ def markdown(
         f"# {plain(report.title)}",
         report.about.strip(),
         _state(report),
-        *(f"> {plain(notice)}" for notice in report.notices),
+        *(f"> {_with_code(notice)}" for notice in report.notices),
         *false_alarms(report),
         *_results([cell for cell in report.cells if cell.pair not in controls]),
         *costs(report.cells),
-        *(_described(described) if described else []),
+        *(_described(described, report.audio) if described else []),
         *examples(report.searches),
         *comparisons(report),
         *correlations(report),
@@ -45,8 +50,13 @@ def markdown(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _described(cells: Sequence[CellFigures]) -> list[str]:
-    return [*_quality(cells), *_time(cells), *_uniqueness(cells)]
+def _described(cells: Sequence[CellFigures], audio: Collection[str]) -> list[str]:
+    return [*_quality(cells, audio), *_time(cells), *_uniqueness(cells)]
+
+
+def _with_code(text: str) -> str:
+    """Return text that stays itself, but for what stands between backticks: that is code."""
+    return _CODE.sub(lambda code: f"`{_ESCAPED.sub(_ITSELF, code[1])}`", plain(text))
 
 
 def _state(report: BenchReport) -> str:
@@ -107,17 +117,17 @@ def _success(cell: CellFigures) -> str:
     return f"{percent_text(cell.success_rate)} ({cell.found:,} of {cell.searched:,})"
 
 
-def _quality(cells: Sequence[CellFigures]) -> list[str]:
-    header = ["pair, strategy", "L2", "Linf", "SSIM", "margin of the original", "of the deployed"]
-    header += ["the smaller one", "seed's label kept"]
-    heard = any(cell.snr_db is not None for cell in cells)
-    header += ["SNR (dB)"] * heard
+def _quality(cells: Sequence[CellFigures], audio: Collection[str]) -> list[str]:
+    heard = any(cell.pair in audio for cell in cells)
+    seen = any(cell.pair not in audio for cell in cells)
+    header = ["pair, strategy", "L2", "Linf", *(["SSIM"] * seen), "margin of the original"]
+    header += ["of the deployed", "the smaller one", "seed's label kept", *(["SNR (dB)"] * heard)]
     rows = [
         [
             _name(cell),
             number_text(cell.l2),
             number_text(cell.linf, 0),
-            number_text(cell.ssim, 3),
+            *([number_text(cell.ssim, 3)] * seen),
             margin_text(cell.original_margin),
             margin_text(cell.deployed_margin),
             margin_text(cell.smaller_margin),
@@ -129,7 +139,7 @@ def _quality(cells: Sequence[CellFigures]) -> list[str]:
     return [
         "## Quality of the triggering inputs",
         *(
-            [explanations.QUALITY, *([explanations.HEARD] * heard), table(header, rows)]
+            [explanations.quality(images=seen, audio=heard), table(header, rows)]
             if any(cell.found for cell in cells) or not any(cell.searches for cell in cells)
             else [explanations.NOTHING_FOUND]
         ),
@@ -217,7 +227,7 @@ def _pictures(title: str, about: str, what: str, pictures: Mapping[str, str]) ->
 def _left(report: BenchReport) -> list[str]:
     parts = []
     if report.failed:
-        rows = [f"- {plain(name)}: {plain(why)}" for name, why in report.failed.items()]
+        rows = [f"- {plain(name)}: {_with_code(why)}" for name, why in report.failed.items()]
         parts += ["## Cells that can't be run", "\n".join(rows)]
     left = [
         *(

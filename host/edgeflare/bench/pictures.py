@@ -34,7 +34,8 @@ def draw(report: BenchReport) -> Pictures:
             drawn.histograms[pair] = _histograms(pair, rows)
             margins = {name: _margins(cell, rows[name]) for name, cell in cells.items()}
             if any(one.triggers or len(one.steps) > 1 for one in margins.values()):
-                drawn.fronts[pair] = front_picture(pair, margins)
+                of = "samples from -1 to 1" if pair in report.audio else "pixels from 0 to 1"
+                drawn.fronts[pair] = front_picture(pair, margins, of=of)
         except UsageError as error:
             return Pictures({}, {}, str(error))
     return drawn

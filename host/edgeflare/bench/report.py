@@ -53,7 +53,8 @@ class BenchReport:
     `queries` counts by kind over all outcomes. `devices`, `environments` (versions on the host) and
     `models` (of each pair; several where cells had different ones) are what the searches ran on.
     `resolved` has a row for each pair and strategy of the boundary search (several where cells differ).
-    `notices` say, among others, where cells of one pair don't belong together. `searches` are all that have ended; they are
+    `notices` say, among others, where cells of one pair don't belong together. `audio` names the pairs whose
+    samples are audio. `searches` are all that have ended; they are
     not in the JSON.
     """
 
@@ -80,6 +81,7 @@ class BenchReport:
     notices: tuple[str, ...]
     settings: dict[str, Any]
     searches: tuple[SearchRow, ...]
+    audio: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, but without `searches`."""
@@ -148,6 +150,7 @@ def bench_report(bench: Bench | Path) -> BenchReport:
         notices=tuple(notices),
         settings=suite.model_dump(mode="json"),
         searches=searches,
+        audio=tuple(dict.fromkeys(cell.pair for cell, one in read.items() if one.sample_rate)),
     )
 
 

@@ -81,7 +81,8 @@ class CellRecords:
 
     `ties` are the seeds on which a model's top-1 was a tie; `queries` count by kind over all outcomes;
     `forced` are the campaign's notices that it went on although something had changed. `resolved` are the
-    boundary search's options that depend on what queries cost, once they are chosen; else it is empty.
+    boundary search's options that depend on what queries cost, once they are chosen; else it is empty. `sample_rate` is
+    that of audio in Hz.
     """
 
     rows: list[SearchRow] = field(default_factory=list)
@@ -92,6 +93,7 @@ class CellRecords:
     models: dict[str, Any] = field(default_factory=dict)
     forced: tuple[str, ...] = ()
     resolved: dict[str, Any] = field(default_factory=dict)
+    sample_rate: int | None = None
 
 
 def search_rows(bench: Bench, cell: Cell) -> list[SearchRow]:
@@ -129,6 +131,7 @@ def read_cell(bench: Bench, cell: Cell, similarities: Similarities) -> CellRecor
             models=store.models,
             forced=tuple(text for text in store.notices() if text.startswith(_FORCED)),
             resolved=_resolved(store.campaign.get("search", {})),
+            sample_rate=store.sample_rate,
         )
 
 

@@ -107,12 +107,14 @@ class SearchConfig(_Section):
     def _tolerance_fits(self) -> "SearchConfig":
         if self.oracle != "tolerance":
             if self.tolerance is not None:
-                raise ValueError('tolerance is used with oracle = "tolerance" only')
+                raise ValueError(
+                    'tolerance (--tolerance) is used with oracle = "tolerance" only: state that, too (--oracle tolerance)'
+                )
             return self
         if self.tolerance is None:
             raise ValueError(
                 'oracle = "tolerance" needs a tolerance: the largest total variation distance of the scores '
-                "that is no deviation, such as tolerance = 0.1"
+                "that is no deviation, such as tolerance = 0.1 (--tolerance 0.1)"
             )
         if self.margin_floor:
             raise ValueError(

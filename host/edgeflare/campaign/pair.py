@@ -9,6 +9,7 @@ from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair_outputs import (
     TextSource,
     check_both_transcribe,
+    check_no_frames,
     choose_output,
     original_classes,
     tells_label,
@@ -142,6 +143,11 @@ def resolve_pair(
     since both were made for the same inputs. Raises UsageError or ModelError where the two don't fit.
     """
     model = fleet.sessions[0].model
+    texts = (
+        text_source(original.outputs, config.original, original.decoder, "the original model"),
+        text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
+    )
+    check_both_transcribe(texts, (original.outputs, model.outputs))
     first, second = original.input, model.inputs[0]
     told = (
         _told(original.metadata, first, config.original),
@@ -162,11 +168,6 @@ def resolve_pair(
         ),
     )
     _check_inputs(*specs)
-    texts = (
-        text_source(original.outputs, config.original, original.decoder, "the original model"),
-        text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
-    )
-    check_both_transcribe(*texts)
     if texts[0] is not None and texts[1] is not None:
         sides = _hearing(specs[0], texts[0]), _hearing(specs[1], texts[1])
     else:
@@ -190,6 +191,9 @@ def _scoring(
     """Return the sides of two models that return scores. Raises ModelError where they don't fit."""
     first = choose_output(outputs[0], config.original, "the original model")
     second = choose_output(outputs[1], config.deployed, "the deployed model")
+    for spec, output, whose in zip(specs, (first, second), ("original", "deployed"), strict=True):
+        if isinstance(spec, AudioSpec):
+            check_no_frames(output, f"the {whose} model")
     classes = original_classes(first, config.original)
     labels_only = tells_label(second, config.deployed, classes)
     return Side(specs[0], first, classes), Side(specs[1], second, classes, labels_only)

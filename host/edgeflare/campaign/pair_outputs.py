@@ -45,6 +45,7 @@ def text_source(
         return None
     decoder, identity = {"vocabulary": None}, in_file
     if config.decoder is not None:
+        _check_for_a_decoder(outputs, config, config.decoder.kind, in_file, whose)
         stated = config.decoder.decoder()
         decoder, identity = stated.to_json(), stated.describe()
     if identity is None and config.output == "transcript":
@@ -58,11 +59,54 @@ def text_source(
     return TextSource(output, decoder, identity)
 
 
-def check_both_transcribe(original: object | None, deployed: object | None) -> None:
-    """Raise ModelError where one model has a source of text and the other has none."""
+def transcribes(config: ModelConfig, in_file: Mapping[str, Any] | None) -> bool:
+    """Whether a model returns text, as stated, or as `in_file` says."""
+    if config.output == "auto":
+        return config.decoder is not None or in_file is not None
+    return config.output == "transcript"
+
+
+def _check_for_a_decoder(
+    outputs: Sequence[TensorInfo],
+    config: ModelConfig,
+    kind: str,
+    in_file: Mapping[str, Any] | None,
+    whose: str,
+) -> None:
+    """Raise ModelError for a model that a decoder of this kind can't be for."""
+    if kind != "ctc":
+        return
+    if in_file is not None and in_file["kind"] != kind:
+        raise ModelError(
+            f"{whose} brings its own decoder (its file says how its outputs become text), and none of kind ctc fits "
+            "it: leave `--decoder` out"
+        )
+    if all(_is_scores(tensor) for tensor in outputs if config.output_name in (None, tensor.name)):
+        raise ModelError(
+            f"{whose} is none that a decoder is for: it returns one score for each class, not one for each symbol "
+            "and moment, as a speech recogniser does; leave `--decoder` out"
+        )
+
+
+def _is_scores(tensor: TensorInfo) -> bool:
+    """Whether an output is of one score for each class, and of no frames."""
+    return len(tensor.shape) == 1 or (len(tensor.shape) == 2 and tensor.shape[0] in (1, None))
+
+
+def check_both_transcribe(
+    texts: tuple[TextSource | None, TextSource | None],
+    outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
+) -> None:
+    """Raise ModelError where one model, the original first, has a source of text and the other has none."""
+    original, deployed = texts
     if (original is None) == (deployed is None):
         return
     hears, other = ("original", "deployed") if deployed is None else ("deployed", "original")
+    if all(_is_scores(tensor) for tensor in outputs[other == "deployed"]):
+        raise ModelError(
+            f"the {hears} model is a speech recogniser and the {other} model returns one score for each class: they "
+            "are not two versions of one model"
+        )
     raise ModelError(
         f"the {hears} model returns text and the {other} model does not tell how its outputs become text; state it "
         "with `--decoder kind=ctc --decoder vocabulary=FILE`, or compare both models' scores with `--output logits`"
@@ -82,6 +126,16 @@ def choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str
     if config.output_name not in names:
         raise ModelError(f"{whose} has no output {config.output_name!r}; it has {', '.join(names)}")
     return outputs[names.index(config.output_name)]
+
+
+def check_no_frames(output: TensorInfo, whose: str) -> None:
+    """Raise ModelError where an output of a model of audio has scores for each moment, as that of a recogniser."""
+    if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
+        shape = " x ".join("?" if size is None else str(size) for size in output.shape)
+        raise ModelError(
+            f"output {output.name!r} of {whose} has shape {shape}: not one score for each class; if it is a speech "
+            "recogniser, state how its outputs become text with `--decoder vocabulary=FILE` (a token a line)"
+        )
 
 
 def original_classes(output: TensorInfo, config: ModelConfig) -> int:

@@ -75,7 +75,8 @@ def check_pair(
         return []
     sentence = " ".join(problems)
     if len(seeds) < MINIMUM_SEEDS:
-        return [f"{sentence} With only {len(seeds)} seeds this may be chance."]
+        few = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
+        return [f"{sentence} With only {few} this may be chance."]
     if allow:
         return [f"{sentence} Going on, as --allow-disagreement says."]
     raise PreflightError(

@@ -111,7 +111,7 @@ class SearchPhase:
                 result, digests[name], device_name=name, replica=self._replica_of[name]
             )
             self._store.add_outcome(record)
-            tally.add(record)
+            tally.add(record, starved=result.starved)
 
         names = ", ".join(config.devices)
         total = expected(self._store)
@@ -126,6 +126,7 @@ class SearchPhase:
             scheduler.run(keep, lambda: self._reporter(tally.step(scheduler.queries_in_flight)))
         finally:
             self._reporter(tally.step(0))
+        self._tell_of_the_floor(tally)
         if scheduler.left:
             self._tell_what_is_left(tally.done, total)
 
@@ -256,6 +257,17 @@ class SearchPhase:
             scores.setflags(write=False)  # one for all searches
         return KnownAnswers(original, deployed)
 
+    def _tell_of_the_floor(self, tally: "_Tally") -> None:
+        """Say it where the margin floor kept most inputs of most searches from the device."""
+        if 2 * tally.starved > tally.ended:
+            self._reporter(
+                Notice(
+                    f"{tally.starved} of {tally.ended} searches found nothing, with most of their inputs below the "
+                    f"margin floor of {self._oracle.floor:g}, which the device was not asked about; a lower "
+                    "--margin-floor lets them count"
+                )
+            )
+
     def _tell_what_is_left(self, done: int, total: int) -> None:
         """Say why seeds are left: devices that take no more part, or limits."""
         if any(one.state is State.RETIRED for one in self._fleet):
@@ -271,7 +283,10 @@ class SearchPhase:
 
 
 class _Tally:
-    """Counts outcomes from where the store is; added to in another thread than it is read in."""
+    """Counts outcomes from where the store is; added to in another thread than it is read in.
+
+    `ended` and `starved` count those of this run alone.
+    """
 
     def __init__(self, store: Store) -> None:
         before = counted(store)
@@ -279,10 +294,13 @@ class _Tally:
         self._found = before.found
         self._searched = before.searched
         self._queries = before.queries
+        self.ended = self.starved = 0
         self._lock = threading.Lock()
 
-    def add(self, record: OutcomeRecord) -> None:
+    def add(self, record: OutcomeRecord, *, starved: bool) -> None:
         with self._lock:
+            self.ended += 1
+            self.starved += starved
             self.done += 1
             self._found += record.status is Status.FOUND
             self._searched += record.searched

@@ -1,10 +1,11 @@
 """The seeds that a campaign's configuration names, as its original model takes them."""
 
 from edgeflare.campaign.config import CampaignConfig, SeedsConfig
+from edgeflare.campaign.pair_outputs import transcribes
 from edgeflare.errors import UsageError
 from edgeflare.models import InputOptions, OriginalModel, audio_input, known_of
 from edgeflare.models.input_options import input_size, options_in_file
-from edgeflare.search import check_operators
+from edgeflare.search import check_audio_search, check_operators
 from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 
 _WHOSE = "the original model"
@@ -18,8 +19,8 @@ _FRONT_END = (
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     """Look for the seeds; none is read yet.
 
-    Raises SeedError where there are none, UsageError for options and mutation operators that the model's kind of input
-    has no use for.
+    Raises SeedError where there are none, UsageError for options and mutation operators that the model's kind of input,
+    and its kind of answer, has no use for, and where a library that the search from audio needs is missing.
     """
     seeds = config.seeds
     audio = audio_taken(config, original)
@@ -28,6 +29,8 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
         _refuse(seeds, _FOR_AUDIO, "audio", "images")
         return _images(config, original)
     _refuse(seeds, _FOR_IMAGES, "images", "audio")
+    search, words = config.search, transcribes(config.original, original.decoder)
+    check_audio_search(search.strategy, search.options, search.operators, words=words)
     rate, samples = audio
     return open_audio_seeds(
         seeds.path,

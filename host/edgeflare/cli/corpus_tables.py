@@ -97,6 +97,8 @@ def _lines(summary: CorpusSummary) -> list[tuple[str, str]]:
     ]
     if summary.shape is not None:
         shape = " x ".join(map(str, summary.shape))
+        if summary.rate is not None:
+            shape = f"audio at {summary.rate} Hz"
         lines.append(("inputs", f"{shape}, {summary.classes} classes"))
     for name, models in (
         ("shown by", summary.models),

@@ -19,6 +19,7 @@ _TOLERANCE = "tolerance"
 _PAIRS_SHOWN = 10
 _FAILURES_SHOWN = 5
 _STEPS_SHOWN = 3
+_NONE = "-"
 _NO_WORD = "(nothing)"
 
 _AUDIO = ("of samples from -1 to 1", "levels of 16 bits")
@@ -138,7 +139,8 @@ def _key_figures(summary: Summary) -> Table:
         table.add_row("median signal-to-noise ratio", f"{summary.snr_db:.1f} dB")
     if summary.corruptions:
         counts = ", ".join(f"{name} {count}" for name, count in summary.corruptions.items())
-        table.add_row("natural corruptions", escape(counts))
+        named = "operators" if summary.sample_rate else "natural corruptions"
+        table.add_row(named, escape(counts))
     total = summary.total_queries
     table.add_row(
         "queries in all",
@@ -239,7 +241,9 @@ def _word_pairs(summary: Summary) -> Table:
 
 def _triggers(summary: Summary) -> Table:
     """Return the first triggering inputs: what was done to the seed, and what both models say then."""
-    table = plain_table("seed", "what was done to it", "original says", "deployed says")
+    apart = summary.search.get("oracle") == _TOLERANCE
+    columns = ["seed", "what was done to it", "original says", "deployed says"]
+    table = plain_table(*columns, *(["scores apart"] if apart else []))
     for one in summary.triggers:
         said = text_parts(one.original_text, one.deployed_text)
         more = len(one.words) - _STEPS_SHOWN
@@ -249,6 +253,7 @@ def _triggers(summary: Summary) -> Table:
             escape(" + ".join(words) or "-"),
             answer_words(one.original_label, said[0]),
             answer_words(one.deployed_label, said[1]),
+            *([_NONE if one.disagreement is None else f"{one.disagreement:.3f}"] if apart else []),
         )
     if summary.found > len(summary.triggers):
         table.add_row(f"{summary.found - len(summary.triggers)} more", "see `edgeflare export`")

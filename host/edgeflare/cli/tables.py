@@ -22,9 +22,10 @@ def print_export(report: ExportReport, as_json: bool) -> None:
     if as_json:
         print_json(report.to_json())
         return
-    statuses = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
+    statuses = escape(", ".join(f"{count} {status}" for status, count in report.by_status.items()))
+    told = f" ({statuses})" if statuses else ""
     Console().print(
-        f"{report.findings} finding{'' if report.findings == 1 else 's'} ({escape(statuses)}), {report.files} files in "
+        f"{report.findings} finding{'' if report.findings == 1 else 's'}{told}, {report.files} files in "
         f"{escape(report.folder)}"
     )
 

@@ -26,13 +26,14 @@ def watching(stop: Stop) -> Iterator[Progress]:
 
 
 class Lines:
-    """One line for each stage and notice, and one every few seconds while a stage runs.
+    """One line for each stage and notice, and one every few seconds while a stage gets on.
 
     A device has a line when it goes or comes back, and every half minute else.
     """
 
     def __init__(self) -> None:
         self._stage = Stage("", "")
+        self._told: Step | None = None
         self._began = self._last = time.monotonic()
         self._devices: dict[str, tuple[str, float]] = {}
 
@@ -43,13 +44,16 @@ class Lines:
             if event[:2] != self._stage[:2]:  # else it goes on with what is left of it
                 say(f"{event.name}: {event.detail}")
             self._stage, self._began, self._last = event, now, now
+            self._told = None
         elif isinstance(event, Notice):
             say(f"note: {event.text}")
         elif isinstance(event, Fleet):
             for device in event.devices:
                 self._tell_of(device, now)
-        elif event.done == self._stage.total or now - self._last >= _SECONDS_BETWEEN_LINES:
-            self._last = now
+        elif event != self._told and (
+            event.done == self._stage.total or now - self._last >= _SECONDS_BETWEEN_LINES
+        ):
+            self._last, self._told = now, event
             say(f"{self._stage.name}: {self._progress(event, now)}")
 
     def _tell_of(self, device: DeviceStatus, now: float) -> None:

@@ -91,12 +91,13 @@ def resolve_audio(
     options = _all(stated, told)
     kind = options.get("front_end", "waveform")
     _check_fitting(options, kind, whose)
-    mel = None if kind == "waveform" else _mel(options, kind, whose)
+    _check_all_there(options, kind, whose)
+    mel = None if kind == "waveform" else _mel(options, kind)
     samples = options.get("samples", _samples_of(tensor, mel))
     spec = AudioSpec(
         shape=tensor.shape,
         dtype=tensor.dtype,
-        rate=_needed(options, "rate", kind, whose),
+        rate=options["rate"],
         samples=samples,
         front_end=kind,
         peak=None if options.get("peak") == "none" else options.get("peak"),
@@ -156,13 +157,21 @@ def _check_fitting(options: Mapping[str, Any], kind: str, whose: str) -> None:
             )
 
 
-def _needed(options: Mapping[str, Any], name: str, kind: str, whose: str) -> Any:
-    if name not in options:
+def _check_all_there(options: Mapping[str, Any], kind: str, whose: str) -> None:
+    needed = ["rate"]
+    if kind != "waveform":
+        needed += ["window", "stride", "spectrum", "bands", "mel_scale", "log"]
+        needed += [] if "log_floor" in options else ["log_offset"]
+    if kind == "mfcc":
+        needed.append("coefficients")
+    missing = [name for name in needed if name not in options]
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        examples = " ".join(f"--input {name}={_EXAMPLES[name]}" for name in missing)
         raise UsageError(
-            f"the front end {kind} of {whose} needs the input option `{name}`; state it, for example "
-            f"`--input {name}={_EXAMPLES[name]}`"
+            f"the front end {kind} of {whose} needs the input option{'s' * (len(missing) > 1)} {names}; state "
+            f"{'them' if len(missing) > 1 else 'it'}, for example `{examples}`"
         )
-    return options[name]
 
 
 _EXAMPLES = {
@@ -178,31 +187,26 @@ _EXAMPLES = {
 }
 
 
-def _mel(options: Mapping[str, Any], kind: str, whose: str) -> MelSpec:
-    def needed(name: str) -> Any:
-        return _needed(options, name, kind, whose)
-
-    if "log_floor" not in options:
-        needed("log_offset")
-    window = needed("window")
+def _mel(options: Mapping[str, Any], kind: str) -> MelSpec:
+    window = options["window"]
     return MelSpec(
         window=window,
-        stride=needed("stride"),
+        stride=options["stride"],
         fft=options.get("fft", 1 << (window - 1).bit_length()),
-        bands=needed("bands"),
+        bands=options["bands"],
         low_hz=options.get("low_hz", 0.0),
-        high_hz=options.get("high_hz", needed("rate") / 2),
-        mel_scale=needed("mel_scale"),
+        high_hz=options.get("high_hz", options["rate"] / 2),
+        mel_scale=options["mel_scale"],
         mel_slopes=options.get("mel_slopes", "hertz"),
         mel_norm=options.get("mel_norm", False),
-        spectrum=needed("spectrum"),
-        log=needed("log"),
+        spectrum=options["spectrum"],
+        log=options["log"],
         log_offset=options.get("log_offset", 0.0),
         log_floor=options.get("log_floor", 0.0),
         dynamic_range=options.get("dynamic_range"),
         centered=options.get("centered", False),
         drop_last=options.get("drop_last", False),
-        coefficients=needed("coefficients") if kind == "mfcc" else None,
+        coefficients=options["coefficients"] if kind == "mfcc" else None,
         dct=options.get("dct", "orthonormal"),
     )
 
@@ -230,6 +234,12 @@ def _filled(
             if filled is not None:
                 return spec._replace(shape=(1,) * first + filled, axes=axes)
     gives = _shown(_front_end_shape(spec, every_axes[0]))
+    if spec.mel is None and sum(n != 1 for n in tensor.shape[1:]) > 1:
+        raise UsageError(
+            f"the front end waveform gives one row of samples, but input {tensor.name!r} of {whose} has shape "
+            f"{_shown(tensor.shape)}; state the front end that the model was trained with: mlperf-tiny-kws, whisper, "
+            "log-mel or mfcc, for example `--input front_end=mlperf-tiny-kws`"
+        )
     raise UsageError(
         f"the front end {spec.front_end} gives {gives} values"
         + (f" of {spec.samples} samples" if spec.samples else "")
@@ -263,7 +273,7 @@ def _flat(shape: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> tupl
     """Return the shape with all wanted values one after the other; None where it can't hold them or tells an order."""
     known = [n for n in wanted if n is not None]
     fixed = prod(n for n in shape if n is not None)
-    tells_order = len(wanted) > 1 and sum(n != 1 for n in shape) > 1
+    tells_order = sum(n != 1 for n in shape) > 1
     if len(known) < len(wanted) or shape.count(None) > 1 or tells_order or fixed == 0:
         return None
     rest = prod(known) // fixed

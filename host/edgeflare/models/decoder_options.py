@@ -42,6 +42,11 @@ class DecoderOptions(BaseModel):
                 f"vocabulary {self.vocabulary} is too long to be sent to a device ({len(words)} tokens, more than "
                 f"{_LONGEST // 1000} kB): state it in the model's own file, under the metadata key edgeflare.decoder"
             )
+        if self.space is not None and not any(self.space in word for word in words):
+            raise UsageError(
+                f"no token of the vocabulary {self.vocabulary} has the {self.space!r} that is stated as `space`: state "
+                "the symbol that stands for a space there, or leave it out"
+            )
         try:
             return decoders.Decoder.from_json(
                 self.model_dump(exclude={"vocabulary"}) | {"vocabulary": words}
@@ -54,7 +59,12 @@ class DecoderOptions(BaseModel):
             text = self.vocabulary.read_text(encoding="utf-8-sig")
             if self.vocabulary.suffix.lower() == ".json":
                 return _listed(json.loads(text))
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise UsageError(
+                f"vocabulary {self.vocabulary} can't be read: {why[0].lower()}{why[1:]}"
+            ) from error
+        except ValueError as error:
             raise UsageError(f"vocabulary {self.vocabulary} can't be read: {error}") from error
         lines = text.split("\n")
         return lines[:-1] if lines[-1] == "" else lines

@@ -17,7 +17,8 @@ class OverBudget(Exception):  # noqa: N818 - no error: how a search ends
 class Asking:
     """Passes the questions of one search on, within its budget; counts in `counters`, fills `front`.
 
-    `sent`: the samples of the last request, to either model or both.
+    `sent`: the samples of the last request, to either model or both. `meant`: inputs so far that were meant for
+    both models where there is a floor, `kept` those of them on which the original's margin is below it.
     """
 
     oracle: Oracle
@@ -25,6 +26,18 @@ class Asking:
     counters: Counters
     front: Front
     sent: Sequence[Sample] = ()
+    meant: int = 0
+    kept: int = 0
+
+    @property
+    def starved(self) -> str:
+        """Why the device was hardly asked, where the floor kept most inputs from it; else nothing."""
+        if 2 * self.kept <= self.meant:
+            return ""
+        return (
+            f"{self.kept:,} of {self.meant:,} inputs were below the margin floor of {self.oracle.floor:g}, so that the "
+            "device was not asked about them; a lower --margin-floor lets them count"
+        )
 
     def ask(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
         """Yield what is to be asked for an `Ask` of the strategy; return what the strategy is sent.
@@ -59,6 +72,8 @@ class Asking:
             for place, one in enumerate(known)
             if one is not None and not is_below(self.oracle.floor, one)
         ]
+        self.meant += len(ask.samples)
+        self.kept += len(ask.samples) - len(places)
         self.counters.host_only += len(ask.samples) - len(places)
         self._pay_host(0)
         if not places:

@@ -37,7 +37,8 @@ class ChainResult:
     `mutations` lead from the seed to a triggering input; they are empty for a non-finite one, which
     ends a search before its strategy is asked. `front` has the deviations that the search met, as far as
     no earlier one beats them in both margin and L2. `detail` says why a search failed; `sample` is the
-    input on which it did, where it was the only one of its request. Of a search that had a triggering input
+    input on which it did, where it was the only one of its request. `starved`: the budget ended a search of
+    which the margin floor kept most inputs from the device, and `detail` says how many. Of a search that had a triggering input
     and went on for a better one it says where the time budget, a failure or a non-finite output ended
     it, and which inputs did not repeat.
     """
@@ -53,6 +54,7 @@ class ChainResult:
     confirmed: int = 0
     detail: str = ""
     front: Sequence[FrontPoint] = ()
+    starved: bool = False
 
 
 class Rules(NamedTuple):
@@ -123,11 +125,11 @@ class Chain:
                     return self._result(Status.GAVE_UP, detail=outcome.reason)
                 return _found(outcome)
             if late and ask.best is not None:
-                return self._cut_short(Status.TIMEOUT, ask)
+                return self._cut_short(Status.TIMEOUT, ask, asking.starved)
             try:
                 answer = yield from asking.ask(ask)
             except OverBudget:
-                return self._cut_short(Status.EXHAUSTED, ask)
+                return self._cut_short(Status.EXHAUSTED, ask, asking.starved)
             except InferenceFailedError as error:
                 return self._broken_off(asking.sent, error, ask.best)
             for sample, outputs in zip(ask.samples, answer.outputs, strict=True):
@@ -136,7 +138,7 @@ class Chain:
             limit = rules.budget.seconds
             late = limit is not None and self.counters.seconds > limit
             if late and not _deviates(answer):
-                return self._cut_short(Status.TIMEOUT, ask)
+                return self._cut_short(Status.TIMEOUT, ask, asking.starved)
             step = _send(search, answer)
 
     def _stepped(self, step: Callable[[], Ask]) -> Ask:
@@ -152,10 +154,10 @@ class Chain:
                 f"operator: {type(error).__name__}: {error}"
             ) from error
 
-    def _cut_short(self, status: Status, ask: Ask) -> "ChainResult | Finding":
+    def _cut_short(self, status: Status, ask: Ask, starved: str) -> "ChainResult | Finding":
         """End a search whose budget is spent: with its best triggering input, where it has one."""
         if ask.best is None or ask.best.sample is None:
-            return self._result(status)
+            return self._result(status, detail=starved, starved=bool(starved))
         return _found(ask.best, _LATE if status is Status.TIMEOUT else "")
 
     def _broken_off(

@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from edgeflare.errors import UsageError
 from edgeflare.types import Seed
-from edgeflare_mutators import Kind, MutationError, Operator, SampleSpec, get, operators
+from edgeflare_mutators import (
+    Kind,
+    MutationError,
+    Operator,
+    SampleSpec,
+    UnknownOperatorError,
+    get,
+    operators,
+)
 
 _WORDS = {"image": "images", "audio": "audio"}
 
@@ -13,8 +21,23 @@ def named(names: Sequence[str]) -> dict[str, Operator]:
     """Return the operators of these names. Raises UsageError where there is none of a name."""
     try:
         return {name: get(name) for name in names}
+    except UnknownOperatorError as error:
+        raise UsageError(_unknown(names, str(error))) from error
     except MutationError as error:
         raise UsageError(str(error)) from error
+
+
+def _unknown(names: Sequence[str], said: str) -> str:
+    """Return what there is of each kind in place of the names that there are not."""
+    try:
+        images, audio = operators("image"), operators("audio")
+    except MutationError:
+        return said
+    unknown = next(name for name in names if name not in images | audio)
+    return (
+        f"there is no mutation operator {unknown!r}; for images there are {', '.join(images)}; for audio "
+        f"{', '.join(audio)}"
+    )
 
 
 def check_operators(names: Sequence[str], kind: Kind) -> None:

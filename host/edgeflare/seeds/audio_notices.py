@@ -9,6 +9,9 @@ import numpy as np
 from edgeflare.seeds.clips import Clip, Rules
 from edgeflare.seeds.recording import Recording
 
+_LONG_WINDOW_S = 10
+"""A model whose input is as long takes clips of any length up to it: silence at their end is its ordinary case."""
+
 
 @dataclass
 class Tally:
@@ -36,7 +39,8 @@ class Tally:
         peak = float(np.abs(clip.samples).max())
         self.beyond += peak > 1
         self.silent += peak == 0
-        self.shorter += rules.samples is not None and len(clip.samples) < rules.samples
+        if rules.samples is not None and rules.samples < _LONG_WINDOW_S * rules.rate:
+            self.shorter += len(clip.samples) < rules.samples
 
     def notices(self, rules: Rules) -> Iterator[str]:
         """Yield a sentence for each count that is not 0."""

@@ -16,7 +16,7 @@ from edgeflare.seeds.digests import digest_of_sample
 from edgeflare.seeds.folder import Folder, SeedFile, not_this_medium
 from edgeflare.seeds.media import AUDIO
 from edgeflare.seeds.recording import Recording, open_recording, recording_of_row
-from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError
+from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError, nothing_usable
 from edgeflare.types import Sample
 
 _OTHER_SCALE = 16.0  # beyond this a float file isn't loud, it is in other units
@@ -112,10 +112,7 @@ class _AudioSeeds:
                     if taken == self._limit:
                         break
         if not taken:
-            raise SeedError(
-                f"None of the {len(self.skipped)} recordings in {self._source} can be used; "
-                f"{self.skipped[0].name}: {self.skipped[0].reason}."
-            )
+            raise nothing_usable("recording", self._source, self.skipped)
         tally.repeated = taken - len(seen)
         self.notices += tally.notices(self._rules)
 

@@ -1,9 +1,11 @@
 """What a source of seeds gives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from edgeflare.errors import SeedError
 from edgeflare.types import Sample
 
 
@@ -48,3 +50,11 @@ class SeedSource(Protocol):
     def __iter__(self) -> Iterator[RawSeed]:
         """Yield the seeds. Raises SeedError where the place as a whole can't be used."""
         ...
+
+
+def nothing_usable(kind: str, source: Path, skipped: Sequence[Skipped]) -> SeedError:
+    """Return the error of a place of which every "image" or "recording" was skipped."""
+    first = f"{skipped[0].name}: {skipped[0].reason}."
+    if len(skipped) == 1:
+        return SeedError(f"The only {kind} in {source} can't be used; {first}")
+    return SeedError(f"None of the {len(skipped)} {kind}s in {source} can be used; {first}")

@@ -12,7 +12,7 @@ from edgeflare.seeds.decode import Decoded, decode
 from edgeflare.seeds.digests import digest_of_sample
 from edgeflare.seeds.folder import Folder, SeedFile, not_this_medium
 from edgeflare.seeds.media import IMAGES
-from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError
+from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError, nothing_usable
 from edgeflare.types import Sample
 
 
@@ -126,10 +126,7 @@ class _ImageSeeds:
             seen.add(digest_of_sample(sample))
             yield RawSeed(item.id, sample, item.label, digest)
         if not taken:
-            raise SeedError(
-                f"None of the {len(self.skipped)} images in {self._source} can be used; "
-                f"{self.skipped[0].name}: {self.skipped[0].reason}."
-            )
+            raise nothing_usable("image", self._source, self.skipped)
         self._notice(transparent, taken - len(seen))
 
     def _notice(self, transparent: int, repeated: int) -> None:

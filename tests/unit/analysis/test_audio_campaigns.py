@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sqlite3
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,19 +17,25 @@ import soundfile
 from audio_stores import KEYWORDS, LINES, RATE, Found, audio_campaign, texts
 
 from edgeflare import (
+    ExportReport,
     LimitsConfig,
     UsageError,
     add_to_corpus,
     check_limits,
+    corpus_summary,
     export_campaign,
     load_class_names,
     rank_campaigns,
     report_text,
     summarize,
     to_frames,
+    write_html_report,
 )
+from edgeflare.cli.corpus_tables import print_corpus
 from edgeflare.cli.summary_tables import print_summary
+from edgeflare.cli.tables import print_export
 from edgeflare.store import Store
+from edgeflare.store.database import DATABASE_NAME
 from edgeflare.types import Status
 
 COUNT = 13
@@ -69,8 +76,9 @@ def test_a_summary_has_the_median_ratio_and_the_words_in_place_of_labels(
     assert summary.sample_rate == RATE
     assert summary.label_pairs == ()
     first = summary.word_pairs[0]
-    found = [number for number, one in enumerate(speech[1]) if one.status is Status.FOUND]
-    expected = sum(LINES[number % len(LINES)][0] in (LINES[0][0], LINES[2][0]) for number in found)
+    lines = [LINES[number % len(LINES)][0] for number in range(len(speech[1]))]
+    expected = sum(line in (LINES[0][0], LINES[2][0]) for line in lines)
+    assert {speech[1][number].status for number in (0, 8)} == {Status.FOUND, Status.SEED_DEVIATES}
     assert (first.original, first.deployed, first.count) == ("no", "go", expected)
     assert summary.triggers[0].original_text == texts("speech", 0)[0]
     json.dumps(summary.to_json())
@@ -188,6 +196,31 @@ def test_a_tolerance_is_told_with_the_search(
         assert ("scores more than 0.25 apart" in capsys.readouterr().out) == told
 
 
+def test_where_a_tolerance_decides_no_report_speaks_of_another_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = audio_campaign(tmp_path / "campaign", "keywords", 3)
+    with Store.open(folder) as store:
+        search = store.campaign["search"] | {"oracle": "tolerance", "tolerance": 0.25}
+        store.set_campaign(store.campaign | {"search": search | {"strategy": "dflare"}})
+    with sqlite3.connect(folder / DATABASE_NAME) as database:
+        database.execute("UPDATE outcomes SET deployed_label = original_label")
+    text = report_text(folder, "markdown")
+    assert "lead to an input on which both models have scores more than 0.25 apart" in text
+    assert "1 by both, scores 0." in text
+    findings = json.loads(report_text(folder, "json"))["findings"]
+    largest = max(one["disagreement"] for one in findings)
+    write_html_report(folder, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert f"The severest: scores {largest:.3f} apart, where both models say" in page
+    assert '"tolerance":0.25' in page
+    for told in (text, page.split("<script")[0]):
+        assert "decides differently" not in told
+        assert "Most frequent pair" not in told
+    print_summary(summarize(folder), as_json=False)
+    assert "scores apart" in capsys.readouterr().out
+
+
 def test_frames_have_texts_and_ratios(speech: tuple[Path, list[Found]]) -> None:
     pytest.importorskip("pandas")
     frames = to_frames(speech[0])
@@ -210,9 +243,18 @@ def test_a_corpus_refuses_transcripts_and_is_not_begun_for_them(
     assert not (tmp_path / "corpus").exists()
 
 
-def test_a_corpus_takes_keywords(keywords: tuple[Path, list[Found]], tmp_path: Path) -> None:
+def test_a_corpus_takes_keywords(
+    keywords: tuple[Path, list[Found]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     added = add_to_corpus(tmp_path / "corpus", keywords[0])
     assert added.entries == COUNT
+    print_corpus(corpus_summary(tmp_path / "corpus"), as_json=False)
+    assert "audio at 16000 Hz, 4 classes" in capsys.readouterr().out
+
+
+def test_an_export_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    print_export(ExportReport("out", 0, {}, 3), as_json=False)
+    assert capsys.readouterr().out == "0 findings, 3 files in out\n"
 
 
 def test_recognisers_are_ranked_by_their_words(tmp_path: Path) -> None:

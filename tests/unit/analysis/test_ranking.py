@@ -134,6 +134,15 @@ class TestTies:
             ]
             assert rank_campaigns(folders).duels[0].verdict == expected
 
+    def test_two_seeds_are_a_tie_that_needs_more(self, tmp_path: Path) -> None:
+        folders = [
+            candidate(tmp_path / name, about(level, spread=0, seeds=2))
+            for name, level in (("a", 0.1), ("b", 0.9))
+        ]
+        ranking = rank_campaigns(folders)
+        assert ranking.duels[0].verdict == "tie"
+        assert "needs 6 seeds at least" in " ".join([ranking.verdict, *ranking.differences])
+
     def test_noise_is_called_a_difference_no_oftener_than_the_level_says(self) -> None:
         from edgeflare.analysis.ranking_duels import duels_between
 

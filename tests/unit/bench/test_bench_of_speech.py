@@ -1,6 +1,7 @@
 """What a bench's report says of audio, and of models that transcribe."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from bench_searches import bench_of, suite_of
 
 from edgeflare.bench.cells import Cell, cells
+from edgeflare.bench.markdown import markdown
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.report import bench_report
 from edgeflare.bench.rows import search_rows
@@ -91,7 +93,9 @@ def test_the_report_gives_signal_to_noise_and_examples_of_each_strategy(bench: B
     write_report(report, bench.folder)
     text = (bench.folder / "report.md").read_text("utf-8")
     assert "seed's label kept | SNR (dB) |" in text
-    assert "Linf in levels of 16 bits" in text
+    assert "L2 (samples from -1 to 1), Linf (levels of 16 bits, 0 to 65,534) and SNR" in text
+    assert "pixels" not in text
+    assert "SSIM" not in text
     part = text.split("## Examples\n", 1)[1].split("\n## ", 1)[0]
     lines = [line for line in part.splitlines() if line.startswith(("| a ", "| b "))]
     assert [line.split(" | ")[0] for line in lines] == ["| a"] * 3 + ["| b"] * 3
@@ -99,3 +103,9 @@ def test_the_report_gives_signal_to_noise_and_examples_of_each_strategy(bench: B
     assert lines[1].startswith("| a | the air is pure | the air is | 10.0 | ")
     with (bench.folder / "summary.csv").open(encoding="utf-8") as file:
         assert float(next(csv.DictReader(file))["snr_db_median"]) == report.cells[0].snr_db
+
+
+def test_commands_in_notices_are_code_without_backslashes(bench: Bench) -> None:
+    told = "a_b has no SSIM; install it with `pip install 'edgeflare[bench]'`"
+    text = markdown(replace(bench_report(bench), notices=(told,)), {})
+    assert r"> a\_b has no SSIM; install it with `pip install 'edgeflare[bench]'`" in text

@@ -13,6 +13,7 @@ from edgeflare.campaign.seed_source import seed_source
 from edgeflare.errors import SeedError, UsageError
 from edgeflare.models import OriginalModel, TensorInfo
 from edgeflare.seeds import SeedSource
+from edgeflare_mutators import MutationError, get
 
 KWS = {"front_end": "mlperf-tiny-kws"}
 
@@ -31,16 +32,20 @@ def source(
     original: dict[str, Any],
     deployed: dict[str, Any],
     operators: tuple[str, ...] = (),
+    *,
+    words: bool = False,
+    **search: Any,
 ) -> SeedSource:
     values = {
         "original": {"path": "float.tflite", "input": original},
         "deployed": {"path": "int8.tflite", "input": deployed},
         "seeds": {"path": str(folder), **of},
-        "search": {"operators": operators},
+        "search": {"operators": operators, **search},
     }
     model = SimpleNamespace(
         path=Path("float.tflite"),
         metadata={},
+        decoder={"kind": "tokens"} if words else None,
         input=TensorInfo("input", (1, 49, 10, 1), "float32", None),
     )
     return seed_source(config_from(values, "test"), cast("OriginalModel", model))
@@ -91,3 +96,39 @@ def test_audio_for_a_model_whose_front_end_nothing_tells(folder: Path) -> None:
 def test_an_unknown_rule_is_named(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"seeds\.cut must be 'first' or 'windows'"):
         source(folder, {"cut": "last"}, KWS, {})
+
+
+def test_what_a_search_by_words_has_no_use_for_is_refused_before_anything_is_sent(
+    folder: Path,
+) -> None:
+    line = {"options": {"crossing": "least-l2"}}
+    with pytest.raises(UsageError, match="crossing least-l2 needs class scores"):
+        source(folder, {}, KWS, {}, words=True, **line)
+    assert source(folder, {"cut": "first", "resample": True}, KWS, {}, **line).total == 2
+
+
+def test_recognisers_take_operators_without_a_crossing_and_class_scores_do_not(
+    folder: Path,
+) -> None:
+    named, of = ("tempo", "room"), {"cut": "first", "resample": True}
+    assert source(folder, of, KWS, {}, named, words=True).total == 2
+    with pytest.raises(UsageError, match="crossing auto uses no mutation operators"):
+        source(folder, of, KWS, {}, named)
+
+
+@pytest.mark.parametrize(
+    ("search", "words"),
+    [({}, True), ({"strategy": "dflare"}, False), ({"strategy": "diffchaser"}, True)],
+)
+def test_a_missing_library_of_the_strategys_own_operators_is_told_before_anything_is_sent(
+    folder: Path, search: dict[str, Any], words: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(_: object) -> None:
+        raise MutationError("audiomentations is missing")
+
+    for name in ("pitch-shift", "room"):
+        monkeypatch.setattr(type(get(name)), "check_libraries", missing)
+    of = {"cut": "first", "resample": True}
+    with pytest.raises(UsageError, match="audiomentations is missing"):
+        source(folder, of, KWS, {}, words=words, **search)
+    assert source(folder, of, KWS, {}).total == 2

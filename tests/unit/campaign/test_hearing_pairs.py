@@ -176,3 +176,38 @@ def test_rates_and_lengths_are_the_same(tmp_path: Path, stack: ExitStack) -> Non
         Pair(stated(any_, any_, {"input": sound}, input={**sound, "rate": 16000}), stack)
     with pytest.raises(UsageError, match="takes 200 samples and the deployed model 100"):
         Pair(stated(long, short, input=sound), stack)
+
+
+SOUND = {"front_end": "waveform", "rate": 8000}
+
+
+def test_one_that_hears_beside_one_with_scores_before_their_rates(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    hears, other = ctc_model(tmp_path / "o.onnx"), plain_model(tmp_path / "d.onnx")
+    first = {"input": {**SOUND, "rate": 1000}}
+    with pytest.raises(ModelError, match="the original model is a speech recogniser and the depl"):
+        Pair(stated(hears, other, first, input=SOUND), stack)
+    with pytest.raises(ModelError, match="the deployed model is a speech recogniser and the orig"):
+        Pair(stated(other, hears, first, input=SOUND), stack)
+
+
+def test_a_decoder_for_a_model_that_has_no_use_for_it(tmp_path: Path, stack: ExitStack) -> None:
+    scores, hears = (
+        plain_model(tmp_path / "p.onnx", scores=len(LETTERS)),
+        token_model(tmp_path / "t.onnx"),
+    )
+    (tmp_path / "v.txt").write_text("\n".join(LETTERS))
+    decoder = {"decoder": {"vocabulary": tmp_path / "v.txt"}, "input": SOUND}
+    with pytest.raises(ModelError, match="the original model is none that a decoder is for"):
+        Pair(stated(scores, scores, **decoder), stack)
+    with pytest.raises(ModelError, match="the original model brings its own decoder"):
+        Pair(stated(hears, hears, **decoder), stack)
+
+
+def test_a_recogniser_without_a_decoder_is_told_how_to_state_one(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    model = ctc_model(tmp_path / "o.onnx", decoder=None)
+    with pytest.raises(ModelError, match=r"has shape 1 x \? x 5: .* `--decoder vocabulary=FILE`"):
+        Pair(stated(model, model, input=SOUND), stack)

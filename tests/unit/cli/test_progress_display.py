@@ -136,3 +136,17 @@ def test_a_log_has_stages_steps_and_notices(capsys: pytest.CaptureFixture[str]) 
     first, notice, last = capsys.readouterr().err.splitlines()
     assert (first, notice) == ("search: dflare on pi-4", f"note: {COMMAND}")
     assert last.startswith("search: 3 of 3, found 2 of 3 searched, 70 search queries, ")
+
+
+def test_a_log_does_not_repeat_a_step(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now)
+    lines = watch.Lines()
+    lines(Stage("search", "dflare", 6))
+    for done in (0, 0, 0, 1, 1):
+        now += 6
+        lines(Step(done))
+    told = [line.split(",")[0] for line in capsys.readouterr().err.splitlines()]
+    assert told == ["search: dflare", "search: 0 of 6", "search: 1 of 6"]

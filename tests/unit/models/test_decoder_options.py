@@ -37,7 +37,7 @@ def test_json_that_is_no_vocabulary(tmp_path: Path, content: str) -> None:
 
 
 def test_a_missing_or_an_empty_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"none\.txt can't be read: "):
+    with pytest.raises(UsageError, match=r"none\.txt can't be read: no such file or directory$"):
         DecoderOptions(vocabulary=tmp_path / "none.txt").decoder()
     with pytest.raises(UsageError, match=r"v\.txt: decoder: vocabulary must not be empty"):
         words_in(tmp_path / "v.txt", "")
@@ -56,3 +56,10 @@ def test_a_large_vocabulary_travels_and_a_too_large_one_is_refused(tmp_path: Pat
     assert len(json.dumps(large)) < MAX_HEADER - 1000
     with pytest.raises(UsageError, match=r"is too long to be sent to a device \(90000 tokens, "):
         words_in(tmp_path / "v.txt", "\n".join(f"\u0120word{n}" for n in range(90_000)))
+
+
+def test_a_symbol_for_a_space_that_no_token_has(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("_\na\n|\n")
+    assert DecoderOptions(vocabulary=tmp_path / "v.txt", space="|").decoder().space == "|"
+    with pytest.raises(UsageError, match=r"no token of the vocabulary .*v\.txt has the 'zz'"):
+        DecoderOptions(vocabulary=tmp_path / "v.txt", space="zz").decoder()

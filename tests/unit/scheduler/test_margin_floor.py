@@ -266,3 +266,21 @@ class TestBudgets:
 
     def test_no_search_is_endless_by_default(self) -> None:
         assert Budget().host_queries == 1_000_000
+
+    @pytest.mark.parametrize("budget", [Budget(None, None, 7), Budget(None, 1e-9)])
+    def test_a_search_whose_inputs_were_below_the_floor_says_so(self, budget: Budget) -> None:
+        seeds = make_seeds(1, Linear(), Linear())
+        result = run(seeds, Device(Linear()), asking(UNSURE, [], 9), budget=budget)["s0"]
+        assert result.starved
+        count = result.counters.host_only
+        assert result.detail.startswith(
+            f"{count} of {count} inputs were below the margin floor of 0.25, "
+        )
+
+    def test_a_search_that_asked_the_device_about_most_inputs_says_nothing_of_the_floor(
+        self,
+    ) -> None:
+        seeds = make_seeds(1, Linear(), Linear())
+        strategy = asking([*SURE, UNSURE[0]], [], 9)
+        result = run(seeds, Device(Linear()), strategy, budget=Budget(5, None))["s0"]
+        assert (result.status, result.detail, result.starved) == (Status.EXHAUSTED, "", False)

@@ -100,3 +100,9 @@ def test_operators_that_would_not_be_used_are_refused(
 
 def test_operators_restrict_the_natural_crossing() -> None:
     assert build_strategy("boundary", {"crossing": "natural"}, ("jpeg", "haze"))
+
+
+def test_operators_of_audio_wait_for_what_the_models_answer() -> None:
+    assert build_strategy("boundary", {}, ("tempo", "room"))
+    with pytest.raises(UsageError, match="crossing line uses no mutation operators"):
+        build_strategy("boundary", {"crossing": "line"}, ("tempo",))

@@ -159,7 +159,9 @@ def test_a_wav_written_to_a_pipe_is_whole(tmp_path):
 
 def test_nothing_usable_is_an_error(tmp_path):
     (tmp_path / "a.wav").write_bytes(b"")
-    with pytest.raises(SeedError, match=r"None of the 1 recordings .* a\.wav: it is empty"):
+    with pytest.raises(
+        SeedError, match=r"The only recording .* can't be used; a\.wav: it is empty"
+    ):
         load(tmp_path)
 
 
@@ -331,3 +333,8 @@ def test_real_recordings_cut_into_windows(shared_data: Path):
     assert len(loaded.seeds) == 115
     assert "tflm_yes_1000ms.wav" in loaded.ids
     assert loaded.reasons == {}
+
+
+def test_clips_shorter_than_a_long_window_are_no_news(tmp_path: Path) -> None:
+    write(tmp_path / "short.wav", tone(0.5))
+    assert load(tmp_path, samples=30 * RATE).notices == []

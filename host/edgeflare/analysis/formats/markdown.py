@@ -139,7 +139,7 @@ def _trigger(material: Material, finding: Finding) -> list[str]:
     one = finding.outcome
     return [
         plain(f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id),
-        plain(said_words(material.name, one)),
+        plain(said_words(material, one)),
         plain(finding.cause),
         plain(joined_words(one.mutations, STEPS_SHOWN)),
         number_text(one.l2),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from edgeflare.analysis.formats.material import Material
+from edgeflare.analysis.kinds import tolerance_of
 from edgeflare.analysis.words import margin_text
 from edgeflare.answers import text_of
 from edgeflare.campaign.replay_states import ReplayedInput
@@ -29,7 +30,7 @@ def found_words(material: Material, one: OutcomeRecord) -> str:
         "none" if margin is None else margin_text(margin)
         for margin in (one.original_margin, one.deployed_margin)
     )
-    return f"{said_words(material.name, one)} {where} (margins {margins})"
+    return f"{said_words(material, one)} {where} (margins {margins})"
 
 
 def replayed_words(name: Callable[[int | None], str], one: ReplayedInput) -> str:
@@ -40,6 +41,9 @@ def replayed_words(name: Callable[[int | None], str], one: ReplayedInput) -> str
     now = _said(
         name, (one.original_label, one.deployed_label), (one.original_text, one.deployed_text)
     )
+    same = one.original_text is None and one.original_label == one.deployed_label
+    if same and one.state in ("new", "still"):  # where a tolerance decides
+        now = f"{name(one.original_label)} by both"
     labels_before = (one.original_label_before, one.deployed_label_before)
     texts_before = (one.original_text_before, one.deployed_text_before)
     before = _said(name, labels_before, texts_before)
@@ -59,10 +63,17 @@ def replayed_words(name: Callable[[int | None], str], one: ReplayedInput) -> str
     return f"{said}, was {before}" if changed and known else said
 
 
-def said_words(name: Callable[[int | None], str], one: OutcomeRecord) -> str:
-    """Return what both models say of a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``."""
-    texts = (text_of(one.original), text_of(one.deployed))
-    return _said(name, (one.original_label, one.deployed_label), texts)
+def said_words(material: Material, one: OutcomeRecord) -> str:
+    """Return what both models say of a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``.
+
+    Where a tolerance decides, how far the scores are apart stands behind it: ``4 by both, scores 0.12 apart``.
+    """
+    labels = (one.original_label, one.deployed_label)
+    said = _said(material.name, labels, (text_of(one.original), text_of(one.deployed)))
+    if tolerance_of(material.summary.search) is None or one.disagreement is None:
+        return said
+    both = f"{material.name(labels[0])} by both" if labels[0] == labels[1] else said
+    return f"{both}, scores {margin_text(one.disagreement)} apart"
 
 
 def _said(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.heard import WordChange, heard
-from edgeflare.analysis.page.gallery import Card, Facets, found_card
+from edgeflare.analysis.page.gallery import COLUMNS, Card, Facets, found_card
 from edgeflare.types import TRIGGERS, Status
 
 _MOST_NAMED = 200
@@ -31,7 +31,7 @@ class Ends:
 
 
 class Worst(NamedTuple):
-    """The severest trigger, and the smaller margin of it."""
+    """The severest trigger, and the smaller margin of it, or how far apart its scores are where a tolerance decides."""
 
     severity: float
     finding: Finding
@@ -60,13 +60,19 @@ class Collected:
 
 
 def collect(
-    results: Iterable[Finding], card: Callable[[Finding], Card | None] = found_card
+    results: Iterable[Finding],
+    card: Callable[[Finding], Card | None] = found_card,
+    *,
+    by_disagreement: bool = False,
 ) -> Collected:
-    """Gather what the page shows; the outcomes come in the order of the seeds. `card` makes the cards."""
+    """Gather what the page shows; the outcomes come in the order of the seeds. `card` makes the cards.
+
+    The severest are those with the largest margins, or `by_disagreement` those furthest apart.
+    """
     collected = Collected()
     for one in results:
         if one.outcome.status in TRIGGERS:
-            _add_trigger(collected, one)
+            _add_trigger(collected, one, by_disagreement)
         else:
             ends = collected.ends.setdefault(one.outcome.status, Ends())
             ends.count += 1
@@ -74,13 +80,16 @@ def collect(
                 device = one.outcome.device_name or one.outcome.replica
                 ends.named.append(Ended(one.seed.id, device, one.outcome.detail))
         made = card(one)
+        if made is not None and by_disagreement:
+            apart = made.row[COLUMNS.index("disagreement")]
+            made = made._replace(severity=-1.0 if apart is None else apart)
         if made is not None:
             collected.cards.append(made)
             collected.facets.add(made)
     return collected
 
 
-def _add_trigger(collected: Collected, one: Finding) -> None:
+def _add_trigger(collected: Collected, one: Finding, by_disagreement: bool) -> None:
     outcome = one.outcome
     collected.triggers += 1
     both = heard(outcome.original, outcome.deployed)
@@ -89,7 +98,8 @@ def _add_trigger(collected: Collected, one: Finding) -> None:
         collected.pairs[outcome.original_label, outcome.deployed_label] += 1
     if both is not None:
         collected.changes.update(set(both.changes))
-    severity = -1.0 if outcome.severity is None else outcome.severity
+    severe = outcome.disagreement if by_disagreement else outcome.severity
+    severity = -1.0 if severe is None else severe
     worst = collected.worst
     if (labelled or both is not None) and (worst is None or severity > worst.severity):
         collected.worst = Worst(severity, one)

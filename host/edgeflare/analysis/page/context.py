@@ -102,7 +102,7 @@ def _facets(
 ) -> dict[str, list[tuple[str, str, int]]]:
     """Return the choices of each filter: value, words and count, the most frequent first."""
     words = {
-        pair_key(card.row[4], card.row[5]): f"{name(card.row[4])} → {name(card.row[5])}"
+        pair_key(card.row[4], card.row[5]): _pair_words(name(card.row[4]), name(card.row[5]))
         for card in collected.cards
     }
     words |= {
@@ -128,6 +128,10 @@ def _facets(
     ]
     facets["device"] = [(value, value or "unknown", count) for value, _, count in facets["device"]]
     return facets
+
+
+def _pair_words(original: str, deployed: str) -> str:
+    return f"{original} by both" if original == deployed else f"{original} → {deployed}"
 
 
 def _listed(

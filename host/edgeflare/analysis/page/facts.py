@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from edgeflare.analysis.heard import WordChange, heard
-from edgeflare.analysis.kinds import units_of
+from edgeflare.analysis.kinds import tolerance_of, units_of
 from edgeflare.analysis.page.collected import Collected
 from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.analysis.summary import Summary
@@ -36,6 +36,8 @@ def facts(
                 f"original → deployed, on {count:,} of {collected.triggers:,} triggers",
             )
         )
+    if tolerance_of(summary.search) is not None:
+        return told + _apart(collected, name) + _distances(summary)
     if collected.pairs:
         pair, count = max(collected.pairs.items(), key=lambda one: (one[1], one[0]))
         told.append(
@@ -58,6 +60,34 @@ def facts(
                 f"smaller margin {margin_text(worst.severity)}",
             )
         )
+    return told + _distances(summary)
+
+
+def _apart(collected: Collected, name: Callable[[int | None], str]) -> list[tuple[str, str, str]]:
+    """Return how far apart the scores are at most, and how often the label is another one, too."""
+    told = []
+    worst = collected.worst
+    if worst is not None and worst.severity >= 0:
+        labels = (worst.finding.outcome.original_label, worst.finding.outcome.deployed_label)
+        said = f"{name(labels[0])} → {name(labels[1])}"
+        if labels[0] == labels[1]:
+            said = f"{name(labels[0])} by both"
+        told.append(
+            (
+                "Largest disagreement",
+                margin_text(worst.severity),
+                f"total variation distance, {said}",
+            )
+        )
+    if collected.pairs:
+        other = sum(count for (ours, theirs), count in collected.pairs.items() if ours != theirs)
+        about = f"of {sum(collected.pairs.values()):,} triggers"
+        told.append(("Another label, too", f"{other:,}", about))
+    return told
+
+
+def _distances(summary: Summary) -> list[tuple[str, str, str]]:
+    told = []
     if summary.l2 is not None and summary.linf is not None:
         units = units_of(summary.sample_rate)
         told.append(

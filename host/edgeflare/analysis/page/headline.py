@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from edgeflare.analysis.page.collected import Collected
+from edgeflare.analysis.kinds import tolerance_of
+from edgeflare.analysis.page.collected import Collected, Worst
 from edgeflare.analysis.summary import Summary
 from edgeflare.analysis.verdict import Tone, Verdict, counted, guidance, progress
 from edgeflare.analysis.words import margin_text
@@ -50,6 +51,8 @@ def _more(summary: Summary, collected: Collected, name: Callable[[int | None], s
     worst = collected.worst
     if worst is not None and worst.severity >= 0:
         outcome = worst.finding.outcome
+        if tolerance_of(summary.search) is not None:
+            return [*more, _furthest(worst, name)]
         verb = "says"
         said = [name(outcome.original_label), name(outcome.deployed_label)]
         if isinstance(outcome.original, Transcript) and isinstance(outcome.deployed, Transcript):
@@ -63,3 +66,15 @@ def _more(summary: Summary, collected: Collected, name: Callable[[int | None], s
             f"{worst.finding.seed.id})."
         )
     return more
+
+
+def _furthest(worst: Worst, name: Callable[[int | None], str]) -> str:
+    outcome = worst.finding.outcome
+    ours, theirs = outcome.original_label, outcome.deployed_label
+    said = f"the original says {name(ours)}, the deployed model {name(theirs)}"
+    if ours == theirs:
+        said = f"both models say {name(ours)}"
+    return (
+        f"The severest: scores {margin_text(worst.severity)} apart, where {said} (from "
+        f"{worst.finding.seed.id})."
+    )

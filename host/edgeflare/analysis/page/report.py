@@ -11,6 +11,7 @@ from typing import Any
 
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import results
+from edgeflare.analysis.kinds import tolerance_of
 from edgeflare.analysis.opening import opened
 from edgeflare.analysis.page.album import Album, Shown
 from edgeflare.analysis.page.collected import Collected, collect
@@ -117,7 +118,9 @@ def _page(
     replay: ReplaySummary | None,
     cards: ReplayCards | None,
 ) -> HtmlReport:
-    collected = collect(results(store), cards.card if cards else found_card)
+    tolerance = tolerance_of(store.campaign.get("search", {}))
+    make = cards.card if cards else found_card
+    collected = collect(results(store), make, by_disagreement=tolerance is not None)
     shown = by_importance(collected.cards)[:MOST_SHOWN]
     plain = len(
         embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
@@ -126,7 +129,7 @@ def _page(
     read = cards.read if cards else store.get_sample
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
     album = Album(read, folder, min(embed_mb * _MB, room), rate=rate)
-    data = _data(collected, shown, album, names)
+    data = {**_data(collected, shown, album, names), "tolerance": tolerance}
     page = render(
         "report.html.j2",
         scripts=("report.js",),

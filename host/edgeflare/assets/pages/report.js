@@ -53,6 +53,7 @@
   const shown = document.getElementById("shown");
   const fields = ["pair", "text", "cause", "device", "status", "state", "l2", "seed", "sort"].filter((name) => form.elements[name]);
   const isReplay = fields.includes("state");
+  const severity = data.tolerance === null ? at.severity : at.disagreement;
   const top = isReplay ? "state" : "severest";
   const states = isReplay ? [...form.elements.state.options].map((option) => option.value) : [];
   let matching = [];
@@ -126,7 +127,7 @@
   }
 
   const ORDERS = {
-    severest: (one, other) => (other.row[at.severity] ?? -1) - (one.row[at.severity] ?? -1),
+    severest: (one, other) => (other.row[severity] ?? -1) - (one.row[severity] ?? -1),
     state: (one, other) => states.indexOf(one.row[at.replayed][0]) - states.indexOf(other.row[at.replayed][0])
       || ORDERS.severest(one, other),
     clearest: (one, other) => (other.row[at.snr_db] ?? -Infinity) - (one.row[at.snr_db] ?? -Infinity) || 0,
@@ -300,6 +301,7 @@
       [data.rate ? "L2 of samples" : "L2", number(row[at.l2])],
       [data.rate ? "Linf, 16 bits" : "Linf", linf],
       ...(data.rate ? [["SNR", row[at.snr_db] === null ? "–" : `${row[at.snr_db].toFixed(1)} dB`]] : []),
+      ...(data.tolerance === null ? [] : [["scores apart", margin(row[at.disagreement])]]),
       ["margin, original", margin(row[at.original_margin])],
       ["margin, deployed", margin(row[at.deployed_margin])],
       ["search", counted(search, "query", "queries")],
@@ -326,7 +328,12 @@
 
   function titleOf(row, [pair]) {
     if (pair === "none") return STATUS[row[at.status]] ?? row[at.status];
-    if (row[at.heard] === null) return `${className(row[at.original])} → ${className(row[at.deployed])}`;
+    if (row[at.heard] === null) {
+      const [original, deployed] = [className(row[at.original]), className(row[at.deployed])];
+      if (data.tolerance === null) return `${original} → ${deployed}`;
+      const said = original === deployed ? `${original} by both` : `${original} → ${deployed}`;
+      return row[at.disagreement] === null ? said : `${said}, scores ${margin(row[at.disagreement])} apart`;
+    }
     const changes = row[at.heard].changes.map((words) => words.map((word) => word ? `“${word}”` : "(nothing)").join(" → "));
     const left = changes.length - CHANGES;
     return changes.slice(0, CHANGES).join(", ") + (left > 0 ? ` and ${counted(left, "more change")}` : "");

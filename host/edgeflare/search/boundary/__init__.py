@@ -2,6 +2,6 @@
 
 from edgeflare.search.boundary.options import BoundaryOptions
 from edgeflare.search.boundary.resolve import is_open, resolved
-from edgeflare.search.boundary.strategy import boundary
+from edgeflare.search.boundary.strategy import boundary, check_audio
 
-__all__ = ["BoundaryOptions", "boundary", "is_open", "resolved"]
+__all__ = ["BoundaryOptions", "boundary", "check_audio", "is_open", "resolved"]

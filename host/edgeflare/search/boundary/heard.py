@@ -60,7 +60,7 @@ def heard(
     `harder` are those for a recording whose words they can't change: one more at once is drawn from these then.
     Raises UsageError for options that only class scores have a meaning for.
     """
-    _check(options)
+    check_options(options)
     drawn, spare = (
         [one for one in some.values() if isinstance(one, Corruption)] for some in (pool, harder)
     )
@@ -82,7 +82,8 @@ def heard(
     return Outcome(None, reason=_why(listening, options))
 
 
-def _check(options: BoundaryOptions) -> None:
+def check_options(options: BoundaryOptions) -> None:
+    """Raise UsageError for options that only class scores have a meaning for."""
     stated = {
         "device_budget": options.device_budget is not None,
         "min_ssim": options.min_ssim is not None,

@@ -36,7 +36,7 @@ from edgeflare.search.boundary.at_ties import AtTies
 from edgeflare.search.boundary.crossings import Crossing, Line, crossing
 from edgeflare.search.boundary.first import First
 from edgeflare.search.boundary.ground import Ground
-from edgeflare.search.boundary.heard import KEEPING_TIME, heard
+from edgeflare.search.boundary.heard import KEEPING_TIME, check_options, heard
 from edgeflare.search.boundary.limits import Limits
 from edgeflare.search.boundary.options import BoundaryOptions
 from edgeflare.search.boundary.placing import Bracket
@@ -63,19 +63,44 @@ def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None)
     """Return the strategy; `operators` are the mutants' (None: the default pool of the seed's kind) or the
     natural corruptions (None: all of that kind, where recognisers answer those that keep the time).
 
-    A crossing "auto" that nobody resolved is least-l2. Raises UsageError for operators that the crossing has
-    no use for, and where `min_ssim` is stated and scikit-image is missing.
+    A crossing "auto" that nobody resolved is least-l2, of recognisers natural. Raises UsageError for operators that the
+    crossing has no use for, and where `min_ssim` is stated and scikit-image is missing.
     """
     if options.min_ssim is not None:
         ssim(_ANY_IMAGE, _ANY_IMAGE)
     if operators is not None and options.crossing not in ("mutants", "natural"):
-        raise UsageError(
-            f"strategy boundary: crossing {options.crossing} uses no mutation operators; state "
-            "--crossing mutants or natural with them, or --strategy dflare"
-        )
+        sounds = all(operator.kind == "audio" for operator in operators.values())
+        if options.crossing != "auto" or not sounds:
+            raise _useless(options)
     if options.crossing == "natural" and operators is not None:
         _check_natural(operators)
     return partial(_search, options, operators)
+
+
+def check_audio(
+    options: BoundaryOptions, operators: Mapping[str, Operator] | None, *, words: bool
+) -> None:
+    """Raise UsageError for what a search from recordings has no use for, or lacks a library for.
+
+    `words`: recognisers answer, along natural corruptions; else there are class scores. `operators` as for `boundary`.
+    """
+    if words:
+        check_options(options)
+        if operators is not None:
+            _check_natural(operators)
+    elif operators is not None and options.crossing not in ("mutants", "natural"):
+        raise _useless(options)
+    if words or options.crossing == "natural":
+        usable(operators or dict(corruptions("audio")), "audio")
+    elif options.crossing == "mutants":
+        usable(operators or default_pool("audio"), "audio")
+
+
+def _useless(options: BoundaryOptions) -> UsageError:
+    return UsageError(
+        f"strategy boundary: crossing {options.crossing} uses no mutation operators; state "
+        "--crossing mutants or natural with them, or --strategy dflare"
+    )
 
 
 def _check_natural(operators: Mapping[str, Operator]) -> None:
@@ -94,6 +119,8 @@ def _pool(
     kind = kind_of(seed.sample)
     heard_words = isinstance(seed.outputs.original, Transcript)
     if operators is not None:
+        if heard_words:
+            _check_natural(operators)
         return usable(operators, kind)
     if heard_words:
         return usable({name: corruptions(kind)[name] for name in KEEPING_TIME}, kind)
@@ -112,6 +139,8 @@ def _search(
     if isinstance(seed.outputs.original, Transcript):
         harder = pool if operators else usable(dict(corruptions("audio")), "audio")
         return (yield from heard(options, pool, harder, seed, rng))
+    if operators is not None and options.crossing == "auto":
+        raise _useless(options)
     if options.min_ssim is not None and seed.sample.ndim == 1:
         raise UsageError(
             "strategy boundary: min_ssim means nothing for audio; state max_l2 or max_linf"
