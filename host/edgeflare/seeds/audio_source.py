@@ -1,9 +1,9 @@
 """Seeds from a folder of audio files, one file, or an `.npz` archive, one by one."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,33 +13,13 @@ from edgeflare.seeds.archive import Archive
 from edgeflare.seeds.audio_notices import Tally
 from edgeflare.seeds.clips import CUT_RULES, Clip, Clips, Cut, Rules
 from edgeflare.seeds.digests import digest_of_sample
-from edgeflare.seeds.folder import Folder, SeedFile, not_this_medium
-from edgeflare.seeds.media import AUDIO
+from edgeflare.seeds.looking import Found, Item, Reading
 from edgeflare.seeds.recording import Recording, open_recording, recording_of_row
 from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError, nothing_usable
 from edgeflare.types import Sample
 
+_Opening: TypeAlias = AbstractContextManager[Recording]
 _OTHER_SCALE = 16.0  # beyond this a float file isn't loud, it is in other units
-
-
-class _Item(NamedTuple):
-    """A recording by name; opening it may raise UnreadableError."""
-
-    id: str
-    label: int | None
-    open: Callable[[], AbstractContextManager[Recording]]
-
-
-_Items: TypeAlias = Callable[[], Iterator[_Item]]
-
-
-class _Found(NamedTuple):
-    """What is at a place, before anything is read."""
-
-    items: _Items
-    total: int
-    skipped: list[Skipped]
-    notices: list[str]
 
 
 def open_audio_seeds(
@@ -71,13 +51,10 @@ def open_audio_seeds(
     """
     if cut is not None and cut not in CUT_RULES:
         raise SeedError(f"Unknown rule {cut!r} for cutting; known are {', '.join(CUT_RULES)}.")
-    if limit is not None and limit < 1:
-        raise SeedError(f"The number of seeds must be at least 1, not {limit}.")
     source = Path(source)
-    try:
-        found = _look(source, labels)
-    except OSError as error:
-        raise SeedError(f"The seeds at {source} can't be read: {error.strerror}.") from error
+    if source.suffix.lower() != ".npz":
+        extras.soundfile()
+    found = _READING.look(source, labels, limit)
     return _AudioSeeds(source, found, Rules(rate, samples, cut, resample), limit)
 
 
@@ -86,7 +63,9 @@ class _AudioSeeds:
     archive is damaged or, at the end, where nothing could be used.
     """
 
-    def __init__(self, source: Path, found: _Found, rules: Rules, limit: int | None) -> None:
+    def __init__(
+        self, source: Path, found: Found[_Opening], rules: Rules, limit: int | None
+    ) -> None:
         self._source = source
         self._found = found
         self._rules = rules
@@ -116,11 +95,11 @@ class _AudioSeeds:
         tally.repeated = taken - len(seen)
         self.notices += tally.notices(self._rules)
 
-    def _seeds_of(self, item: _Item, tally: Tally) -> Generator[RawSeed, None, None]:
+    def _seeds_of(self, item: Item[_Opening], tally: Tally) -> Generator[RawSeed, None, None]:
         """Yield one recording's seeds; what of it can't be used is skipped."""
         given = 0
         try:
-            with item.open() as recording:
+            with item.read() as recording:
                 clips = Clips(item.id, recording, self._rules)
                 try:
                     for clip in clips:
@@ -159,34 +138,9 @@ def _unusable(samples: Sample) -> str | None:
     return None
 
 
-def _look(source: Path, labels: dict[str, int] | None) -> _Found:
-    if source.is_dir():
-        folder = Folder(source, labels, AUDIO)
-        extras.soundfile()
-        return _Found(
-            lambda: map(_of_file, folder.files()), len(folder), folder.skipped, folder.notices
-        )
-    if not source.exists():
-        raise SeedError(f"There are no seeds at {source}: no such file or folder.")
-    unused = "The label mapping is for class folders; it was not used."
-    notices = [] if labels is None else [unused]
-    if source.suffix.lower() == ".npz":
-        archive = Archive(source, "audio")
-        return _Found(lambda: _of_archive(archive), len(archive), [], notices)
-    if not AUDIO.has(source.name):
-        raise SeedError(not_this_medium(source, AUDIO))
-    extras.soundfile()
-    file = SeedFile(source.name, source, None)
-    return _Found(lambda: iter([_of_file(file)]), 1, [], notices)
+def _rows(archive: Archive) -> Iterator[_Opening]:
+    for row, digest in archive.entries():
+        yield nullcontext(recording_of_row(row, archive.rate, digest))
 
 
-def _of_file(file: SeedFile) -> _Item:
-    return _Item(file.id, file.label, lambda: open_recording(file.path))
-
-
-def _of_archive(archive: Archive) -> Iterator[_Item]:
-    labels = archive.labels
-    for index, (row, digest) in enumerate(archive.entries()):
-        recording = nullcontext(recording_of_row(row, archive.rate, digest))
-        label = None if labels is None else labels[index]
-        yield _Item(f"{archive.path.name}:{index}", label, lambda it=recording: it)  # type: ignore[misc]
+_READING: Reading[_Opening] = Reading("audio", open_recording, _rows)

@@ -1,7 +1,7 @@
 """Seeds from a folder of images, one image, or an `.npz` archive, one by one."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -10,21 +10,13 @@ from edgeflare.seeds.archive import Archive
 from edgeflare.seeds.convert import RESIZE_RULES, with_channels, with_size
 from edgeflare.seeds.decode import Decoded, decode
 from edgeflare.seeds.digests import digest_of_sample
-from edgeflare.seeds.folder import Folder, SeedFile, not_this_medium
+from edgeflare.seeds.looking import Found, Reading
 from edgeflare.seeds.media import IMAGES
 from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError, nothing_usable
 from edgeflare.types import Sample
 
-
-class _Item(NamedTuple):
-    """An image by name; `read` returns it and its file's digest, or raises UnreadableError."""
-
-    id: str
-    label: int | None
-    read: Callable[[], tuple[Decoded, str]]
-
-
-_Items: TypeAlias = Callable[[], Iterator[_Item]]
+_Read: TypeAlias = tuple[Decoded, str]
+"""An image and the SHA-256, in hex, of its file."""
 
 
 def open_seeds(
@@ -51,23 +43,9 @@ def open_seeds(
     """
     if resize is not None and resize not in RESIZE_RULES:
         raise SeedError(f"Unknown resize rule {resize!r}; known are {', '.join(RESIZE_RULES)}.")
-    if limit is not None and limit < 1:
-        raise SeedError(f"The number of seeds must be at least 1, not {limit}.")
     source = Path(source)
-    try:
-        found = _look(source, labels)
-    except OSError as error:
-        raise SeedError(f"The seeds at {source} can't be read: {error.strerror}.") from error
+    found = _READING.look(source, labels, limit)
     return _ImageSeeds(source, found, _Shape(size, channels, resize), limit)
-
-
-class _Found(NamedTuple):
-    """What is at a place, before any image is read."""
-
-    items: _Items
-    total: int
-    skipped: list[Skipped]
-    notices: list[str]
 
 
 class _Shape(NamedTuple):
@@ -98,7 +76,7 @@ class _ImageSeeds:
     is damaged or, at the end, where no image could be used.
     """
 
-    def __init__(self, source: Path, found: _Found, shape: _Shape, limit: int | None) -> None:
+    def __init__(self, source: Path, found: Found[_Read], shape: _Shape, limit: int | None) -> None:
         self._source = source
         self._found = found
         self._shape = shape
@@ -140,30 +118,7 @@ class _ImageSeeds:
             )
 
 
-def _look(source: Path, labels: dict[str, int] | None) -> _Found:
-    if source.is_dir():
-        folder = Folder(source, labels, IMAGES)
-        return _Found(
-            lambda: map(_of_file, folder.files()), len(folder), folder.skipped, folder.notices
-        )
-    if not source.exists():
-        raise SeedError(f"There are no seeds at {source}: no such file or folder.")
-    unused = "The label mapping is for class folders; it was not used."
-    notices = [] if labels is None else [unused]
-    if source.suffix.lower() == ".npz":
-        archive = Archive(source, "images")
-        return _Found(lambda: _of_archive(archive), len(archive), [], notices)
-    if not IMAGES.has(source.name):
-        raise SeedError(not_this_medium(source, IMAGES))
-    image = SeedFile(source.name, source, None)
-    return _Found(lambda: iter([_of_file(image)]), 1, [], notices)
-
-
-def _of_file(image: SeedFile) -> _Item:
-    return _Item(image.id, image.label, lambda: _read(image.path))
-
-
-def _read(path: Path) -> tuple[Decoded, str]:
+def _read(path: Path) -> _Read:
     if path.exists() and not path.is_file():
         raise UnreadableError("it is no ordinary file")
     try:
@@ -173,8 +128,4 @@ def _read(path: Path) -> tuple[Decoded, str]:
     return decode(data), hashlib.sha256(data).hexdigest()
 
 
-def _of_archive(archive: Archive) -> Iterator[_Item]:
-    labels = archive.labels
-    for index, image in enumerate(archive.images()):
-        label = None if labels is None else labels[index]
-        yield _Item(f"{archive.path.name}:{index}", label, lambda image=image: image)  # type: ignore[misc]
+_READING: Reading[_Read] = Reading("images", _read, Archive.images)
