@@ -4,7 +4,7 @@ import math
 from typing import Any, Dict, Iterable, NamedTuple, Optional, Tuple, Union
 
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.spec import DTYPES, InputSpec
+from edgeflare_agent.spec import InputSpec, value_problems, values_from_json
 
 FRONT_ENDS = ("waveform", "log-mel", "mfcc")
 PEAKS = ("maximum", "magnitude")
@@ -176,23 +176,16 @@ class AudioSpec(NamedTuple):
     def from_json(cls, data: Dict[str, Any]) -> "AudioSpec":
         """Return what `to_json` described. Raises RequestError for anything else."""
         try:
-            quantization = data["quantization"]
             samples = data["samples"]
             spec = cls(
                 shape=tuple(None if n is None else int(n) for n in data["shape"]),
-                dtype=str(data["dtype"]),
                 rate=int(data["rate"]),
                 samples=None if samples is None else int(samples),
                 front_end=str(data["front_end"]),
                 peak=data["peak"],
                 mel=None if data["mel"] is None else _mel(data["mel"]),
                 axes=str(data["axes"]),
-                scale=(float(data["scale"][0]), float(data["scale"][1])),
-                mean=tuple(float(x) for x in data["mean"]),
-                std=tuple(float(x) for x in data["std"]),
-                quantization=(float(quantization[0]), int(quantization[1]))
-                if quantization
-                else None,
+                **values_from_json(data),
             )
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             raise RequestError("not an audio input spec: {!r}".format(error)) from error
@@ -201,7 +194,6 @@ class AudioSpec(NamedTuple):
 
     def validate(self) -> None:
         """Raise RequestError, naming the field, unless the spec makes sense in itself."""
-        real_numbers = self.scale + self.mean + self.std + (self.quantization or ())
         problems = (
             (self.front_end not in FRONT_ENDS, "front_end must be one of " + ", ".join(FRONT_ENDS)),
             (
@@ -210,7 +202,6 @@ class AudioSpec(NamedTuple):
                 != (self.front_end == "log-mel"),
                 "log-mel needs a spectrum's parameters, mfcc also coefficients, waveform neither",
             ),
-            (self.dtype not in DTYPES, "dtype must be one of " + ", ".join(DTYPES)),
             (any(n is not None and n < 1 for n in self.shape), "shape must be positive"),
             (not 1 <= self.rate <= 10**6, "rate must be between 1 and 1000000 Hz"),
             (
@@ -228,16 +219,7 @@ class AudioSpec(NamedTuple):
             (self.axes not in AXES, "axes must be one of " + ", ".join(AXES)),
             (len(self.mean) not in (1, self.width), "mean needs one entry, or one a band"),
             (len(self.std) not in (1, self.width), "std needs one entry, or one a band"),
-            (0.0 in self.std or 0.0 in self.scale, "std and scale must not be zero"),
-            (
-                not all(math.isfinite(number) for number in real_numbers),
-                "scale, mean, std and quantization must be finite",
-            ),
-            (
-                self.quantization is not None
-                and (self.quantization[0] <= 0 or self.dtype.startswith("float")),
-                "quantization needs a positive scale and an integer dtype",
-            ),
+            *value_problems(self),
         )
         _refuse(problems)
         if self.mel is not None:

@@ -83,21 +83,14 @@ class InputSpec(NamedTuple):
     def from_json(cls, data: Dict[str, Any]) -> "InputSpec":
         """Return what `to_json` described. Raises RequestError for anything else."""
         try:
-            quantization = data["quantization"]
             spec = cls(
                 shape=tuple(int(n) for n in data["shape"]),
-                dtype=str(data["dtype"]),
                 size=(int(data["size"][0]), int(data["size"][1])),
                 channels=int(data["channels"]),
                 layout=str(data["layout"]),
                 color=str(data["color"]),
-                scale=(float(data["scale"][0]), float(data["scale"][1])),
-                mean=tuple(float(x) for x in data["mean"]),
-                std=tuple(float(x) for x in data["std"]),
                 resize=data["resize"],
-                quantization=(float(quantization[0]), int(quantization[1]))
-                if quantization
-                else None,
+                **values_from_json(data),
             )
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             raise RequestError("not an input spec: {!r}".format(error)) from error
@@ -109,9 +102,7 @@ class InputSpec(NamedTuple):
         count = 1
         for n in self.shape:
             count *= n
-        real_numbers = self.scale + self.mean + self.std + (self.quantization or ())
         problems = (
-            (self.dtype not in DTYPES, "dtype must be one of " + ", ".join(DTYPES)),
             (min(self.shape + self.size) < 1, "shape and size must be positive"),
             (self.layout not in LAYOUTS, "layout must be one of " + ", ".join(LAYOUTS)),
             (self.color not in COLORS, "color must be one of " + ", ".join(COLORS)),
@@ -134,17 +125,38 @@ class InputSpec(NamedTuple):
             ),
             (len(self.mean) not in (1, self.channels), "mean needs one entry, or one a channel"),
             (len(self.std) not in (1, self.channels), "std needs one entry, or one a channel"),
-            (0.0 in self.std or 0.0 in self.scale, "std and scale must not be zero"),
-            (
-                not all(math.isfinite(number) for number in real_numbers),
-                "scale, mean, std and quantization must be finite",
-            ),
-            (
-                self.quantization is not None
-                and (self.quantization[0] <= 0 or self.dtype.startswith("float")),
-                "quantization needs a positive scale and an integer dtype",
-            ),
+            *value_problems(self),
         )
         for wrong, sentence in problems:
             if wrong:
                 raise RequestError("input spec: " + sentence)
+
+
+def values_from_json(data: Dict[str, Any]) -> Dict[str, Any]:
+    """Return what a spec's JSON says of its values, be they pixels or audio: dtype, scale, mean, std, quantization."""
+    quantization = data["quantization"]
+    return {
+        "dtype": str(data["dtype"]),
+        "scale": (float(data["scale"][0]), float(data["scale"][1])),
+        "mean": tuple(float(x) for x in data["mean"]),
+        "std": tuple(float(x) for x in data["std"]),
+        "quantization": (float(quantization[0]), int(quantization[1])) if quantization else None,
+    }
+
+
+def value_problems(spec: Any) -> Tuple[Tuple[bool, str], ...]:
+    """Return (whether it is wrong, what must be) of a spec's values, be they pixels or audio."""
+    real_numbers = spec.scale + spec.mean + spec.std + (spec.quantization or ())
+    return (
+        (spec.dtype not in DTYPES, "dtype must be one of " + ", ".join(DTYPES)),
+        (0.0 in spec.std or 0.0 in spec.scale, "std and scale must not be zero"),
+        (
+            not all(math.isfinite(number) for number in real_numbers),
+            "scale, mean, std and quantization must be finite",
+        ),
+        (
+            spec.quantization is not None
+            and (spec.quantization[0] <= 0 or spec.dtype.startswith("float")),
+            "quantization needs a positive scale and an integer dtype",
+        ),
+    )
