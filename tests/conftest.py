@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from browser import shared_window, window  # noqa: F401
 from hypothesis import settings
 from ssh_servers import asyncssh_server, openssh_server, ssh_server  # noqa: F401
 from virtual_board import virtual_board  # noqa: F401

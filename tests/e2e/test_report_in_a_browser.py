@@ -2,12 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from browser import DESKTOP, PHONE, Browser, browser
+from browser import DESKTOP, PHONE, Browser
 from many_triggers import DEVICES, HOSTILE, Planned, many_triggers, plan
 from nights import add_night, figures, red, run_of
 
@@ -58,21 +57,6 @@ def trends(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ),
         )
     return write_page(history)
-
-
-@pytest.fixture(scope="module")
-def _window() -> Iterator[Browser]:
-    with browser() as window:
-        yield window
-
-
-@pytest.fixture
-def window(_window: Browser) -> Browser:
-    """The module's browser, as on a desk by day."""
-    _window.resize(DESKTOP)
-    _window.theme("light")
-    _window.forget()
-    return _window
 
 
 @pytest.fixture

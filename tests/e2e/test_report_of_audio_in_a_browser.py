@@ -1,12 +1,11 @@
 """The reports of a keyword spotter and of a speech recogniser as people open them: heard, seen, filtered, read aloud."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from audio_stores import KEYWORDS, LINES, audio_campaign
-from browser import DESKTOP, PHONE, Browser, browser
+from browser import DESKTOP, PHONE, Browser
 
 from edgeflare import write_html_report
 
@@ -29,21 +28,6 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         assert written.embedded > 0
         assert (written.beside > 0) == (kind == "speech")
     return pages
-
-
-@pytest.fixture(scope="module")
-def _window() -> Iterator[Browser]:
-    with browser() as window:
-        yield window
-
-
-@pytest.fixture
-def window(_window: Browser) -> Browser:
-    """The module's browser, as on a desk by day."""
-    _window.resize(DESKTOP)
-    _window.theme("light")
-    _window.forget()
-    return _window
 
 
 def opened(window: Browser, page: Path) -> Browser:

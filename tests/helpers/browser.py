@@ -193,3 +193,19 @@ def browser() -> Iterator[Browser]:
     finally:
         driver.quit()
         shutil.rmtree(driver.capabilities["chrome"]["userDataDir"], ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def shared_window() -> Iterator[Browser]:
+    """One browser for a module's tests."""
+    with browser() as window:
+        yield window
+
+
+@pytest.fixture
+def window(shared_window: Browser) -> Browser:
+    """The module's browser, as on a desk by day."""
+    shared_window.resize(DESKTOP)
+    shared_window.theme("light")
+    shared_window.forget()
+    return shared_window
