@@ -45,7 +45,7 @@ from edgeflare.search.boundary.severity import Severity
 from edgeflare.search.boundary.tying import Tie
 from edgeflare.search.pools import usable
 from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy, Transcript
-from edgeflare_mutators import Corruption, Operator, corruptions, default_pool, kind_of
+from edgeflare_mutators import Corruption, Kind, Operator, corruptions, default_pool, kind_of
 
 _USUAL_EFFORT = 64
 _SPARING = 8
@@ -86,14 +86,7 @@ def check_audio(
     """
     if words:
         check_options(options)
-        if operators is not None:
-            _check_natural(operators)
-    elif operators is not None and options.crossing not in ("mutants", "natural"):
-        raise _useless(options)
-    if words or options.crossing == "natural":
-        usable(operators or dict(corruptions("audio")), "audio")
-    elif options.crossing == "mutants":
-        usable(operators or default_pool("audio"), "audio")
+    _pool(options, operators, "audio", words=words)
 
 
 def _useless(options: BoundaryOptions) -> UsageError:
@@ -113,20 +106,28 @@ def _check_natural(operators: Mapping[str, Operator]) -> None:
 
 
 def _pool(
-    options: BoundaryOptions, operators: Mapping[str, Operator] | None, seed: Seed
+    options: BoundaryOptions,
+    operators: Mapping[str, Operator] | None,
+    kind: Kind,
+    *,
+    words: bool,
 ) -> Mapping[str, Operator]:
-    """Return the operators that this search needs. Raises UsageError for some of another kind."""
-    kind = kind_of(seed.sample)
-    heard_words = isinstance(seed.outputs.original, Transcript)
+    """Return the operators that a search from samples of this kind needs; `words`: recognisers answer.
+
+    Raises UsageError for some of another kind, or that the crossing has no use for.
+    """
+    crossing = "natural" if words else options.crossing
     if operators is not None:
-        if heard_words:
+        if crossing not in ("mutants", "natural"):
+            raise _useless(options)
+        if crossing == "natural":
             _check_natural(operators)
         return usable(operators, kind)
-    if heard_words:
+    if words:
         return usable({name: corruptions(kind)[name] for name in KEEPING_TIME}, kind)
-    if options.crossing == "natural":
+    if crossing == "natural":
         return usable(dict(corruptions(kind)), kind)
-    return usable(default_pool(kind), kind) if options.crossing == "mutants" else {}
+    return usable(default_pool(kind), kind) if crossing == "mutants" else {}
 
 
 def _search(
@@ -135,12 +136,11 @@ def _search(
     seed: Seed,
     rng: np.random.Generator,
 ) -> Search:
-    pool = _pool(options, operators, seed)
-    if isinstance(seed.outputs.original, Transcript):
+    words = isinstance(seed.outputs.original, Transcript)
+    pool = _pool(options, operators, kind_of(seed.sample), words=words)
+    if words:
         harder = pool if operators else usable(dict(corruptions("audio")), "audio")
         return (yield from heard(options, pool, harder, seed, rng))
-    if operators is not None and options.crossing == "auto":
-        raise _useless(options)
     if options.min_ssim is not None and seed.sample.ndim == 1:
         raise UsageError(
             "strategy boundary: min_ssim means nothing for audio; state max_l2 or max_linf"
