@@ -57,7 +57,8 @@ COSTS_SPENT = "Of all searches, with or without a triggering input:"
 
 FALSE_ALARMS = (
     "On these pairs the deployed model is an equal copy of the original, perhaps for another runtime, so that "
-    "every triggering input, and every seed input that is a finding itself, is a false alarm. Bound: "
+    "every triggering input, and every seed input that is a finding itself, is a false alarm. Seed inputs: those from which a search asked "
+    "the device; never asked: those from which none did, which no bound counts. Bound: "
     "the one-sided 95 % upper confidence bound of the share of seed inputs with a false alarm (Clopper and "
     "Pearson 1934)."
 )

@@ -176,6 +176,7 @@ _FALSE_ALARMS = (
     *_WHERE,
     Column("margin floor", 7, lambda one: f"{one.margin_floor:g}"),
     Column("seed inputs", 8, lambda one: str(one.seeds)),
+    Column("never asked", 6, lambda one: str(one.unasked)),
     Column("false alarms", 0, lambda one: str(one.seeds_with)),
     Column("rate", 9, lambda one: percent(one.rate)),
     Column("bound", 10, lambda one: percent(one.upper_bound)),

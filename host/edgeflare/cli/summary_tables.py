@@ -162,9 +162,10 @@ def control_words(control: ControlFigures) -> str:
     if control.state == "refused":
         return escape(f"can't be run: {control.refusal}")
     if control.rate is None or control.upper_bound is None:
-        return f"0 of {control.failed + control.unfinished} searches so far{_left(control)}"
+        total = control.unasked + control.failed + control.unfinished
+        return f"0 of {total} searches have asked the device{_left(control)}"
     text = (
-        f"[bold]{control.false_alarms} of {control.searches}[/] searches raised a false alarm "
+        f"[bold]{control.false_alarms} of {control.searches}[/] searches that asked the device raised a false alarm "
         f"({100 * control.rate:.1f} %, 95 % upper bound {100 * control.upper_bound:.1f} %)"
     )
     if control.false_alarms and control.safe_margin is not None:
@@ -175,6 +176,8 @@ def control_words(control: ControlFigures) -> str:
 def _left(control: ControlFigures) -> str:
     """Return how many searches of a control came to nothing, or not to an end yet."""
     text = ""
+    if control.unasked:
+        text += f"; {control.unasked} ended without asking it"
     if control.failed:
         text += f"; {control.failed} failed"
     if control.unfinished:

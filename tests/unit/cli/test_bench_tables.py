@@ -206,7 +206,7 @@ def test_a_control_without_a_finding_has_its_bound_and_what_it_cost(
     print_report(control(quiet=False), False)
     text = capsys.readouterr().out
     alarms, spent = rows(text, "quiet")
-    assert alarms == ["0.001", "20", "0", "0 %", "13.9 %"]
+    assert alarms == ["0.001", "20", "0", "0", "0 %", "13.9 %"]
     assert spent[0] == "10.0"
     assert "found a triggering input:" not in text
 
@@ -217,7 +217,7 @@ def test_false_alarms_are_shown_as_findings_too(
     print_report(control(quiet=False, loud=True), False)
     text = capsys.readouterr().out
     alarms, costs, _, _ = rows(text, "loud")
-    assert alarms[2:] == ["20", "100 %", "100 %"]
+    assert alarms[2:] == ["0", "20", "100 %", "100 %"]
     assert costs[:2] == ["100 %", "20/20"]
     assert len(rows(text, "quiet")) == 2
 

@@ -10,6 +10,7 @@ import pytest
 from many_triggers import many_triggers
 
 from edgeflare import report_text, toml, write_html_report
+from edgeflare.analysis.control import control_figures
 from edgeflare.analysis.page.again import campaign_toml
 from edgeflare.analysis.page.matrix import matrix
 from edgeflare.store import OutcomeRecord, SeedInput, Store
@@ -171,6 +172,29 @@ def test_the_configuration_comes_back_from_its_toml() -> None:
         "search": config["search"],
         "one_trip": False,
     }
+
+
+def test_only_searches_that_asked_the_device_bound_the_rate_of_false_alarms(
+    campaign: Any, tmp_path: Path, read: Read
+) -> None:
+    search = {"strategy": "boundary", "margin_floor": 0.001}
+    config = {**campaign.config, "control": True, "original": {"path": "o.onnx"}, "search": search}
+    folder = tmp_path / "controlled"
+    seeds = [SeedInput(f"{n}.png", np.full((2, 2, 1), n, np.uint8), 2) for n in range(3)]
+    with Store.create(folder, config) as store, Store.create(folder / "control", config) as control:
+        store.add_seeds(seeds)
+        store.set_fact("control_begun", True)
+        control.add_seeds(seeds)
+        control.add_outcome(OutcomeRecord("0.png", Status.EXHAUSTED, 0, search_queries=3))
+        for n in (1, 2):
+            control.add_outcome(OutcomeRecord(f"{n}.png", Status.GAVE_UP, n, host_only_queries=90))
+        control.close()
+        figures = control_figures(store)
+        write_html_report(store, tmp_path / "page.html")
+    assert figures is not None
+    assert (figures.searches, figures.upper_bound) == (1, pytest.approx(0.95))
+    said = "1 search that asked the device (0 %, at most 95.0 % with 95 % confidence; 2 more ended without"
+    assert said in read(tmp_path / "page.html").text
 
 
 def test_a_control_tells_of_false_alarms(campaign: Any, tmp_path: Path, read: Read) -> None:
