@@ -83,7 +83,7 @@ def test_crossed_limits_come_before_everything(tmp_path: Path, campaign: Any, re
     assert "The limit is kept." in read(tmp_path / "report.html").text
 
 
-def test_a_campaign_without_a_trigger_has_a_good_page(campaign: Any, written: Any) -> None:
+def test_a_campaign_without_a_trigger_has_a_neutral_page(campaign: Any, written: Any) -> None:
     campaign.add(Status.EXHAUSTED)
     campaign.add(Status.GAVE_UP, detail="the strategy knows no step")
     campaign.finish()
@@ -92,7 +92,7 @@ def test_a_campaign_without_a_trigger_has_a_good_page(campaign: Any, written: An
     assert "the strategy knows no step" in page.text
     assert "There is no finding to show." in page.text
     assert page.rows == []
-    assert page.having("section", id="summary", **{"class": "panel verdict good"})
+    assert page.having("section", id="summary", **{"class": "panel verdict neutral"})
 
 
 def test_an_empty_campaign_says_that_it_was_interrupted(campaign: Any, written: Any) -> None:
@@ -206,7 +206,7 @@ def test_a_control_tells_of_false_alarms(campaign: Any, tmp_path: Path, read: Re
         write_html_report(control, tmp_path / "control.html")
         comment = report_text(control, "markdown")
     text = read(tmp_path / "control.html").text
-    said = "No false alarm: in 1 search the original was never taken for another model."
+    said = "No false alarm: in 1 search that asked the device the original was never taken for another model."
     assert said in text
     assert said in comment
     assert "This is the control of the campaign" in text
