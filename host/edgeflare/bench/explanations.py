@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable
 
+from edgeflare.analysis.words import code
 from edgeflare.bench.cell_figures import CellFigures
 
 RESULTS = (
@@ -140,7 +141,7 @@ def files(folder: str) -> str:
     """Return what lies beside the report, and how to make it anew."""
     command = shlex.join(["edgeflare", "bench", "show", folder])
     return (
-        f"`{command}` makes this report anew. `bench.json` has every setting, "
+        f"{code(command)} makes this report anew. `bench.json` has every setting, "
         "`report.json` every figure, `summary.csv` one line for each pair and strategy, `searches.csv` "
         "one for each search."
     )
