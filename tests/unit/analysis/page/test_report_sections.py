@@ -83,6 +83,19 @@ def test_crossed_limits_come_before_everything(tmp_path: Path, campaign: Any, re
     assert "The limit is kept." in read(tmp_path / "report.html").text
 
 
+def test_triggers_of_searches_and_seeds_that_deviate_are_told_apart(
+    campaign: Any, written: Any
+) -> None:
+    campaign.add()
+    campaign.add()
+    campaign.add(Status.SEED_DEVIATES)
+    campaign.finish()
+    page = written()
+    assert "found by 2 of 2 searches (100 %), and 1 seed as it is" in page.text
+    assert page.having("section", id="summary", **{"class": "panel verdict neutral"})
+    assert not page.having("span", **{"class": "sign"})
+
+
 def test_a_campaign_without_a_trigger_has_a_neutral_page(campaign: Any, written: Any) -> None:
     campaign.add(Status.EXHAUSTED)
     campaign.add(Status.GAVE_UP, detail="the strategy knows no step")
