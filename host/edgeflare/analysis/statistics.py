@@ -107,7 +107,7 @@ def permutation_p(differences: ArrayLike, *, alpha: float = 0.05) -> float:
     """
     values = np.asarray(differences, np.float64).ravel()
     values = values[values != 0]
-    count = values.size
+    count = int(values.size)
     if not count:
         return 1.0
     sizes = np.abs(values)
