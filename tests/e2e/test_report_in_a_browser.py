@@ -319,3 +319,23 @@ def test_the_trends_can_be_read_in_the_other_colours_than_the_systems(
     window.run("document.getElementById('theme').click()")
     assert window.run("return document.documentElement.dataset.theme") == "dark"
     assert window.axe() == []
+
+
+def test_a_matrix_that_is_cut_says_that_it_scrolls(opened: Browser) -> None:
+    hint = "document.querySelector('#matrix .sideways')"
+    opened.resize(DESKTOP)
+    opened.wait(f"{hint}.hidden")
+    opened.resize((240, 844))
+    opened.wait(f"!{hint}.hidden && {hint}.textContent.includes('scroll it sideways')")
+
+
+def test_a_label_is_not_broken_within_a_word(opened: Browser) -> None:
+    opened.resize(DESKTOP)
+    lines = opened.run(
+        "const row = [...document.querySelectorAll('.card dl div')].find("
+        "one => one.querySelector('dt').textContent === 'label of the seed');"
+        "const text = row.querySelector('dd'), range = document.createRange();"
+        "text.textContent = 'airplane'; range.selectNodeContents(text);"
+        "return range.getClientRects().length;"
+    )
+    assert lines == 1

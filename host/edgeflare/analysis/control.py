@@ -16,8 +16,9 @@ class ControlFigures:
 
     `state`: "refused" where it can't be run, `refusal` saying why, "gone" where it was finished and its
     folder is not there any more.
-    Of `searches` (but for `failed` ones, on which the model can't answer) `false_alarms` ended with a
-    trigger, so that `rate` of them did, None while there are none; `upper_bound` is above the true rate
+    Of `searches` that asked the device `false_alarms` ended with a
+    trigger, so that `rate` of them did, None while there are none; `unasked` ended without asking it, and `failed` because the
+    model can't answer. `upper_bound` is above the true rate
     in 95 % of cases (one-sided, Clopper and Pearson 1934). `unfinished` searches are to come. `model`
     is the file that the original was compared with, its own (`own_file`) or a copy's, `runtime` what
     was in effect there. `margin_floor` is the campaign's; `largest_margin` the smallest one that would
@@ -28,6 +29,7 @@ class ControlFigures:
     own_file: bool
     runtime: dict[str, Any]
     searches: int
+    unasked: int
     false_alarms: int
     failed: int
     unfinished: int
@@ -59,7 +61,7 @@ def control_figures(store: Store) -> ControlFigures | None:
     own = config["original"]["path"]
     path = config.get("control_model") or own
     runtime: dict[str, Any] = {}
-    searches = alarms = finished = 0
+    searches = unasked = alarms = finished = 0
     total = store.seed_count()
     margin = None
     there = bool(store.fact("control_begun")) and (folder / DATABASE_NAME).is_file()
@@ -70,7 +72,7 @@ def control_figures(store: Store) -> ControlFigures | None:
         state = "refused" if refusal else "finished" if there else "gone"
     if there:
         with Store.open(folder) as control:
-            searches, alarms, margin = alarms_in(control)
+            searches, unasked, alarms, margin = alarms_in(control)
             finished = control.tally().done
             total = max(total, expected(control))
             runtime = dict(control.models.get("deployed", {}).get("runtime", {}))
@@ -79,8 +81,9 @@ def control_figures(store: Store) -> ControlFigures | None:
         own_file=path == own,
         runtime=runtime,
         searches=searches,
+        unasked=unasked,
         false_alarms=alarms,
-        failed=finished - searches,
+        failed=finished - searches - unasked,
         unfinished=0 if ended else max(0, total - finished),
         rate=alarms / searches if searches else None,
         upper_bound=upper_bound(alarms, searches) if searches else None,

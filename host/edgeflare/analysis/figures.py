@@ -11,6 +11,7 @@ from edgeflare.analysis.devices import DeviceCounts
 from edgeflare.analysis.heard import WordChange, WordPair, heard
 from edgeflare.analysis.triggers import TriggersSeen
 from edgeflare.store import OutcomeRecord
+from edgeflare.store.records import SEARCH_ENDS
 from edgeflare.types import TRIGGERS, Status
 
 _FAILURES_KEPT = 20
@@ -44,6 +45,35 @@ class Failure:
     detail: str
 
 
+@dataclass(frozen=True)
+class Coverage:
+    """What the `searches` without a trigger covered: `unasked` of them gave the device no input beyond the seed.
+
+    `device_queries` inputs were given to both models, `host_queries` to the original alone.
+    """
+
+    searches: int = 0
+    unasked: int = 0
+    device_queries: int = 0
+    host_queries: int = 0
+
+    @property
+    def words(self) -> str:
+        """All of it in a phrase, "" where no search ended without a trigger."""
+        if not self.searches:
+            return ""
+        count = "the one search" if self.searches == 1 else f"the {self.searches:,} searches"
+        unasked = f" ({self.unasked:,} of them none)" if self.unasked else ""
+        return (
+            f"{count} without a trigger gave the device {_inputs(self.device_queries)}{unasked}, "
+            f"and the original alone {self.host_queries:,}"
+        )
+
+
+def _inputs(count: int) -> str:
+    return f"{count:,} input{'' if count == 1 else 's'}"
+
+
 class OutcomeFigures:
     """Takes outcomes one by one and tells their figures; see `Summary` for what they mean."""
 
@@ -55,6 +85,7 @@ class OutcomeFigures:
         self.replicas: set[str] = set()
         self.queries: Counter[str] = Counter()
         self.round_trips = 0
+        self.coverage = Coverage()
         self.searched_queries, self.found_queries = array("q"), array("q")
         self.searched_seconds, self.found_seconds = array("d"), array("d")
         self.original_margins, self.deployed_margins = array("d"), array("d")
@@ -76,6 +107,13 @@ class OutcomeFigures:
         if outcome.searched:
             self.searched_queries.append(outcome.search_queries)
             self.searched_seconds.append(outcome.seconds)
+        if outcome.status in SEARCH_ENDS and outcome.searched:
+            self.coverage = Coverage(
+                self.coverage.searches + 1,
+                self.coverage.unasked + (outcome.search_queries == 0),
+                self.coverage.device_queries + outcome.search_queries,
+                self.coverage.host_queries + outcome.host_only_queries,
+            )
         if outcome.status is Status.FOUND:
             self._add_found(outcome)
         if outcome.status in TRIGGERS and (both := heard(outcome.original, outcome.deployed)):

@@ -9,12 +9,15 @@ is 1.6 to 5.3 half widths of its interval, against 1.0 to 2.6. `severity`, the s
 model so damaged that it is sure of nothing: 60, 70 and 80 % tie by it, in the wrong order.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from edgeflare.analysis.opening import opened
 from edgeflare.analysis.ranking_checks import check_comparable
@@ -31,10 +34,12 @@ from edgeflare.analysis.ranking_words import (
     accuracy_verdict,
     differences,
     shared_places,
+    success_verdict,
     too_few_seeds,
     verdict,
 )
 from edgeflare.analysis.rows import jsonable
+from edgeflare.analysis.statistics import mean_ranks
 from edgeflare.campaign.measures import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError
@@ -45,13 +50,16 @@ from edgeflare.store import Store
 class RankedModel:
     """A candidate: its place (from 1, shared by those that tie with the one above) and its figures.
 
-    `value` is the mean of the ranking's measure over the common seeds. `file` is the deployed model's
+    `value` is the mean of the ranking's measure over the common seeds, with its approximate interval. `mean_rank`
+    is what the order by queries follows (None of another measure): the mean, from 1, over all candidates' searches
+    ranked together, those that found nothing above all others. `file` is the deployed model's
     path, `size` its bytes; `finished` whether its campaign is.
     """
 
     name: str
     place: int
     value: Estimate
+    mean_rank: float | None
     folder: str
     file: str
     sha256: str
@@ -64,10 +72,11 @@ class RankedModel:
 class Ranking:
     """Candidates, hardest to make deviate first.
 
-    `duels` has every pair once, the better placed first. `seeds` is the number of seed samples that all
-    candidates have finished; `level` the confidence of all duels together and of each interval beside
-    them. `original` is the original's accuracy on the labelled ones, None where none is labelled. `verdict`
-    and `accuracy_verdict` are sentences for people, `differences` say where this is not the paper's
+    `duels` has every pair once, the better placed first; `success`, of a ranking by queries, has the same of
+    whether anything was found, by the exact test, a family of its own. `seeds` is the number of seed samples that all
+    candidates have finished; `level` the confidence of all duels together, and that of each interval beside
+    them, which is approximate. `original` is the original's accuracy on the labelled ones, None where none is labelled. `verdict`,
+    `success_verdict` (None unless by queries) and `accuracy_verdict` are sentences for people, `differences` say where this is not the paper's
     comparison, `notes` what else there is to know.
     """
 
@@ -76,8 +85,10 @@ class Ranking:
     seeds: int
     candidates: tuple[RankedModel, ...]
     duels: tuple[Duel, ...]
+    success: tuple[Duel, ...]
     original: Accuracy | None
     verdict: str
+    success_verdict: str | None
     accuracy_verdict: str | None
     differences: tuple[str, ...]
     notes: tuple[str, ...]
@@ -101,9 +112,10 @@ def rank_campaigns(
     seed, is what every one of them has finished. `names` call the candidates (by default their
     files' stems). `measure`: "disagreement", the total variation distance between both models' answers to the
     trigger, or the share of the words that differ, 0 to 1; "severity", the smaller of both models' margins there, 0 to 1, of which, as
-    of disagreement, less is harder; "queries" to the first trigger, of which more is. None: disagreement where
+    of disagreement, less is harder; "queries" to the first trigger, of which more is: their ranks are compared, those of searches that found
+    nothing above all others, and success apart from them. None: disagreement where
     the search was the boundary's, else queries. `level`, within (0, 1), is the confidence in all verdicts
-    together: each pair's interval is wider by Bonferroni.
+    together: each pair's is higher by Bonferroni.
 
     Reads the stores and changes nothing. Raises UsageError, naming the difference, where the campaigns
     can't be compared, and where there is nothing to compare; StoreError where a folder can't be used.
@@ -120,8 +132,15 @@ def rank_campaigns(
     values = {name: [_value(one, chosen) for one in of] for name, of in seeds.items()}
     means = {name: Estimate.of(of, level) for name, of in values.items()}
     more = chosen == "queries"
-    order = sorted(reads, key=lambda name: -means[name].value if more else means[name].value)
-    duels = duels_between({name: values[name] for name in order}, level=level, more_is_better=more)
+    tested = _ranks(seeds) if more else values
+    centres = {name: float(np.mean(of)) for name, of in tested.items()}
+    order = sorted(reads, key=lambda name: -centres[name] if more else centres[name])
+    duels = duels_between(
+        {name: values[name] for name in order}, level=level, more_is_better=more, tested=tested
+    )
+    successes = {name: [_success(one) for one in seeds[name]] for name in order}
+    success = duels_between(successes, level=level, more_is_better=False) if more else ()
+    apart = sum(duel.verdict != "tie" for duel in duels)
     places = _places(order, duels)
     labelled = {
         name: [float(one.deployed_right) for one in seeds[name] if one.deployed_right is not None]
@@ -133,6 +152,7 @@ def rank_campaigns(
             name=name,
             place=places[name],
             value=means[name],
+            mean_rank=centres[name] if more else None,
             folder=str(reads[name].folder),
             file=str(reads[name].deployed["path"]),
             sha256=str(reads[name].deployed["sha256"]),
@@ -148,13 +168,15 @@ def rank_campaigns(
         seeds=len(common),
         candidates=candidates,
         duels=duels,
+        success=success,
         original=original,
         verdict=verdict(order, duels, chosen, len(common), of_words=of_words),
+        success_verdict=success_verdict(successes, success, apart) if more else None,
         accuracy_verdict=accuracy_verdict(
             {one.name: one.figures.accuracy for one in candidates},
             original,
             duels_between(labelled, level=level, more_is_better=True) if original else (),
-            sum(duel.verdict != "tie" for duel in duels),
+            apart,
             chosen,
         ),
         differences=differences(chosen, of_words=of_words),
@@ -211,6 +233,20 @@ def _value(seed: OfSeed, measure: Measure) -> float:
     """Return the mean over the replicas."""
     values = [getattr(outcome, measure) for outcome in seed.outcomes]
     return float(sum(values) / len(values))
+
+
+def _ranks(seeds: Mapping[str, Sequence[OfSeed]]) -> dict[str, list[float]]:
+    """Return the mean rank of each seed's searches among all of them, by queries to the first trigger."""
+    queries = [
+        [[math.inf if one.unsuccessful else one.queries for one in seed.outcomes] for seed in of]
+        for of in seeds.values()
+    ]
+    return dict(zip(seeds, mean_ranks(queries), strict=True))
+
+
+def _success(seed: OfSeed) -> float:
+    """Return the share of the replicas in which anything was found."""
+    return sum(not one.unsuccessful for one in seed.outcomes) / len(seed.outcomes)
 
 
 def _places(order: Sequence[str], duels: Sequence[Duel]) -> dict[str, int]:

@@ -7,8 +7,9 @@ from itertools import combinations
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
-from edgeflare.analysis.statistics import bootstrap_interval, paired_test
+from edgeflare.analysis.statistics import bootstrap_interval, permutation_p
 
 TIE = "tie"
 _DRAWS = 10_000
@@ -21,11 +22,12 @@ _DRAWS_OUTSIDE = 10
 class Duel:
     """Two candidates, compared over the same `seeds`.
 
-    `difference` is the mean of `first` less `second`, in the units of the measure, with its bootstrap
-    `interval` (expanded percentiles) at `level`, which is adjusted by Bonferroni for the number of pairs.
-    `verdict` is "tie" where 0 lies within it, where the seeds never differ, or where too few differ for
-    any order of theirs to be sure at this level; else the name of the one that is harder to make deviate.
-    `differing` seeds differ, `needed` must for a verdict. `p` is that of the Wilcoxon signed rank test, not adjusted, None without scipy.
+    `difference` is the mean of `first` less `second`, in the units of the measure, with its approximate
+    bootstrap `interval` (expanded percentiles) at `level`, which is adjusted by Bonferroni for the number of
+    pairs. Both describe. What decides is `p`, of the paired permutation test, not adjusted: `verdict` is the name of
+    the one that is harder to make deviate where p is at most 1 - `level`, else "tie": the seeds can't tell.
+    `differing` seeds differ, on `higher` of them the measure is higher for `first`; `needed` must differ
+    for any order of theirs to be sure at this level.
     """
 
     first: str
@@ -34,30 +36,41 @@ class Duel:
     difference: float
     interval: tuple[float, float]
     level: float
-    p: float | None
+    p: float
     verdict: str
     differing: int
+    higher: int
     needed: int
 
     @property
     def too_few(self) -> bool:
-        """Whether it is a tie only because too few seeds differ."""
-        return self.verdict == TIE and not self.interval[0] <= 0 <= self.interval[1]
+        """Whether it is a tie only because too few seeds differ: all in favour of the same one."""
+        return self.verdict == TIE and self.differing > 0 and self.higher in (0, self.differing)
 
 
 def duels_between(
-    values: Mapping[str, Sequence[float]], *, level: float, more_is_better: bool
+    values: Mapping[str, Sequence[float]],
+    *,
+    level: float,
+    more_is_better: bool,
+    tested: Mapping[str, Sequence[float]] | None = None,
 ) -> tuple[Duel, ...]:
     """Compare every pair of these, whose values are in the same order of seeds.
 
-    `level` is the confidence in all verdicts together.
+    `level` is the confidence in all verdicts together. `tested` takes the place of the values in the test, as
+    ranks do.
     """
+    tested = values if tested is None else tested
     pairs = list(combinations(values, 2))
     own = 1 - (1 - level) / len(pairs)
-    return tuple(
-        _duel(first, second, values[first], values[second], own, more_is_better)
-        for first, second in pairs
-    )
+    duels = []
+    for first, second in pairs:
+        of_means, of_test = (
+            np.asarray(of[first], np.float64) - np.asarray(of[second], np.float64)
+            for of in (values, tested)
+        )
+        duels.append(_duel(first, second, of_means, of_test, own, more_is_better))
+    return tuple(duels)
 
 
 def fewest_seeds(level: float) -> int:
@@ -86,29 +99,28 @@ def expanded(level: float, seeds: int) -> float:
 def _duel(
     first: str,
     second: str,
-    a: Sequence[float],
-    b: Sequence[float],
+    differences: NDArray[np.float64],
+    tested: NDArray[np.float64],
     level: float,
     more_is_better: bool,
 ) -> Duel:
-    differences = np.asarray(a, np.float64) - np.asarray(b, np.float64)
     wider = expanded(level, differences.size)
     outside = max(1 - wider, 2 * _DRAWS_OUTSIDE / _MOST_DRAWS)  # of 2 seeds `wider` is 1
     draws = max(_DRAWS, math.ceil(2 * _DRAWS_OUTSIDE / outside))
-    low, high = bootstrap_interval([[one] for one in differences], level=wider, draws=draws)
-    differing, needed = int(np.count_nonzero(differences)), fewest_seeds(level)
+    p = permutation_p(tested, alpha=1 - level)
     verdict = TIE
-    if not low <= 0 <= high and differing >= needed:
-        verdict = first if (low > 0) == more_is_better else second
+    if p <= 1 - level:
+        verdict = first if (tested.sum() > 0) == more_is_better else second
     return Duel(
         first=first,
         second=second,
         seeds=differences.size,
         difference=float(differences.mean()),
-        interval=(low, high),
+        interval=bootstrap_interval([[one] for one in differences], level=wider, draws=draws),
         level=level,
-        p=paired_test(a, b).p,
+        p=p,
         verdict=verdict,
-        differing=differing,
-        needed=needed,
+        differing=int(np.count_nonzero(tested)),
+        higher=int(np.count_nonzero(tested > 0)),
+        needed=fewest_seeds(level),
     )

@@ -25,7 +25,6 @@ _ROUNDING = 1e-6
 
 class Searched(NamedTuple):
     """One outcome: `queries` up to the first triggering input, else the most that were allowed.
-
     `disagreement` and `severity` are those of the trigger, 0 where there is none. `searched` is False
     where the seed is a finding itself. `device_queries` were answered in `device_seconds`.
     """
@@ -38,6 +37,11 @@ class Searched(NamedTuple):
     l2: float | None
     device_seconds: float
     device_queries: int
+
+    @property
+    def unsuccessful(self) -> bool:
+        """Whether nothing was found, so that the queries that a finding would have needed are not known."""
+        return self.status in _NOTHING_FOUND
 
 
 class OfSeed(NamedTuple):

@@ -1,17 +1,18 @@
 """What a ranking says, in sentences."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from edgeflare.analysis.ranking_duels import TIE, Duel
 from edgeflare.analysis.ranking_models import Accuracy
-from edgeflare.analysis.words import margin_text, number_text, percent_text
+from edgeflare.analysis.words import margin_text, p_value_text, percent_text
 
 _NOT_HANDED_ON_SHOWN = 3
 _TOO_FEW_SHOWN = 3
 _MEANS = {
     "disagreement": "the share of probability that both models put on different classes",
     "severity": "the smaller of both models' margins",
-    "queries": "those up to the first trigger",
+    "queries": "those up to the first trigger, with a search that found none above all others",
 }
 
 
@@ -55,14 +56,21 @@ def compared(duel: Duel, measure: str, name: str, *, of_words: bool = False) -> 
 
 
 def _gap(duel: Duel, measure: str, *, harder: bool) -> str:
-    """Return how far one that is harder, or easier, is from the other, with the interval of that."""
-    low, high = sorted(abs(end) for end in duel.interval)
+    """Return how far one that is harder, or easier, is from the other, with the interval of that, or on how many seeds."""
     if measure.startswith("queries"):
-        number = number_text(abs(duel.difference), 1)
-        ends = f"[{number_text(low, 1)}, {number_text(high, 1)}]"
-        return f"{number} {'more' if harder else 'fewer'} {measure} {ends}"
+        lower = duel.differing - duel.higher
+        mine, its = sorted((duel.higher, lower), reverse=harder)
+        seeds = f"{mine} of {duel.seeds} seeds, {'fewer' if harder else 'more'} on {its}"
+        return f"{'more' if harder else 'fewer'} {measure} on {seeds} ({_p(duel)})"
+    low, high = sorted(math.copysign(1, duel.difference) * end for end in duel.interval)
     ends = f"[{margin_text(low)}, {margin_text(high)}]"
-    return f"{measure} {margin_text(abs(duel.difference))} {'lower' if harder else 'higher'} {ends}"
+    gap = f"{measure} {margin_text(abs(duel.difference))} {'lower' if harder else 'higher'}"
+    return f"{gap} {ends} ({_p(duel)})"
+
+
+def _p(duel: Duel) -> str:
+    p = p_value_text(duel.p)
+    return f"p {p}" if p.startswith("<") else f"p = {p}"
 
 
 def too_few_seeds(duels: Sequence[Duel], seeds: int) -> Iterator[str]:
@@ -78,7 +86,7 @@ def too_few_seeds(duels: Sequence[Duel], seeds: int) -> Iterator[str]:
     for duel in found[:_TOO_FEW_SHOWN]:
         yield (
             f"Too few seeds differ between {duel.first} and {duel.second}: {duel.differing} of {seeds}, and a "
-            f"verdict at this confidence needs {needed}; so it is a tie, though the interval leaves out 0."
+            f"verdict at this confidence needs {needed}; so it is a tie, though all that differ do so in one direction."
         )
     more = len(found) - _TOO_FEW_SHOWN
     if more > 0:
@@ -96,11 +104,27 @@ def accuracy_verdict(
     known = [one for one in accuracies.values() if one is not None]
     if original is None or not known:
         return None
-    rates = sorted(one.rate for one in known)
-    span = f"{percent_text(rates[0])} to {percent_text(rates[-1])}"
-    if rates[0] == rates[-1]:
-        span = percent_text(rates[0])
+    span = _span([one.rate for one in known])
     words = f"Accuracy on {original.labelled} labelled seeds ({span}; the original {percent_text(original.rate)})"
+    return _told_apart(words, duels, told_apart, measure)
+
+
+def success_verdict(
+    found: Mapping[str, Sequence[float]], duels: Sequence[Duel], told_apart: int
+) -> str:
+    """Return what success says of candidates that are ranked by queries; `found` is the share of each seed's searches."""
+    span = _span([sum(of) / len(of) for of in found.values()])
+    words = f"Success, whether anything was found ({span} of the searches; exact test),"
+    return _told_apart(words, duels, told_apart, "queries")
+
+
+def _span(rates: Sequence[float]) -> str:
+    least, most = percent_text(min(rates)), percent_text(max(rates))
+    return least if least == most else f"{least} to {most}"
+
+
+def _told_apart(words: str, duels: Sequence[Duel], told_apart: int, measure: str) -> str:
+    """Return whether something, described by `words`, can tell candidates apart, and whether `measure` can."""
     apart, pairs = sum(duel.verdict != TIE for duel in duels), len(duels)
     if pairs > 1:
         return (
@@ -136,8 +160,9 @@ def differences(measure: str, *, of_words: bool = False) -> tuple[str, ...]:
     paper = "Section 5.4.2 compares the mean queries of the searches that found a trigger"
     if measure == "queries":
         counted = (
-            f"{paper}; here a seed on which the models differ before it is changed counts as 0 queries, and a search "
-            "that found nothing as max_queries: the first is no merit of a candidate, the second is one."
+            f"{paper}; ranked here are the queries of all searches: a seed on which the models differ before it is changed "
+            "counts as 0 queries, and a search that found nothing as more than any that found something, however early "
+            "it ended. In the mean it counts as max_queries, which says little of how many it would have needed."
         )
         return (counted,)
     at = "the trigger" if of_words else "the most severe trigger within the device budget"

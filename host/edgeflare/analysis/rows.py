@@ -12,6 +12,8 @@ from edgeflare.store import OutcomeRecord, SeedRecord
 from edgeflare.types import Output, Transcript
 
 _STEM_LENGTH = 60
+_FORMULA = re.compile(r"[=+\-@\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
 
 
 def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str, Any]:
@@ -113,6 +115,18 @@ def file_stem(seed: SeedRecord, replica: str = "") -> str:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[-_STEM_LENGTH:]
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value as a CSV cell that no spreadsheet takes for a formula; numbers, texts of numbers too, stay.
+
+    A text that begins as a formula does (``= + - @``, tab, a line end) gets an apostrophe before it. Carriage returns
+    become line feeds, since the writer leaves them without quotes.
+    """
+    if not isinstance(value, str):
+        return value
+    mark = "'" if _FORMULA.match(value) and not _NUMBER.fullmatch(value) else ""
+    return mark + value.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def jsonable(value: Any) -> Any:

@@ -1,15 +1,19 @@
 """Means, intervals, tests and effect sizes, over plain numbers."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-P_NEEDS_SCIPY = "the p values need scipy; install it with `pip install 'edgeflare[bench]'`"
+from numpy.typing import ArrayLike, NDArray
 
 _DRAWN_AT_ONCE = 1 << 22
+_DRAWS = 10_000
+_MOST_DRAWS = 100_000
+_ENUMERATED = 12
+"""Up to so many differences all combinations of signs are computed, above that as many as are drawn."""
+_EQUAL = 1e-9
+"""Relative distance within which two sums of the same numbers count as equal, so that p doesn't follow the CPU's rounding."""
 
 _A12_SIZES = ((0.21, "large"), (0.14, "medium"), (0.06, "small"))
 _CORRELATION_SIZES = ((0.5, "large"), (0.3, "medium"), (0.1, "small"))
@@ -19,12 +23,13 @@ _CORRELATION_SIZES = ((0.5, "large"), (0.3, "medium"), (0.1, "small"))
 class PairedTest:
     """Two measurements of the same `n` things, a and b, compared.
 
-    `p`: Wilcoxon signed rank test, two-sided, equal pairs left out; None without scipy. `rank_biserial`: matched-pairs
+    `difference` is the mean of a less b, what `p` is of; `p`: see `permutation_p`. `rank_biserial`: matched-pairs
     rank-biserial correlation in [-1, 1], positive where a is larger. `a12`: Vargha and Delaney's
     measure, the probability that a value of a is larger than one of b, equal ones counted half.
     """
 
-    p: float | None
+    difference: float
+    p: float
     rank_biserial: float
     a12: float
     n: int
@@ -45,7 +50,10 @@ def median(values: Sequence[float | None]) -> float | None:
 def bootstrap_interval(
     groups: Sequence[Sequence[float]], *, level: float = 0.95, draws: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the bootstrap interval (percentiles) of the mean of all values in `groups`.
+    """Return the approximate interval of the mean of all values in `groups`, by bootstrap percentiles.
+
+    It is too narrow for few or skewed values (README, "Which of these models?", has its measured coverage): a
+    description of the mean, no test.
 
     A group is what one seed input's repeats gave. Groups are drawn whole, with replacement: repeats of
     one seed input are alike, and to draw them singly would make the interval too narrow. Groups may
@@ -71,21 +79,71 @@ def bootstrap_interval(
 def paired_test(a: Sequence[float], b: Sequence[float]) -> PairedTest:
     """Compare two measurements of the same things, in the same order.
 
-    Without scipy all is known but `p`. Raises ValueError where their numbers differ or are none.
+    Raises ValueError where their numbers differ or are none.
     """
     if len(a) != len(b) or not len(a):
         raise ValueError("both sides need the same number of values, one at least")
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     differences = first - second
+    difference = float(differences.mean())
     differences = differences[differences != 0]
     rank_biserial = 0.0
     if differences.size:
-        ranks = _ranks(np.abs(differences))
+        ranks = ranked(np.abs(differences))
         rank_biserial = float((ranks * np.sign(differences)).sum() / ranks.sum())
     count = first.size
-    rank_sum = _ranks(np.concatenate([first, second]))[:count].sum()
+    rank_sum = ranked(np.concatenate([first, second]))[:count].sum()
     a12 = float((rank_sum / count - (count + 1) / 2) / count)
-    return PairedTest(_wilcoxon(differences), rank_biserial, a12, count)
+    return PairedTest(difference, permutation_p(differences), rank_biserial, a12, count)
+
+
+def permutation_p(differences: ArrayLike, *, alpha: float = 0.05) -> float:
+    """Return p of the two-sided paired permutation test of the mean difference, (0, 1].
+
+    Exact where both measurements have the same distribution, whatever that is: then the sign of each
+    difference is a matter of chance. Differences of 0 say nothing. All combinations of signs are taken where
+    there are few, or where all differences are of one size (then it is the sign test, of successes McNemar's
+    exact one); else at least 10,000 are drawn, more for a small `alpha`, always the same, and the observed one is counted in.
+    """
+    values = np.asarray(differences, np.float64).ravel()
+    values = values[values != 0]
+    count = int(values.size)
+    if not count:
+        return 1.0
+    sizes = np.abs(values)
+    if np.ptp(sizes) <= _EQUAL * sizes[0]:
+        fewer = min(int(np.count_nonzero(values > 0)), int(np.count_nonzero(values < 0)))
+        return min(1.0, 2 * sum(math.comb(count, one) for one in range(fewer + 1)) / (1 << count))
+    total = sizes.sum()
+    least = abs(values.sum()) - _EQUAL * total
+    if count <= _ENUMERATED:
+        signs = np.arange(2**count)[:, None] >> np.arange(count) & 1
+        return float(np.mean(np.abs(2 * (signs @ sizes) - total) >= least))
+    generator = np.random.default_rng(0)
+    draws = min(_MOST_DRAWS, max(_DRAWS, math.ceil(20 / alpha)))
+    rows = max(1, _DRAWN_AT_ONCE // count)
+    extreme = 1
+    for start in range(0, draws, rows):
+        signs = generator.integers(2, size=(min(rows, draws - start), count), dtype=np.int8)
+        extreme += int(np.count_nonzero(np.abs(2 * (signs @ sizes) - total) >= least))
+    return extreme / (draws + 1)
+
+
+def ranked(values: ArrayLike) -> NDArray[np.float64]:
+    """Return the rank of each value, from 1; equal ones, infinite ones too, share the mean of theirs."""
+    _, place, often = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    shared: NDArray[np.float64] = np.cumsum(often) - (often - 1) / 2
+    return shared[place]
+
+
+def mean_ranks(sides: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
+    """Return the mean rank of each group among the values of all groups of all sides.
+
+    A side is what was measured, a group of it what the repeats of one seed input gave. A search that found
+    nothing is infinite: it ranks above all that found something, however early it ended.
+    """
+    ranks = iter(ranked([one for side in sides for group in side for one in group]).tolist())
+    return [[float(np.mean([next(ranks) for _ in group])) for group in side] for side in sides]
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -124,20 +182,3 @@ def rank_biserial_size(correlation: float) -> str:
 def _size(effect: float, sizes: tuple[tuple[float, str], ...]) -> str:
     rounded = round(abs(effect), 9)  # 0.71 - 0.5 is a little less than 0.21
     return next((word for least, word in sizes if rounded >= least), "negligible")
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rank of each value, from 1; equal ones share the mean of theirs."""
-    _, place, often = np.unique(values, return_inverse=True, return_counts=True)
-    shared: NDArray[np.float64] = np.cumsum(often) - (often - 1) / 2
-    return shared[place]
-
-
-def _wilcoxon(differences: NDArray[np.float64]) -> float | None:
-    """Return p of the differences that are not 0; None where scipy is missing."""
-    try:
-        from scipy import stats
-    except ImportError:
-        return None
-    test: Any = stats.wilcoxon
-    return float(test(differences).pvalue) if differences.size else 1.0

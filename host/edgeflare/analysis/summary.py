@@ -1,7 +1,7 @@
 """A campaign in figures."""
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
 from edgeflare.analysis.control import ControlFigures, control_figures
 from edgeflare.analysis.devices import DeviceFigures, Transfer, transfers
 from edgeflare.analysis.figures import (
+    Coverage,
     Failure,
     LabelPair,
     OutcomeFigures,
@@ -51,7 +52,7 @@ class Summary:
     one for each pair of devices whose triggering inputs were exchanged; `agreements` compares the answers
     of each pair of devices that searched for themselves, `every_device` those of all of them together, None
     where there is but one or they shared the seeds; `given_up` counts why searches gave
-    up; `failures` are the first 20 seeds on which a device could not answer. `triggers` are the first 10
+    up, `coverage` what those without a trigger asked; `failures` are the first 20 seeds on which a device could not answer. `triggers` are the first 10
     triggering inputs by their seeds' names, in words; `corruptions` tells on how many of all triggering
     inputs each natural corruption was used, most frequent first, by name. `control` is None where no
     control is wanted. `search` is the configuration's table of that name. `devices` (one for each
@@ -108,6 +109,7 @@ class Summary:
     sample_rate: int | None = None
     snr_db: float | None = None
     word_pairs: tuple[WordPair, ...] = ()
+    coverage: Coverage = field(default_factory=Coverage)
 
     @property
     def limits_crossed(self) -> tuple[str, ...]:
@@ -193,6 +195,7 @@ def _summary(store: Store) -> Summary:
         sample_rate=store.sample_rate,
         snr_db=median(figures.snr_db),
         word_pairs=figures.word_pairs(),
+        coverage=figures.coverage,
     )
 
 

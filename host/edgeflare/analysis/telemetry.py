@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TextIO
 
+from edgeflare.analysis.rows import csv_cell
 from edgeflare.devices import DeviceMinute
 from edgeflare.devices.latencies import Latencies
 from edgeflare.devices.slowed import Slowed
@@ -141,7 +142,7 @@ def write_minutes(file: TextIO, minutes: Iterable[DeviceMinute]) -> None:
             "minute": minute.minute.isoformat(),
             "throttle_reasons": "; ".join(minute.throttle_reasons),
         }
-        writer.writerow(row.values())
+        writer.writerow(map(csv_cell, row.values()))
 
 
 def _keep(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgeflare.answers import text_of
-from edgeflare.search.words import corruption_names, step_words
+from edgeflare.search.words import changing, corruption_names, last_words, step_words
 from edgeflare.store import OutcomeRecord
 
 _SHOWN = 10
@@ -16,8 +16,8 @@ _SHOWN = 10
 @dataclass(frozen=True)
 class TriggerFigures:
     """A triggering input: its seed, the device that searched for itself ("": a pool), both models' labels
-    (class indices) or, of speech recognisers, their texts, and the steps from the seed to it in words; none where
-    it was not found by mutations. `disagreement` is how far both answers are apart, see `edgeflare.distances`."""
+    (class indices) or, of speech recognisers, their texts, and the steps from the seed to it in words, without those that
+    change nothing; none where it was not found by mutations. `disagreement` is how far both answers are apart, see `edgeflare.distances`."""
 
     seed_id: str
     replica: str
@@ -27,6 +27,10 @@ class TriggerFigures:
     original_text: str | None = None
     deployed_text: str | None = None
     disagreement: float | None = None
+
+    def steps(self, most: int) -> str:
+        """Return the last `most` of the steps as one text, and how many are before them; "" for none."""
+        return last_words(self.words, most)
 
 
 class TriggersSeen:
@@ -50,7 +54,7 @@ class TriggersSeen:
                 one.replica,
                 one.original_label,
                 one.deployed_label,
-                tuple(step_words(one.mutations)),
+                tuple(step_words(changing(one.mutations))),
                 text_of(one.original),
                 text_of(one.deployed),
                 one.disagreement,

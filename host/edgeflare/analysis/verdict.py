@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from edgeflare.analysis.kinds import tolerance_of
 from edgeflare.analysis.summary import Summary
 from edgeflare.analysis.words import number_text, percent_text
-from edgeflare.campaign.control import CONTROL_NAME
+from edgeflare.campaign.control import CONTROL_NAME, alarms_in
 from edgeflare.campaign.live import CampaignStatus
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
@@ -58,7 +58,7 @@ def verdict(
     if replay is not None:
         found, tone = _replayed(replay, summary)
     elif is_control(store.folder):
-        found, tone = _false_alarms(summary)
+        found, tone = _false_alarms(store, summary)
     else:
         found, tone = _found(store, summary)
     crossed = [one.name for one in limits if one.crossed]
@@ -71,14 +71,20 @@ def verdict(
     if checked:
         so_far = "" if store.fact("finished") else " so far"
         kept = "The limit is" if checked == 1 else f"All {checked} limits are"
-        return Verdict(f"{kept} kept{so_far}.", "good", found)
+        return Verdict(
+            f"{kept} kept{so_far}.",
+            "neutral" if tone == "neutral" and not _triggers(summary) else "good",
+            found,
+        )
     return Verdict(found, tone)
 
 
 def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
     """Return what a neutral verdict leaves open, and what to do next; nothing for any other."""
-    if said.tone != "neutral" or not _triggers(summary):
+    if said.tone != "neutral":
         return ()
+    if not _triggers(summary):
+        return _covered(summary)
     itself, searches = summary.by_status.get("seed-deviates", 0), summary.finished
     far = "" if summary.l2 is None else f" (here a median L2 of {number_text(summary.l2)})"
     margin = "a margin is how far a model's most probable class is above its next one"
@@ -99,6 +105,30 @@ def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
         "with edgeflare compare."
     )
     return meaning, next_steps
+
+
+def _covered(summary: Summary) -> tuple[str, ...]:
+    """Return what a search that found nothing covered, and what not; nothing of another strategy than the boundary's."""
+    if not _near_boundary(summary):
+        return ()
+    searches = summary.coverage.words
+    covered = f"Covered: {counted(summary.seeds, 'seed')} as {'it is' if summary.seeds == 1 else 'they are'}"
+    covered += (
+        f", and inputs beside the original's decision boundary near them; {searches}."
+        if searches
+        else "."
+    )
+    missed = (
+        "Not covered: inputs away from that boundary, so that this says neither good nor bad of the deployed model. A "
+        "fault of a deployment (an overflow on dark images, a kernel wrong at the image's edge) can lie where there is no "
+        "seed and no boundary."
+    )
+    further = "" if summary.sample_rate else ", search with --strategy dflare, too"
+    return covered, missed, f"What to do next: take more seeds of other kinds{further}."
+
+
+def _near_boundary(summary: Summary) -> bool:
+    return bool(summary.search.get("strategy") == "boundary")
 
 
 def progress(summary: Summary, status: CampaignStatus) -> str:
@@ -137,15 +167,15 @@ def _found(store: Store, summary: Summary) -> tuple[str, Tone]:
     if not deviating:
         seeds = "the one seed" if finished == 1 else f"any of {finished:,} seeds"
         words = f"{'from' if so_far else 'From'} {seeds} no input was found on which {_deviating(summary)}"
-        tone: Tone = "warn" if unclear else "neutral" if so_far else "good"
+        tone: Tone = "neutral" if so_far or _near_boundary(summary) else "good"
+        tone = "warn" if unclear else tone
         return f"{so_far}{words}{unclear}.", tone
     where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
     words = (
         f"{so_far}{deviating:,} of {counted(finished, 'seed')} ({percent_text(deviating / finished)}) "
         f"{'leads' if deviating == 1 else 'lead'} to an input on which {_deviating(summary)}{where}{unclear}."
     )
-    near = summary.search.get("strategy") == "boundary"
-    return words, "neutral" if near and not unclear else "warn"
+    return words, "neutral" if _near_boundary(summary) and not unclear else "warn"
 
 
 def _deviating(summary: Summary) -> str:
@@ -191,14 +221,17 @@ def _unclear(summary: Summary) -> str:
     return told
 
 
-def _false_alarms(summary: Summary) -> tuple[str, Tone]:
+def _false_alarms(store: Store, summary: Summary) -> tuple[str, Tone]:
     if not summary.finished:
         return "The control has not searched from any seed yet.", "warn"
-    searches = counted(summary.finished, "search", "searches")
+    told = alarms_in(store)
+    searches = f"{counted(told.searches, 'search', 'searches')} that asked the device"
     triggers = _triggers(summary)
     if not triggers:
         words = f"No false alarm: in {searches} the original was never taken for another model"
         unclear = _unclear(summary)
+        if told.unasked:
+            unclear += f"; {counted(told.unasked, 'search', 'searches')} never asked it"
         return f"{words}{unclear}.", "warn" if unclear else "good"
     alarms = counted(triggers, "false alarm")
     words = f"{alarms} in {searches}: the original was taken for another model by other arithmetic alone."

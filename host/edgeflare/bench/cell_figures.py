@@ -44,7 +44,7 @@ class CellFigures:
     `searches` have ended, each one a seed input in a repeat; `searched` are those but for the seeds
     that were a finding themselves. `success_rate` is found / searched. `queries` and `seconds` are means
     over the searches that found a triggering input (section 4.3, average queries and average time),
-    with median and 90th percentile; `queries_interval` is the 95 % bootstrap interval of the mean, seed
+    with median and 90th percentile; `queries_interval` is the approximate 95 % bootstrap interval of the mean, seed
     inputs drawn whole; None for less than two. `queries_spent` is the mean over all that were searched: one
     that found nothing counts what it spent. `within` has for "5", "10" and "15" seconds the share of
     those searched that found a triggering input in no more search time (section 6.2), None from the

@@ -10,33 +10,46 @@ def comparisons(report: BenchReport) -> list[str]:
     """Return the part that sets each strategy beside the baseline; nothing without a baseline."""
     if not report.comparisons:
         return []
-    header = ["pair, strategy", "seeds", "success", "baseline's", "ratio of means", "p", "p (Holm)"]
-    header += ["rank-biserial", "A12"]
+    tested = ["p", "p (Holm)", "rank-biserial", "A12", "verdict"]
+    success = [
+        [
+            f"{plain(one.pair)}, {plain(one.strategy)}",
+            str(one.seeds),
+            percent_text(one.success.mean),
+            percent_text(one.success.baseline_mean),
+            p_value_text(one.success.p),
+            p_value_text(one.success.p_holm),
+            one.success.verdict,
+        ]
+        for one in report.comparisons
+    ]
 
     def rows(measure: str) -> list[list[str]]:
         return [_compared(one, getattr(one, measure)) for one in report.comparisons]
 
+    header = ["pair, strategy", "ratio of means", *tested]
+    of_success = ["pair, strategy", "seeds", "success", "baseline's", "p", "p (Holm)", "verdict"]
     return [
         f"## Comparison with {plain(str(report.baseline))}",
         explanations.COMPARISON,
+        "### Success",
+        table(of_success, success, ["verdict"]),
         "### Queries",
-        table(header, rows("queries")),
+        table(header, rows("queries"), ["verdict"]),
         "### Seconds",
-        table(header, rows("seconds")),
+        table(header, rows("seconds"), ["verdict"]),
     ]
 
 
 def _compared(one: Comparison, contrast: Contrast) -> list[str]:
     return [
         f"{plain(one.pair)}, {plain(one.strategy)}",
-        str(one.seeds),
-        percent_text(one.success_rate),
-        percent_text(one.baseline_success_rate),
         number_text(contrast.ratio),
         p_value_text(contrast.p),
         p_value_text(contrast.p_holm),
         f"{contrast.rank_biserial:+.2f} {contrast.rank_biserial_size}",
         f"{contrast.a12:.2f} {contrast.a12_size}",
+        contrast.verdict,
     ]
 
 

@@ -1,14 +1,14 @@
 """Strategies beside each other, and pairs along an axis."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-import numpy as np
-
 from edgeflare.analysis.statistics import (
     a12_size,
     holm,
+    mean_ranks,
     paired_test,
     pearson,
     rank_biserial_size,
@@ -17,43 +17,54 @@ from edgeflare.bench.cell_figures import CellFigures
 from edgeflare.bench.rows import SearchRow
 
 _LEAST_POINTS = 3
+_SURE = 0.05
+"""A p value of this at most, adjusted, is a verdict."""
 
 
 @dataclass(frozen=True)
 class Contrast:
     """One measure of a strategy beside the baseline's, paired by seed input.
 
-    `ratio` is mean / baseline mean; `p`, `rank_biserial` and `a12` as in `PairedTest` (positive and above
-    0.5 where the strategy needs more), the sizes their effect in words: negligible, small, medium or
+    `ratio` is mean / baseline mean, a description. `difference`, `p`, `rank_biserial` and `a12`, as in `PairedTest`
+    (positive and above 0.5 where the strategy has more), are of ranks where a search can end without the figure; the sizes
+    are their effect in words: negligible, small, medium or
     large (Cohen 1988; Vargha and Delaney 2000). `p_holm` is p, adjusted by Holm (1979) for all the comparisons of
-    this measure in the report. Both are None without scipy.
+    this measure in the report.
     """
 
     mean: float
     baseline_mean: float
     ratio: float | None
-    p: float | None
-    p_holm: float | None
+    difference: float
+    p: float
+    p_holm: float
     rank_biserial: float
     rank_biserial_size: str
     a12: float
     a12_size: str
+
+    @property
+    def verdict(self) -> str:
+        """Return "more" or "less" for the strategy where `p_holm` is at most 5 %, else "can't tell"."""
+        if self.p_holm > _SURE:
+            return "can't tell"
+        return "more" if self.difference > 0 else "less"
 
 
 @dataclass(frozen=True)
 class Comparison:
     """A strategy beside the baseline on one pair.
 
-    Over the `seeds` seed inputs that both searched from. A seed input's value is the mean of its repeats,
-    and a search that found nothing counts what it spent: so read it beside the success rates.
+    Over the `seeds` seed inputs that both searched from, with the mean of each one's repeats. Success is compared
+    by itself, by an exact test. Queries and seconds until a triggering input was found are compared by their ranks, and
+    a search that found nothing ranks above all others; in their means it counts what it spent.
     """
 
     pair: str
     strategy: str
     baseline: str
     seeds: int
-    success_rate: float
-    baseline_success_rate: float
+    success: Contrast
     queries: Contrast
     seconds: Contrast
 
@@ -98,18 +109,24 @@ def compare(rows: Sequence[SearchRow], baseline_rows: Sequence[SearchRow]) -> Co
     if not common:
         return None
 
-    def contrast(value: Callable[[SearchRow], float]) -> Contrast:
-        a = [float(np.mean([value(row) for row in mine[one]])) for one in common]
-        b = [float(np.mean([value(row) for row in its[one]])) for one in common]
-        return _contrast(a, b)
+    sides = [[of[one] for one in common] for of in (mine, its)]
+
+    def contrast(value: Callable[[SearchRow], float], *, censored: bool = True) -> Contrast:
+        means = [[fmean(map(value, rows)) for rows in side] for side in sides]
+        if not censored:
+            return _contrast(means, means)
+        found = [
+            [[value(row) if row.found else math.inf for row in rows] for rows in side]
+            for side in sides
+        ]
+        return _contrast(means, mean_ranks(found))
 
     return Comparison(
         pair=rows[0].pair,
         strategy=rows[0].strategy,
         baseline=baseline_rows[0].strategy,
         seeds=len(common),
-        success_rate=_success([row for one in common for row in mine[one]]),
-        baseline_success_rate=_success([row for one in common for row in its[one]]),
+        success=contrast(lambda row: row.found, censored=False),
         queries=contrast(lambda row: row.queries),
         seconds=contrast(lambda row: row.seconds),
     )
@@ -117,22 +134,19 @@ def compare(rows: Sequence[SearchRow], baseline_rows: Sequence[SearchRow]) -> Co
 
 def adjusted(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Return the comparisons with `p_holm` filled in."""
-    queries = _adjusted([one.queries.p for one in comparisons])
-    seconds = _adjusted([one.seconds.p for one in comparisons])
+    of = [
+        holm([getattr(one, name).p for one in comparisons])
+        for name in ("success", "queries", "seconds")
+    ]
     return tuple(
         replace(
             one,
-            queries=replace(one.queries, p_holm=p_queries),
-            seconds=replace(one.seconds, p_holm=p_seconds),
+            success=replace(one.success, p_holm=success),
+            queries=replace(one.queries, p_holm=queries),
+            seconds=replace(one.seconds, p_holm=seconds),
         )
-        for one, p_queries, p_seconds in zip(comparisons, queries, seconds, strict=True)
+        for one, success, queries, seconds in zip(comparisons, *of, strict=True)
     )
-
-
-def _adjusted(ps: Sequence[float | None]) -> list[float | None]:
-    """Return p values adjusted by Holm; those that are unknown stay so and count for nothing."""
-    known = iter(holm([p for p in ps if p is not None]))
-    return [None if p is None else next(known) for p in ps]
 
 
 def correlate(
@@ -177,17 +191,15 @@ def _by_seed(rows: Sequence[SearchRow]) -> dict[str, list[SearchRow]]:
     return groups
 
 
-def _success(rows: Sequence[SearchRow]) -> float:
-    return sum(row.found for row in rows) / len(rows)
-
-
-def _contrast(a: Sequence[float], b: Sequence[float]) -> Contrast:
-    test = paired_test(a, b)
-    mean, baseline_mean = float(np.mean(a)), float(np.mean(b))
+def _contrast(values: Sequence[Sequence[float]], tested: Sequence[Sequence[float]]) -> Contrast:
+    """Describe the values of a strategy and of the baseline, and test `tested` in place of them."""
+    test = paired_test(*tested)
+    mean, baseline_mean = (fmean(side) for side in values)
     return Contrast(
         mean=mean,
         baseline_mean=baseline_mean,
         ratio=mean / baseline_mean if baseline_mean else None,
+        difference=test.difference,
         p=test.p,
         p_holm=test.p,
         rank_biserial=test.rank_biserial,

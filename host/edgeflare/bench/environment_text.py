@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from edgeflare.analysis.words import NOTHING, plain, table
+from edgeflare.analysis.words import NOTHING, code, plain, table
 from edgeflare.bench import explanations
 from edgeflare.bench.report import BenchReport, ResolvedSearch
 
@@ -28,7 +28,7 @@ def _settings(report: BenchReport) -> str:
     )
     floor = settings["margin_floor"]
     told = [
-        f"suite `{report.suite}`",
+        f"suite {code(report.suite)}",
         f"at most {settings['seeds']} seed inputs of each pair",
         f"campaign seeds from {settings['seed']}, {settings['repeats']} in all",
         f"at most {queries} and {seconds} a search",
@@ -40,7 +40,7 @@ def _settings(report: BenchReport) -> str:
     asked = ", ".join(f"{count:,} {plain(kind)}" for kind, count in report.queries.items() if count)
     return "\n".join(
         [
-            *([f"- `{report.command}`"] if report.command else []),
+            *([f"- {code(report.command)}"] if report.command else []),
             f"- {'; '.join(told)}; where a strategy has its own, it says so here",
             *rows,
             *map(_resolved, report.resolved),
@@ -54,15 +54,15 @@ def _limit(value: float, unit: str) -> str:
 
 
 def _strategy(strategy: Mapping[str, Any]) -> str:
-    told = [f"strategy `{strategy['strategy']}`"]
+    told = [f"strategy {code(strategy['strategy'])}"]
     for name, value in (strategy.get("options") or {}).items():
-        told.append(f"`{name} = {value}`")
+        told.append(code(f"{name} = {value}"))
     for name in ("operators", "seeds", "repeats", "max_queries", "timeout_s", "margin_floor"):
         value = strategy.get(name)
         if isinstance(value, list):
             value = ", ".join(map(str, value))
         if value not in (None, ""):
-            told.append(f"{plain(name)} {value}")
+            told.append(f"{plain(name)} {plain(str(value))}")
     return ", ".join(told)
 
 
@@ -92,7 +92,7 @@ def _model(pair: str, side: str, model: Mapping[str, Any]) -> list[str]:
         side,
         plain(str(model.get("name", NOTHING))),
         plain(f"{runtime.get('name', '')} {runtime.get('version', '')}"),
-        f"`{str(model.get('sha256', ''))[:16]}`",
+        code(str(model.get("sha256", ""))[:16]).replace("|", "\\|"),
     ]
 
 

@@ -3,13 +3,14 @@
 import shlex
 from collections.abc import Iterable
 
+from edgeflare.analysis.words import code
 from edgeflare.bench.cell_figures import CellFigures
 
 RESULTS = (
     "Success: the share of the searches that found a triggering input. Queries (mean, median and 90th "
     "percentile) and seconds are those of the searches that found one (the paper's section 4.3), not of "
-    "the others; a query gives one input to both models. In brackets: the 95 % bootstrap interval of the mean, seed inputs drawn together with all their "
-    "repeats. Spent: the mean queries of all searches, with or without a triggering input."
+    "the others; a query gives one input to both models. In brackets: the approximate 95 % interval of the mean, by bootstrap, seed inputs drawn together with all their "
+    "repeats; too narrow where few searches or a few very long ones make the mean. Spent: the mean queries of all searches, with or without a triggering input."
 )
 
 _OF_IMAGES = (
@@ -57,7 +58,8 @@ COSTS_SPENT = "Of all searches, with or without a triggering input:"
 
 FALSE_ALARMS = (
     "On these pairs the deployed model is an equal copy of the original, perhaps for another runtime, so that "
-    "every triggering input, and every seed input that is a finding itself, is a false alarm. Bound: "
+    "every triggering input, and every seed input that is a finding itself, is a false alarm. Seed inputs: those from which a search asked "
+    "the device; never asked: those from which none did, which no bound counts. Bound: "
     "the one-sided 95 % upper confidence bound of the share of seed inputs with a false alarm (Clopper and "
     "Pearson 1934)."
 )
@@ -76,11 +78,12 @@ UNIQUENESS = (
 )
 
 COMPARISON = (
-    "Paired by seed input. A seed input's value is the mean of its repeats, and a search that found "
-    "nothing counts what it spent, so read the ratio beside the success rates. Ratio: the strategy's mean / "
-    "the baseline's; above 1 the strategy needs more.\n\n"
-    "- p: Wilcoxon signed rank test, two-sided. p (Holm): adjusted for the number of comparisons in the "
-    "table.\n"
+    "Paired by seed input, with the mean of its repeats. Success is compared by itself. Queries and seconds are those "
+    "until a triggering input was found, compared by their ranks: a search that found nothing ranks above all others. "
+    "In the ratio, the strategy's mean / the baseline's, it counts what it spent, so that it only describes.\n\n"
+    "- p: paired permutation test of the mean difference, two-sided, of success that is McNemar's exact test; valid "
+    "whatever the distribution. p (Holm): adjusted for the number of comparisons in the table. Verdict: what the strategy has or "
+    "needs, more or less, where p (Holm) is at most 0.05.\n"
     "- Rank-biserial: correlation of matched pairs, above 0 where the strategy needs more; small from "
     "0.1, medium from 0.3, large from 0.5 (Cohen 1988, for correlations).\n"
     "- A12: the probability that the strategy needs more than the baseline; small from 0.56, medium from "
@@ -138,7 +141,7 @@ def files(folder: str) -> str:
     """Return what lies beside the report, and how to make it anew."""
     command = shlex.join(["edgeflare", "bench", "show", folder])
     return (
-        f"`{command}` makes this report anew. `bench.json` has every setting, "
+        f"{code(command)} makes this report anew. `bench.json` has every setting, "
         "`report.json` every figure, `summary.csv` one line for each pair and strategy, `searches.csv` "
         "one for each search."
     )

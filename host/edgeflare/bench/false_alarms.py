@@ -15,7 +15,8 @@ _ALARMS = {status.value for status in TRIGGERS}
 class FalseAlarms:
     """What one strategy reported on one control pair.
 
-    `seeds` seed inputs were tried, those on which every search failed left out; from `seeds_with` of
+    `seeds` seed inputs were tried by a search that asked the device, `unasked` by none; those on which every search
+    failed are left out; from `seeds_with` of
     them a false alarm came in any repeat: a triggering input (`found`, over all repeats), or the seed itself (`seeds_deviating`, likewise);
     `endings` counts by status how the other searches ended. `upper_bound` is the one-sided 95 % upper confidence bound (Clopper and Pearson 1934) of the
     rate of seed inputs with one, 0 to 1; None without a seed input.
@@ -25,6 +26,7 @@ class FalseAlarms:
     strategy: str
     margin_floor: float
     seeds: int
+    unasked: int
     seeds_with: int
     found: int
     seeds_deviating: int
@@ -43,13 +45,15 @@ def false_alarms(
     """Return the false alarms among a strategy's searches on a control pair."""
     deviating = [row for row in rows if row.status == Status.SEED_DEVIATES.value]
     found = [row for row in rows if row.found]
-    seeds = {row.seed_id for row in rows if row.status != Status.FAILED.value}
+    answered = [row for row in rows if row.status != Status.FAILED.value]
+    seeds = {row.seed_id for row in answered if row.queries or row.status in _ALARMS}
     seeds_with = {row.seed_id for row in (*found, *deviating)}
     return FalseAlarms(
         pair=pair,
         strategy=strategy,
         margin_floor=margin_floor,
         seeds=len(seeds),
+        unasked=len({row.seed_id for row in answered} - seeds),
         seeds_with=len(seeds_with),
         found=len(found),
         seeds_deviating=len(deviating),

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
-from edgeflare.analysis.words import margin_text, number_text, percent_text, plain, table
+from edgeflare.analysis.words import code, margin_text, number_text, percent_text, plain, table
 from edgeflare.bench import explanations
 from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures, is_shorter
 from edgeflare.bench.comparison_text import comparisons, correlations
@@ -56,7 +56,7 @@ def _described(cells: Sequence[CellFigures], audio: Collection[str]) -> list[str
 
 def _with_code(text: str) -> str:
     """Return text that stays itself, but for what stands between backticks: that is code."""
-    return _CODE.sub(lambda code: f"`{_ESCAPED.sub(_ITSELF, code[1])}`", plain(text))
+    return _CODE.sub(lambda found: f"`{_ESCAPED.sub(_ITSELF, found[1])}`", plain(text))
 
 
 def _state(report: BenchReport) -> str:
@@ -240,7 +240,7 @@ def _left(report: BenchReport) -> list[str]:
         parts += ["## Cells that are not finished", "\n".join(left)]
     if parts:
         command = shlex.join(["edgeflare", "bench", "resume", report.folder])
-        parts.append(f"To go on: `{command}`")
+        parts.append(f"To go on: {code(command)}")
     return parts
 
 

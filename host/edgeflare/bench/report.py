@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare.analysis.rows import jsonable
-from edgeflare.analysis.statistics import P_NEEDS_SCIPY
 from edgeflare.bench.cell_figures import CellFigures, PublishedFigures, cell_figures
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.command import command
@@ -94,7 +93,7 @@ class BenchReport:
 def bench_report(bench: Bench | Path) -> BenchReport:
     """Read a bench, or its folder, finished or not.
 
-    Without scikit-image SSIM is None, without scipy the p values are; a notice says so. Raises
+    Without scikit-image SSIM is None; a notice says so. Raises
     UsageError or StoreError for a folder that is no bench, StoreError where a campaign can't be read.
     """
     if not isinstance(bench, Bench):
@@ -116,8 +115,6 @@ def bench_report(bench: Bench | Path) -> BenchReport:
         notices.append(f"without the baseline {suite.baseline} nothing can be compared with it")
     figures = _figures(suite, whole)
     comparisons = _comparisons(suite, [row for one in whole.values() for row in one.rows])
-    if any(one.queries.p is None for one in comparisons):
-        notices.append(P_NEEDS_SCIPY)
     failed = {name: why for name, why in bench.failed.items() if name in {c.name for c in read}}
 
     def named(state: str) -> tuple[str, ...]:

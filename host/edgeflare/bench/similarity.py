@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
+from edgeflare.analysis.rows import csv_cell
 from edgeflare.distances import ssim
 from edgeflare.errors import UsageError
 from edgeflare.store import SeedRecord, Store
@@ -29,7 +30,7 @@ class Similarities:
 
     def of(self, store: Store, pair: str, seed: SeedRecord, trigger: str) -> float | None:
         """Return the SSIM of a seed and the sample of digest `trigger`. Raises StoreError."""
-        known = self._known.get(_Key(pair, seed.id, trigger))
+        known = self._known.get(_Key(csv_cell(pair), csv_cell(seed.id), trigger))
         if known is not None or self.notice:
             return known
         try:

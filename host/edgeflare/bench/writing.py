@@ -8,6 +8,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from edgeflare.analysis.rows import csv_cell
 from edgeflare.analysis.written import written_to
 from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures
 from edgeflare.bench.cells import Cell
@@ -132,5 +133,5 @@ def _csv(columns: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> bytes:
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(lines)
+    writer.writerows({name: csv_cell(one) for name, one in line.items()} for line in lines)
     return file.getvalue().encode()

@@ -53,11 +53,13 @@ _PREFIX = "control: "
 class Alarms(NamedTuple):
     """What the searches of a control came to, without those that failed.
 
-    `largest_margin`: of each false alarm the smaller of both models' margins, and of those the largest;
+    `searches` asked the device, or found the seed itself to be a false alarm; `unasked` ended without asking it: they
+    could raise no false alarm, so that they say nothing of its rate. `largest_margin`: of each false alarm the smaller of both models' margins, and of those the largest;
     a higher margin floor lets none of them count, unless a tolerance decides.
     """
 
     searches: int
+    unasked: int
     false_alarms: int
     largest_margin: float | None
 
@@ -179,9 +181,12 @@ def run_control(
 
 def alarms_in(control: Store) -> Alarms:
     """Count the false alarms of a control."""
-    searches, margins, found = 0, [], 0
+    searches, unasked, margins, found = 0, 0, [], 0
     for outcome in control.outcomes():
-        searches += outcome.status is not Status.FAILED
+        if outcome.status is not Status.FAILED:
+            asked = outcome.search_queries > 0 or outcome.status in TRIGGERS
+            searches += asked
+            unasked += not asked
         if outcome.status not in TRIGGERS:
             continue
         found += 1
@@ -189,7 +194,7 @@ def alarms_in(control: Store) -> Alarms:
         known = [margin for margin in both if margin is not None]
         if known:
             margins.append(min(known))
-    return Alarms(searches, found, max(margins, default=None))
+    return Alarms(searches, unasked, found, max(margins, default=None))
 
 
 def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
@@ -201,7 +206,7 @@ def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
     tolerance, floor = config.search.tolerance, config.search.margin_floor
     limit = f"margin floor of {floor:g}" if tolerance is None else f"tolerance of {tolerance:g}"
     text = (
-        f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches: {_cause(config)} "
+        f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches that asked the device: {_cause(config)} "
         f"makes the original decide differently there at the {limit}, so that triggers of this campaign may mean "
         "no more"
     )

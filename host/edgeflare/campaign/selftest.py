@@ -23,7 +23,7 @@ _MAX_QUERIES = 25
 
 @dataclass(frozen=True)
 class SelfTestPair:
-    """What the search of one pair came to; `of_one_model`: its two models differ by rounding alone.
+    """What the `searches` of one pair that asked the device came to; `of_one_model`: its two models differ by rounding alone.
 
     There each of the `triggers` is a false alarm.
     """
@@ -63,7 +63,7 @@ class SelfTest:
             if not one.of_one_model and not one.triggers
         ]
         found += [
-            f"no search was possible ({one.name}): its model can't answer; please report it"
+            f"no search was possible ({one.name}): its model can't answer, or no search asked it; please report it"
             for one in self.pairs
             if one.of_one_model and not one.searches
         ]

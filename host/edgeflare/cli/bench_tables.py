@@ -69,8 +69,9 @@ def print_report(report: BenchReport, as_json: bool, *, searches: bool = False) 
     show("Means of all searches; seconds computed for a longer way to the device:", _SPENT, spent)
     show("What they found; medians over the triggering inputs:", _FINDINGS, told)
     show(
-        f"Against {escape(str(report.baseline))}, by seed input; a search that found nothing counts "
-        "what it spent, p is Wilcoxon's, adjusted by Holm:",
+        f"Against {escape(str(report.baseline))}, by seed input; queries and seconds are ratios of "
+        "means, in which a search that found nothing counts what it spent, and p is of their ranks, with such a search "
+        "above all others (permutation test, of success the exact one; adjusted by Holm):",
         _COMPARISONS,
         report.comparisons,
     )
@@ -175,6 +176,7 @@ _FALSE_ALARMS = (
     *_WHERE,
     Column("margin floor", 7, lambda one: f"{one.margin_floor:g}"),
     Column("seed inputs", 8, lambda one: str(one.seeds)),
+    Column("never asked", 6, lambda one: str(one.unasked)),
     Column("false alarms", 0, lambda one: str(one.seeds_with)),
     Column("rate", 9, lambda one: percent(one.rate)),
     Column("bound", 10, lambda one: percent(one.upper_bound)),
@@ -196,11 +198,13 @@ _COMPARISONS = (
     Column("seeds", 3, lambda one: str(one.seeds)),
     Column("queries", 0, lambda one: times(one.queries.ratio)),
     Column("p", 0, lambda one: probability(one.queries.p_holm)),
+    Column("verdict", 11, lambda one: one.queries.verdict, text=True),
     Column("A12", 9, lambda one: number(one.queries.a12, 2)),
     Column("effect", 8, lambda one: one.queries.a12_size),
     Column("rank-biserial", 5, lambda one: f"{one.queries.rank_biserial:+.2f}"),
     Column("seconds", 7, lambda one: times(one.seconds.ratio)),
     Column("p", 6, lambda one: probability(one.seconds.p_holm)),
+    Column("success", 10, lambda one: f"{one.success.verdict} ({probability(one.success.p_holm)})"),
 )
 _PUBLISHED = (
     Column("pair", 0, lambda both: both[0].pair, text=True),

@@ -105,12 +105,18 @@ def status(
         print_status(campaign_status(campaign), json)
 
 
-def show(campaign: Campaign, json: Json = False) -> None:
+def show(
+    campaign: Campaign,
+    json: Json = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="With every step from a seed to its trigger.")
+    ] = False,
+) -> None:
     """Show what a campaign found: success rate, queries, time, label pairs, devices."""
     from edgeflare import summarize
     from edgeflare.cli.summary_tables import print_summary
 
-    print_summary(summarize(campaign), json)
+    print_summary(summarize(campaign), json, wide=wide)
 
 
 def export(

@@ -22,10 +22,9 @@ from edgeflare.cli.tables import print_json
 
 _NOTHING = "-"
 _DUELS_SHOWN = 45
-_P = "p"
 _P_MEANS = (
-    "p is of the Wilcoxon signed rank test, for one pair alone (how likely so great a difference is by chance), "
-    "and decides no verdict"
+    "what decides is p, of the paired permutation test (how likely so great a difference is by chance): a tie where it "
+    "is above"
 )
 
 
@@ -41,9 +40,11 @@ def print_ranking(
     console.print(f"[bold]{escape(ranking.verdict)}[/]", soft_wrap=True)
     if ranking.accuracy_verdict:
         console.print(escape(ranking.accuracy_verdict), soft_wrap=True)
+    if ranking.success_verdict:
+        console.print(escape(ranking.success_verdict), soft_wrap=True)
     console.print(
-        f"\n{ranking.seeds} seeds that all have finished; intervals of {percent_text(ranking.level)}, "
-        "accuracy's of 95 %; queries are those of the searches that found a trigger:",
+        f"\n{ranking.seeds} seeds that all have finished; approximate intervals of "
+        f"{percent_text(ranking.level)}, accuracy's of 95 %; queries are those of the searches that found a trigger:",
         soft_wrap=True,
     )
     console.print(fitted(_candidates(ranking), ranking.candidates, console))
@@ -51,14 +52,13 @@ def print_ranking(
         console.print(escape(f"not ranked: {name}: {why}"), soft_wrap=True)
     if len(ranking.duels) <= _DUELS_SHOWN:
         level = percent_text(ranking.duels[0].level, 2)
-        table = fitted(_pairs(ranking), ranking.duels, console)
-        p = f"; {_P_MEANS}" if any(column.header == _P for column in table.columns) else ""
         console.print(
-            f"Seed by seed, the first less the second; each interval of {level}, so that all verdicts "
-            f"together have {percent_text(ranking.level)}{p}:",
+            f"Seed by seed, the first less the second; each approximate interval of {level}; {_P_MEANS} "
+            f"{number_text(1 - ranking.duels[0].level, 4)}, so that all verdicts together have "
+            f"{percent_text(ranking.level)}:",
             soft_wrap=True,
         )
-        console.print(table)
+        console.print(fitted(_pairs(ranking), ranking.duels, console))
     for sentence in ranking.notes:
         console.print(f"[yellow]note:[/] {escape(sentence)}", soft_wrap=True)
     for sentence in ranking.differences:
@@ -77,6 +77,11 @@ def _candidates(ranking: Ranking) -> tuple[Column, ...]:
     return (
         Column("place", 0, lambda one: str(one.place)),
         Column("candidate", 0, lambda one: one.name, text=True),
+        *(
+            (Column("mean rank", 0, lambda one: _number(one.mean_rank, 1)),)
+            if ranking.measure == "queries"
+            else ()
+        ),
         Column(measured, 0, lambda one: value(one.value)),
         Column("ties with", 9, lambda one: str(ties[one.name])),
         Column("accuracy", 10, lambda one: _accuracy(one.figures.accuracy)),
@@ -143,11 +148,17 @@ def _verdict(duel: Duel) -> str:
 
 def _pairs(ranking: Ranking) -> tuple[Column, ...]:
     gap = _gap_in_queries if ranking.measure == "queries" else _gap
-    p = Column(_P, 5, lambda duel: _NOTHING if duel.p is None else p_value_text(duel.p))
+    success = {(duel.first, duel.second): duel for duel in ranking.success}
+
+    def of_success(duel: Duel) -> str:
+        other = success[duel.first, duel.second]
+        return f"{p_value_text(other.p)} {other.verdict}"
+
     return (
         Column("first", 0, lambda duel: duel.first, text=True),
         Column("second", 0, lambda duel: duel.second, text=True),
         Column(f"difference in {ranking.measure}", 0, gap),
-        *((p,) if any(duel.p is not None for duel in ranking.duels) else ()),
+        Column("p", 0, lambda duel: p_value_text(duel.p)),
         Column("harder to make deviate", 0, _verdict, text=True),
+        *((Column("by success (p)", 5, of_success, text=True),) if success else ()),
     )

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import ControlFigures, Summary
+from edgeflare import ControlFigures, Summary, TriggerFigures
 from edgeflare.cli.agreement_tables import print_agreements
 from edgeflare.cli.limit_lines import print_limits
 from edgeflare.cli.replay_tables import print_replay_counts
@@ -19,6 +19,9 @@ _TOLERANCE = "tolerance"
 _PAIRS_SHOWN = 10
 _FAILURES_SHOWN = 5
 _STEPS_SHOWN = 3
+_LEAST_ROOM = 20
+_OTHER_COLUMNS = 40
+"""Columns of a terminal for all but the seed and the steps to a trigger."""
 _NONE = "-"
 _NO_WORD = "(nothing)"
 
@@ -26,8 +29,8 @@ _AUDIO = ("of samples from -1 to 1", "levels of 16 bits")
 """What distances of audio are of."""
 
 
-def print_summary(summary: Summary, as_json: bool) -> None:
-    """Print what a campaign found."""
+def print_summary(summary: Summary, as_json: bool, *, wide: bool = False) -> None:
+    """Print what a campaign found; `wide`: with every step of the triggers shown."""
     if as_json:
         print_json(summary.to_json())
         return
@@ -40,7 +43,7 @@ def print_summary(summary: Summary, as_json: bool) -> None:
     if summary.word_pairs:
         console.print(_word_pairs(summary))
     if any(one.words for one in summary.triggers):
-        console.print(_triggers(summary))
+        console.print(_triggers(summary, None if wide else console.width))
     if len(summary.by_device) > 1:
         console.print(_devices(summary))
     if summary.transfers:
@@ -162,9 +165,10 @@ def control_words(control: ControlFigures) -> str:
     if control.state == "refused":
         return escape(f"can't be run: {control.refusal}")
     if control.rate is None or control.upper_bound is None:
-        return f"0 of {control.failed + control.unfinished} searches so far{_left(control)}"
+        total = control.unasked + control.failed + control.unfinished
+        return f"0 of {total} searches have asked the device{_left(control)}"
     text = (
-        f"[bold]{control.false_alarms} of {control.searches}[/] searches raised a false alarm "
+        f"[bold]{control.false_alarms} of {control.searches}[/] searches that asked the device raised a false alarm "
         f"({100 * control.rate:.1f} %, 95 % upper bound {100 * control.upper_bound:.1f} %)"
     )
     if control.false_alarms and control.safe_margin is not None:
@@ -175,6 +179,8 @@ def control_words(control: ControlFigures) -> str:
 def _left(control: ControlFigures) -> str:
     """Return how many searches of a control came to nothing, or not to an end yet."""
     text = ""
+    if control.unasked:
+        text += f"; {control.unasked} ended without asking it"
     if control.failed:
         text += f"; {control.failed} failed"
     if control.unfinished:
@@ -239,18 +245,19 @@ def _word_pairs(summary: Summary) -> Table:
     return table
 
 
-def _triggers(summary: Summary) -> Table:
-    """Return the first triggering inputs: what was done to the seed, and what both models say then."""
+def _triggers(summary: Summary, width: int | None) -> Table:
+    """Return the first triggering inputs: what was done to the seed, and what both models say then.
+
+    On a terminal of `width` columns the last steps alone, as many as fit on two lines, but one; None: all.
+    """
     apart = summary.search.get("oracle") == _TOLERANCE
     columns = ["seed", "what was done to it", "original says", "deployed says"]
     table = plain_table(*columns, *(["scores apart"] if apart else []))
     for one in summary.triggers:
         said = text_parts(one.original_text, one.deployed_text)
-        more = len(one.words) - _STEPS_SHOWN
-        words = [*one.words[:_STEPS_SHOWN], *([f"{more} more"] if more > 0 else [])]
         table.add_row(
             escape(f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id),
-            escape(" + ".join(words) or "-"),
+            escape(_steps(one, width) or "-"),
             answer_words(one.original_label, said[0]),
             answer_words(one.deployed_label, said[1]),
             *([_NONE if one.disagreement is None else f"{one.disagreement:.3f}"] if apart else []),
@@ -258,6 +265,14 @@ def _triggers(summary: Summary) -> Table:
     if summary.found > len(summary.triggers):
         table.add_row(f"{summary.found - len(summary.triggers)} more", "see `edgeflare export`")
     return table
+
+
+def _steps(one: TriggerFigures, width: int | None) -> str:
+    if width is None:
+        return one.steps(len(one.words))
+    room = 2 * max(_LEAST_ROOM, width - len(one.seed_id) - _OTHER_COLUMNS)
+    texts = [one.steps(most) for most in range(_STEPS_SHOWN, 0, -1)]
+    return next((text for text in texts if len(text) <= room), texts[-1])
 
 
 def _runtime(runtime: Mapping[str, Any]) -> str:

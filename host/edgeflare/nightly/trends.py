@@ -1,5 +1,6 @@
 """The charts of a model on a device over the nights."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
@@ -27,10 +28,19 @@ def charts(nights: Sequence[Night], model: str, device: str) -> tuple[Chart, ...
     """Return the charts of a model on a device, those with a value at least."""
     held = [(night, run) for night in nights if (run := night.run(model, device)) is not None]
     held = held[-MOST_NIGHTS:]
-    points = [Point(f"{night.started_at:%Y-%m-%d}", shown_state(run)) for night, run in held]
+    days = Counter(night.started_at.date() for night, _ in held)
+    points = [
+        Point(_day(night, alone=days[night.started_at.date()] == 1), shown_state(run))
+        for night, run in held
+    ]
     runs = [run for _, run in held]
     found = (_chart(kind, points, runs) for kind in _CHARTS)
     return tuple(chart for chart in found if chart is not None)
+
+
+def _day(night: Night, *, alone: bool) -> str:
+    """Return the day on which a night began, in UTC, with the time where it isn't the only one of that day."""
+    return f"{night.started_at:%Y-%m-%d}" if alone else f"{night.started_at:%Y-%m-%d %H:%M}"
 
 
 class _Kind(NamedTuple):

@@ -6,6 +6,9 @@ from typing import Any
 
 from edgeflare_mutators import SEED, Corruption, MutationError, get
 
+_UNCHANGED = {"count": 0, "kernel": 1, "sigma": 0, "amount": 0}
+"""Parameters of operators, and the value with which they leave a sample as it is."""
+
 
 def step_words(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a serialised outcome's steps in words, one text each, in their order.
@@ -17,6 +20,21 @@ def step_words(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
     return [_one(str(step.get("operator", "?")), step.get("params") or {}) for step in mutations]
 
 
+def changing(mutations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the steps but for those whose parameters leave the sample as it is, such as a blur's kernel of 1."""
+    return [
+        step
+        for step in mutations
+        if not any((step.get("params") or {}).get(name) == one for name, one in _UNCHANGED.items())
+    ]
+
+
+def last_words(words: Sequence[str], most: int) -> str:
+    """Return the last `most` of a search's steps as one text, and how many are before them; "" for none."""
+    before = max(0, len(words) - most)
+    return " + ".join([*([f"{before} earlier"] if before else []), *words[before:]])
+
+
 def corruption_names(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of the natural corruptions among the steps, each once, in their order."""
     names = dict.fromkeys(str(step.get("operator", "?")) for step in mutations)
@@ -24,10 +42,8 @@ def corruption_names(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def joined_words(mutations: Sequence[Mapping[str, Any]], most: int) -> str:
-    """Return the first `most` steps in words as one text, and how many more there are; "" for none."""
-    told = step_words(mutations[:most])
-    more = len(mutations) - len(told)
-    return " + ".join([*told, *([f"{more} more"] if more else [])])
+    """Return the last `most` steps that change something in words, and how many are before them; "" for none."""
+    return last_words(step_words(changing(mutations)), most)
 
 
 def finding_words(

@@ -76,11 +76,28 @@ def test_show_reads_in_words(
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "natural corruptions rotation 11, jpeg 1" in lines
     assert (
-        "set/0.png JPEG quality 37 + rotated by 4.2 degrees counter-clockwise + "
-        "operator-that-was-uninstalled (size=3) + 2 more 0 1"
+        "set/0.png 2 earlier + operator-that-was-uninstalled (size=3) + JPEG quality 37 + JPEG quality 37 0 1"
     ) in lines
     assert "set/9.png rotated by 4.2 degrees counter-clockwise 0 1" in lines
     assert "1 more see `edgeflare export`" in lines
+
+
+def test_a_long_chain_takes_two_lines_at_most_unless_all_of_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    idle = {"operator": "median-blur", "params": {"kernel": 1}}
+    noise = {"operator": "multiplicative-noise", "params": {"mean": 1.0123, "variance": 0.0123}}
+    summary = summarize(campaign(tmp_path / "c", [[noise, idle] * 20 + [JPEG]]))
+    print_summary(summary, False)
+    _, _, rows = capsys.readouterr().out.partition("what was done to it")
+    told = [line for line in rows.splitlines()[1:] if line.strip(" ─━")]
+    assert len(told) <= 2
+    assert "earlier" in told[0]
+    print_summary(summary, False, wide=True)
+    everything = capsys.readouterr().out
+    assert everything.count("variance=0.0123") == 20
+    assert "kernel" not in everything
 
 
 def test_triggers_that_no_mutation_led_to_are_no_table(

@@ -110,6 +110,11 @@ class TestFalseAlarms:
         assert one.endings == {"exhausted": 1, "failed": 3}
         assert false_alarms("pair", "a", 0.0, failed).upper_bound is None
 
+    def test_a_seed_from_which_the_device_was_never_asked_is_no_proof(self) -> None:
+        rows = [search(0, 9, Status.EXHAUSTED), search(1, 0, Status.GAVE_UP)]
+        one = false_alarms("pair", "a", 0.0, rows)
+        assert (one.seeds, one.unasked, one.upper_bound) == (1, 1, pytest.approx(0.95))
+
     def test_without_a_search_there_is_no_rate(self) -> None:
         one = false_alarms("pair", "a", 0.0, [])
         assert (one.rate, one.upper_bound, one.endings) == (None, None, {})

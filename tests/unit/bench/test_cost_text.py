@@ -70,7 +70,16 @@ def test_a_control_without_a_finding_has_its_bound_instead_of_results(tmp_path: 
     report, text = written(tmp_path, control(), "")
     ((_, first, second),) = tables(text, "False alarms")
     assert first == [
-        *("One pair, a", "0.001", "4", "0", "0 %", "52.7 %", "4 exhausted, 2 gave-up, 2 timeout"),
+        *(
+            "One pair, a",
+            "0.001",
+            "4",
+            "0",
+            "0",
+            "0 %",
+            "52.7 %",
+            "4 exhausted, 2 gave-up, 2 timeout",
+        ),
     ]
     assert second[:2] == ["One pair, b", "0"]
     assert [one.upper_bound for one in report.false_alarms] == [pytest.approx(1 - 0.05**0.25)] * 2
@@ -83,7 +92,7 @@ def test_a_control_s_false_alarms_are_described(tmp_path: Path) -> None:
     report, text = written(tmp_path, control(), "b")
     assert [one.seeds_with for one in report.false_alarms] == [0, 4]
     ((_, _, second),) = tables(text, "False alarms")
-    assert second[2:] == ["4", "4", "100 %", "100 %", "0"]
+    assert second[2:] == ["4", "0", "4", "100 %", "100 %", "0"]
     ((_, described),) = tables(text, "Quality of the triggering inputs")
     assert described[0] == "One pair, b"
     assert "## Results" not in text

@@ -250,3 +250,9 @@ def test_host_queries_are_limited_by_suite_and_strategy(write: Write) -> None:
     suite = load_suite(write('name = "t"\nmax_host_queries = 9\n' + PAIR + STRATEGY + own))
     assert suite.search("text").max_host_queries == 9
     assert suite.search("own").max_host_queries == 7
+
+
+def test_the_first_look_begins_with_our_own_search(tmp_path: Path) -> None:
+    first, *others = load_suite("demo", tmp_path).strategies
+    assert first.strategy == "boundary"
+    assert {one.strategy for one in others} == {"dflare", "diffchaser"}

@@ -44,11 +44,12 @@ def search(strategy: str, seed: int, queries: int, *, found: bool = True) -> Sea
     return SearchRow(**vars(told) | known | labels | {"trigger": f"{strategy}{seed}"})
 
 
-def contrast(ratio: float | None, p: float | None) -> Contrast:
+def contrast(ratio: float | None, p: float) -> Contrast:
     return Contrast(
         mean=30.0,
         baseline_mean=20.0,
         ratio=ratio,
+        difference=1.5,
         p=p,
         p_holm=p,
         rank_biserial=0.42,
@@ -86,7 +87,13 @@ def report(**changes: object) -> BenchReport:
         "cells": (*figures, cell_figures("LeNet [1]", "not-yet", [])),
         "comparisons": (
             Comparison(
-                "LeNet [1]", FULL, PLAIN, 3, 2 / 3, 1.0, contrast(1.5, 0.0004), contrast(None, 0.04)
+                "LeNet [1]",
+                FULL,
+                PLAIN,
+                3,
+                contrast(0.7, 0.3),
+                contrast(1.5, 0.0004),
+                contrast(None, 0.04),
             ),
         ),
         "correlations": (correlate("size", PLAIN, {"LeNet [1]": 10.0}, figures),),
@@ -149,7 +156,10 @@ def test_every_figure_in_its_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert costs[:3] == ["66.7 %", "2/3", "30.0"]
     assert spent[:3] == ["40.0", "43.0", "40.0"]  # the one that found nothing counts
     assert findings[1:3] == ["1", "0"]
-    assert compared == ["3", "1.50 x", "< 0.001", "0.61", "small", "+0.42", "-", "0.040"]
+    assert compared == [
+        *("3", "1.50 x", "< 0.001", "more", "0.61", "small", "+0.42"),
+        *("-", "0.040", "can't tell (0.300)"),
+    ]
     assert rows(text, "not-yet") == []
 
 
@@ -171,16 +181,6 @@ def test_beside_published_figures_stands_what_limited_the_searches(
     unlimited = report().cells[0]
     print_report(report(cells=(replace(unlimited, max_queries=0),)), False)
     assert "stopped at" not in capsys.readouterr().out
-
-
-def test_without_p_values_the_effects_are_shown(
-    capsys: pytest.CaptureFixture[str], wide: None
-) -> None:
-    one = report().comparisons[0]
-    without = replace(one, queries=contrast(1.5, None), seconds=contrast(None, None))
-    print_report(report(comparisons=(without,)), False)
-    *_, compared = rows(capsys.readouterr().out, FULL)
-    assert compared == ["3", "1.50 x", "-", "0.61", "small", "+0.42", "-", "-"]
 
 
 def control(**found: bool) -> BenchReport:
@@ -206,7 +206,7 @@ def test_a_control_without_a_finding_has_its_bound_and_what_it_cost(
     print_report(control(quiet=False), False)
     text = capsys.readouterr().out
     alarms, spent = rows(text, "quiet")
-    assert alarms == ["0.001", "20", "0", "0 %", "13.9 %"]
+    assert alarms == ["0.001", "20", "0", "0", "0 %", "13.9 %"]
     assert spent[0] == "10.0"
     assert "found a triggering input:" not in text
 
@@ -217,7 +217,7 @@ def test_false_alarms_are_shown_as_findings_too(
     print_report(control(quiet=False, loud=True), False)
     text = capsys.readouterr().out
     alarms, costs, _, _ = rows(text, "loud")
-    assert alarms[2:] == ["20", "100 %", "100 %"]
+    assert alarms[2:] == ["0", "20", "100 %", "100 %"]
     assert costs[:2] == ["100 %", "20/20"]
     assert len(rows(text, "quiet")) == 2
 

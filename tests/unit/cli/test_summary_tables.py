@@ -70,6 +70,7 @@ def test_a_control_and_what_it_raised():
         own_file=False,
         runtime={"name": "tflite", "version": "2.1", "delegate": None, "kernels": "default"},
         searches=40,
+        unasked=3,
         false_alarms=2,
         failed=1,
         unfinished=7,
@@ -81,15 +82,15 @@ def test_a_control_and_what_it_raised():
         refusal=None,
     )
     assert control_words(control) == (
-        "[bold]2 of 40[/] searches raised a false alarm (5.0 %, 95 % upper bound 14.9 %), with "
-        "margins up to 0.0033; 1 failed; 7 unfinished"
+        "[bold]2 of 40[/] searches that asked the device raised a false alarm (5.0 %, 95 % upper bound 14.9 %), "
+        "with margins up to 0.0033; 3 ended without asking it; 1 failed; 7 unfinished"
     )
     assert control_setting(control) == (
         "the original against float [1].tflite, tflite 2.1, delegate off, kernels default, "
         "margin floor 0.001"
     )
-    begun = dataclasses.replace(control, searches=0, false_alarms=0, failed=0, rate=None)
-    assert control_words(begun) == "0 of 7 searches so far; 7 unfinished"
+    begun = dataclasses.replace(control, searches=0, unasked=0, false_alarms=0, failed=0, rate=None)
+    assert control_words(begun) == "0 of 7 searches have asked the device; 7 unfinished"
     assert control_words(dataclasses.replace(begun, state="not-begun")) == "not begun"
     refused = dataclasses.replace(begun, state="refused", refusal="no [copy]")
     assert control_words(refused) == r"can't be run: no \[copy]"

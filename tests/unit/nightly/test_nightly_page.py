@@ -2,18 +2,19 @@
 
 import math
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nights import add_night, forty_nights, red, run_of
+from nights import add_night, figures, forty_nights, red, run_of
 
 from edgeflare.nightly.history import NIGHT_NAME, History
 from edgeflare.nightly.page import write_page
 from edgeflare.nightly.plots import Line, Point, line_chart, number, ticks
-from edgeflare.nightly.trends import MOST_NIGHTS
+from edgeflare.nightly.trends import MOST_NIGHTS, charts
 
 
 class _Read(HTMLParser):
@@ -200,3 +201,16 @@ def test_ticks_are_few_and_hold_what_is_drawn(low: float, span: float) -> None:
 )
 def test_figures_are_short(value: float, text: str) -> None:
     assert number(value) == text
+
+
+def test_two_nights_of_one_day_have_labels_that_differ(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    one, other = (
+        add_night(history, number, run_of("int8", "pi4", search=figures())) for number in range(2)
+    )
+    (chart, *_) = charts([one, other], "int8", "pi4")
+    assert ">2026-03-01<" in chart.drawing
+    later = other.model_copy(update={"started_at": one.started_at + timedelta(hours=9)})
+    (chart, *_) = charts([one, later], "int8", "pi4")
+    assert ">2026-03-01 02:00<" in chart.drawing
+    assert ">2026-03-01 11:00<" in chart.drawing

@@ -62,8 +62,16 @@ def test_a_finding_is_one_sentence() -> None:
         "JPEG quality 37 + rotated by 4.2 degrees clockwise: original 3, device 5"
     )
     assert finding_words([], 3, None, most=5) == "original 3"
-    assert joined_words([JPEG] * 7, most=2) == "JPEG quality 37 + JPEG quality 37 + 5 more"
+    assert joined_words([JPEG] * 7, most=2) == "5 earlier + JPEG quality 37 + JPEG quality 37"
     assert joined_words([], most=2) == ""
+
+
+def test_steps_that_change_nothing_are_not_told() -> None:
+    idle = [
+        {"operator": "random-pixel-change", "params": {"count": 0, "seed": 3}},
+        {"operator": "median-blur", "params": {"kernel": 1}},
+    ]
+    assert joined_words([*idle, JPEG, *idle], most=2) == "JPEG quality 37"
 
 
 def test_what_recognisers_heard_is_quoted() -> None:

@@ -9,6 +9,7 @@ from edgeflare.analysis.findings import findings, results
 from edgeflare.analysis.formats.finding_rows import finding_row
 from edgeflare.analysis.formats.material import Material
 from edgeflare.analysis.replayed import ReplaySummary
+from edgeflare.analysis.rows import csv_cell
 from edgeflare.campaign.replay_states import replay_fact
 
 COLUMNS = (
@@ -26,7 +27,7 @@ COLUMNS = (
 """The columns, in order; empty where nothing is known. `steps` are the mutations in words.
 
 Classes have labels, what speech recognisers heard are texts. `l2`, `linf` and `snr_db` are as `edgeflare.distances`
-has them. `state`, the labels and the texts before are those of a replay's input, see `ReplayedInput`.
+has them. A text that begins like a formula has an apostrophe before it. `state`, the labels and the texts before are those of a replay's input, see `ReplayedInput`.
 """
 
 _OF_INPUT = (
@@ -51,7 +52,7 @@ def _lines(material: Material) -> Iterator[dict[str, Any]]:
     for row in rows:
         queries = {f"{name}_queries": count for name, count in row.pop("queries").items()}
         line = {**row, **queries, "steps": " + ".join(row["words"])}
-        yield {name: _one_break(value) for name, value in line.items()}
+        yield {name: csv_cell(value) for name, value in line.items()}
 
 
 def _found(material: Material) -> Iterator[dict[str, Any]]:
@@ -81,10 +82,3 @@ def _replayed(material: Material, replay: ReplaySummary) -> Iterator[dict[str, A
 
 def _class(material: Material, label: int | None) -> str | None:
     return None if label is None or material.names is None else material.name(label)
-
-
-def _one_break(value: Any) -> Any:
-    """Return a text with line feeds for carriage returns, which the writer would leave without quotes."""
-    if not isinstance(value, str):
-        return value
-    return value.replace("\r\n", "\n").replace("\r", "\n")

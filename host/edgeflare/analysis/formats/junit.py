@@ -15,13 +15,14 @@ _INDENT = "  "
 
 
 def text(material: Material) -> str:
-    """Return the document: a suite "limits" with a test case each, and a suite a device with one a seed input.
+    """Return the document: a suite "limits" with a test case each, one "campaign" with what is left open, and a suite a
+    device with one a seed input.
 
     Where there are limits these are the verdict: a triggering input then fails its test case only if it
     crosses one of them alone. Where there are none each triggering input is a failure. Of a replay a new
     deviation is a failure, and one that was known is skipped, where there are limits.
     """
-    suites = [suite for suite in (_limits(material), _unfinished(material)) if suite.counts]
+    suites = [suite for suite in (_limits(material), _open(material)) if suite.counts]
     by_device: dict[str, _Suite] = {}
     for device, case in _cases(material):
         if device not in by_device:
@@ -77,10 +78,14 @@ def _limits(material: Material) -> _Suite:
     return suite
 
 
-def _unfinished(material: Material) -> _Suite:
+def _open(material: Material) -> _Suite:
+    """Return what the campaign leaves open, as skipped test cases."""
     suite = _Suite(material, "campaign")
     if told := material.progress:
         suite.add(Case("every seed input is finished", "skipped", message=told))
+    if material.nothing_found and (covered := material.guidance):
+        first, *more = covered
+        suite.add(Case("inputs away from the boundary", "skipped", message=first, body=more))
     return suite
 
 

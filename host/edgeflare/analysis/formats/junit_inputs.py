@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.formats.junit_cases import Case
+from edgeflare.analysis.formats.junit_cases import Verdict as CaseVerdict
 from edgeflare.analysis.formats.material import Material
 from edgeflare.analysis.formats.sentences import STEPS_SHOWN, found_words, replayed_words
 from edgeflare.campaign.replay_states import ReplayedInput
@@ -22,7 +23,10 @@ _NOTHING = {
 
 
 def seed_case(material: Material, finding: Finding, breaches: Sequence[str]) -> Case:
-    """Return the test case of a seed input; `breaches` are the limits that it crosses alone."""
+    """Return the test case of a seed input; `breaches` are the limits that it crosses alone.
+
+    A search that gave the device no input is skipped: it says nothing of the deployed model.
+    """
     one = finding.outcome
     how = _how(material, finding)
     if one.status in TRIGGERS:
@@ -45,8 +49,13 @@ def seed_case(material: Material, finding: Finding, breaches: Sequence[str]) -> 
     if one.status is Status.UNSTABLE:
         message = f"a deviation that did not repeat{told}"
         return Case(one.seed_id, "skipped", message=message, body=how, seconds=one.seconds)
-    message = f"{_NOTHING[one.status]}{told}, after {one.search_queries} queries"
-    return Case(one.seed_id, message=message, seconds=one.seconds)
+    count = one.search_queries
+    message = (
+        f"{_NOTHING[one.status]}{told}; the device was given {count:,} {'input' if count == 1 else 'inputs'}, the original "
+        f"alone {one.host_only_queries:,}"
+    )
+    verdict: CaseVerdict = "passed" if count or not one.searched else "skipped"
+    return Case(one.seed_id, verdict, message=message, seconds=one.seconds)
 
 
 def replay_case(material: Material, one: ReplayedInput, command: str) -> Case:

@@ -34,6 +34,8 @@ def key_figures(material: Material) -> list[list[str]]:
         for status, words in _ENDS.items()
         if summary.by_status.get(status)
     ]
+    if summary.coverage.searches:
+        rows.append(["covered without a trigger", plain(summary.coverage.words)])
     if summary.unfinished:
         rows.append(["not finished yet", f"{summary.unfinished:,}"])
     return rows + _costs(summary) + _distances(summary)

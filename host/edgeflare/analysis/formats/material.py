@@ -10,6 +10,7 @@ from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.analysis.verdict import Verdict, guidance, progress, verdict
 from edgeflare.campaign.live import campaign_status
 from edgeflare.store import Store
+from edgeflare.types import TRIGGERS
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Material:
     def guidance(self) -> tuple[str, ...]:
         """What the verdict leaves open, and what to do next; often nothing."""
         return guidance(self._said, self.summary)
+
+    @property
+    def nothing_found(self) -> bool:
+        """Whether there is no triggering input."""
+        return not any(self.summary.by_status[status.value] for status in TRIGGERS)
 
     @property
     def _said(self) -> Verdict:

@@ -15,10 +15,13 @@ _MOST_NAMED = 200
 
 
 class Ended(NamedTuple):
-    """A search without a trigger: its seed, its device, and why it ended so."""
+    """A search without a trigger: its seed, its device, how many inputs the device was given and how many the original
+    alone, and why it ended so."""
 
     seed_id: str
     device: str
+    queries: int
+    host_queries: int
     detail: str
 
 
@@ -78,7 +81,8 @@ def collect(
             ends.count += 1
             if len(ends.named) < _MOST_NAMED:
                 device = one.outcome.device_name or one.outcome.replica
-                ends.named.append(Ended(one.seed.id, device, one.outcome.detail))
+                asked = one.outcome.search_queries, one.outcome.host_only_queries
+                ends.named.append(Ended(one.seed.id, device, *asked, one.outcome.detail))
         made = card(one)
         if made is not None and by_disagreement:
             apart = made.row[COLUMNS.index("disagreement")]

@@ -134,8 +134,16 @@ def replay_facts(replay: ReplaySummary) -> list[tuple[str, str, str]]:
 
 def _of_searches(summary: Summary) -> str:
     if summary.success_rate is None:
-        return "nothing was searched"
-    return f"searches that found one: {summary.found:,} of {summary.searched:,} ({percent_text(summary.success_rate)})"
+        told = "nothing was searched"
+    else:
+        rate = percent_text(summary.success_rate)
+        told = f"found by {summary.found:,} of {summary.searched:,} searches ({rate})"
+    itself = summary.by_status.get("seed-deviates", 0)
+    return (
+        f"{told}, and {itself:,} {'seed' if itself == 1 else 'seeds'} as {'it is' if itself == 1 else 'they are'}"
+        if itself
+        else told
+    )
 
 
 def arrow(change: WordChange) -> str:

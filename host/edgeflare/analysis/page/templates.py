@@ -10,6 +10,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from edgeflare.analysis.words import clean
+
 PAGES = Path(__file__).parents[2] / "assets" / "pages"
 """The folder with the templates, styles and scripts."""
 
@@ -42,10 +44,15 @@ def embedded_json(value: Any) -> Markup:
 
     Raises ValueError for NaN and infinity.
     """
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = clean(json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)  # noqa: S704  nothing in it can be markup any more
+
+
+def _cleaned(value: object) -> object:
+    """Return a text without control characters; what is markup is our own and stays."""
+    return clean(value) if type(value) is str else value
 
 
 @lru_cache(maxsize=1)
@@ -53,6 +60,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(PAGES),
         autoescape=True,
+        finalize=_cleaned,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

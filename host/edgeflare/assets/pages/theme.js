@@ -26,5 +26,18 @@
     preferred.addEventListener("change", show);
     button.hidden = false;
     show();
+    const resized = new ResizeObserver((regions) => regions.forEach(({ target }) => {
+      const cut = target.scrollWidth > target.clientWidth + 1;
+      target.classList.toggle("cut", cut);
+      target.previousElementSibling.hidden = !cut;
+    }));
+    document.querySelectorAll(".wide").forEach((region) => {
+      const hint = document.createElement("p");
+      hint.className = "sideways";
+      hint.textContent = "Wider than the page: scroll it sideways. →";
+      hint.hidden = true;
+      region.before(hint);
+      resized.observe(region);
+    });
   });
 })();

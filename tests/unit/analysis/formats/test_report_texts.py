@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import re
+import xml.etree.ElementTree as ET
+from datetime import datetime, timezone
 
 import numpy as np
 import pandas as pd
@@ -11,8 +13,11 @@ import pytest
 from fleet_stores import compared_campaign, pooled_campaign
 from replay_stores import replay_store
 
+from edgeflare import write_html_report
 from edgeflare.analysis import report_text, summarize
 from edgeflare.analysis.formats.csv_text import COLUMNS
+from edgeflare.analysis.telemetry import write_minutes
+from edgeflare.devices import DeviceMinute
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
@@ -103,8 +108,72 @@ def test_a_line_break_or_a_quote_does_not_break_the_table(tmp_path):
         for name in names:
             store.add_outcome(OutcomeRecord(name, Status.UNSTABLE, 0, detail='he said:\n"no"'))
         rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"), newline="")))
-    assert [row["seed_id"] for row in rows] == [name.replace("\r", "\n") for name in names]
+    assert [row["seed_id"] for row in rows] == [
+        *(name.replace("\r", "\n") for name in names[:3]),
+        "'=1+1",
+    ]
     assert {row["detail"] for row in rows} == {'he said:\n"no"'}
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+def test_no_text_is_a_formula_for_a_spreadsheet(tmp_path, name):
+    image = np.zeros((2, 2, 1), np.uint8)
+    with Store.create(tmp_path / "c", {}) as store:
+        store.add_seeds([SeedInput(name, image), SeedInput("-3.5", image)])
+        for seed in (name, "-3.5"):
+            store.add_outcome(
+                OutcomeRecord(seed, Status.UNSTABLE, 0, device_name=name, detail=name)
+            )
+        rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"), newline="")))
+    told = name.replace("\r", "\n")
+    assert [row["seed_id"] for row in rows] == [f"'{told}", "-3.5"]
+    assert {(row["device_name"], row["detail"]) for row in rows} == {(f"'{told}", f"'{told}")}
+    minute = DeviceMinute(device=name, minute=datetime(2026, 1, 2, tzinfo=timezone.utc))
+    file = io.StringIO(newline="")
+    write_minutes(file, [minute])
+    assert next(csv.DictReader(io.StringIO(file.getvalue(), newline="")))["device"] == f"'{told}"
+
+
+HOSTILE = "\x1b]0;x\x07\x9b2J\u202e|`<script>alert(1)</script>\n\n# `</system-out>[a](b) ``` &lt; $x$ \x00"
+
+
+def test_no_text_of_a_campaign_breaks_a_report_or_reaches_a_terminal_as_a_command(tmp_path):
+    with Store.create(tmp_path / "c", {"search": {"strategy": HOSTILE}}) as store:
+        seeds = [SeedInput(f"{n}{HOSTILE}", np.full((2, 2, 1), n, np.uint8), 0) for n in range(3)]
+        store.add_seeds(seeds)
+        device = store.add_device({"board": HOSTILE}, HOSTILE)
+        store.set_models({"name": HOSTILE, "sha256": HOSTILE}, {"name": HOSTILE})
+        store.add_notice(HOSTILE)
+        common = {"device": device, "device_name": HOSTILE, "detail": HOSTILE, "search_queries": 1}
+        trigger = {
+            "trigger": store.put_sample(np.full((2, 2, 1), 9, np.uint8)),
+            "original_label": 0,
+            "deployed_label": 1,
+            "l2": 1.0,
+            "linf": 1,
+        }
+        store.add_outcome(OutcomeRecord(seeds[0].id, Status.FOUND, 0, **common, **trigger))
+        store.add_outcome(OutcomeRecord(seeds[1].id, Status.FAILED, 0, **common))
+        store.add_outcome(OutcomeRecord(seeds[2].id, Status.GAVE_UP, 0, **common))
+        names = [HOSTILE, f"other {HOSTILE}"]
+        write_html_report(store, tmp_path / "page.html", class_names=names)
+        comment, cases = (
+            report_text(store, form, class_names=names) for form in ("markdown", "junit")
+        )
+    page = (tmp_path / "page.html").read_text()
+    for text in (comment, cases, page):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert "<script>alert" not in page + cases
+    ET.fromstring(cases)
+    prose, _, rest = comment.partition("````sh\n")
+    assert "````" in rest
+    assert "```" not in prose.replace("\\`", "")
+    assert "<script>alert" not in prose
+    assert [line for line in prose.splitlines() if line.startswith("#") and "alert" in line] == []
+    for block in prose.split("\n\n"):
+        rows = block.splitlines()
+        if block.startswith("|"):
+            assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows
 
 
 @pytest.mark.parametrize("form", ["junit", "json", "markdown", "csv"])

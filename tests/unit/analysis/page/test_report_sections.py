@@ -10,6 +10,7 @@ import pytest
 from many_triggers import many_triggers
 
 from edgeflare import report_text, toml, write_html_report
+from edgeflare.analysis.control import control_figures
 from edgeflare.analysis.page.again import campaign_toml
 from edgeflare.analysis.page.matrix import matrix
 from edgeflare.store import OutcomeRecord, SeedInput, Store
@@ -82,7 +83,20 @@ def test_crossed_limits_come_before_everything(tmp_path: Path, campaign: Any, re
     assert "The limit is kept." in read(tmp_path / "report.html").text
 
 
-def test_a_campaign_without_a_trigger_has_a_good_page(campaign: Any, written: Any) -> None:
+def test_triggers_of_searches_and_seeds_that_deviate_are_told_apart(
+    campaign: Any, written: Any
+) -> None:
+    campaign.add()
+    campaign.add()
+    campaign.add(Status.SEED_DEVIATES)
+    campaign.finish()
+    page = written()
+    assert "found by 2 of 2 searches (100 %), and 1 seed as it is" in page.text
+    assert page.having("section", id="summary", **{"class": "panel verdict neutral"})
+    assert not page.having("span", **{"class": "sign"})
+
+
+def test_a_campaign_without_a_trigger_has_a_neutral_page(campaign: Any, written: Any) -> None:
     campaign.add(Status.EXHAUSTED)
     campaign.add(Status.GAVE_UP, detail="the strategy knows no step")
     campaign.finish()
@@ -91,7 +105,7 @@ def test_a_campaign_without_a_trigger_has_a_good_page(campaign: Any, written: An
     assert "the strategy knows no step" in page.text
     assert "There is no finding to show." in page.text
     assert page.rows == []
-    assert page.having("section", id="summary", **{"class": "panel verdict good"})
+    assert page.having("section", id="summary", **{"class": "panel verdict neutral"})
 
 
 def test_an_empty_campaign_says_that_it_was_interrupted(campaign: Any, written: Any) -> None:
@@ -173,6 +187,29 @@ def test_the_configuration_comes_back_from_its_toml() -> None:
     }
 
 
+def test_only_searches_that_asked_the_device_bound_the_rate_of_false_alarms(
+    campaign: Any, tmp_path: Path, read: Read
+) -> None:
+    search = {"strategy": "boundary", "margin_floor": 0.001}
+    config = {**campaign.config, "control": True, "original": {"path": "o.onnx"}, "search": search}
+    folder = tmp_path / "controlled"
+    seeds = [SeedInput(f"{n}.png", np.full((2, 2, 1), n, np.uint8), 2) for n in range(3)]
+    with Store.create(folder, config) as store, Store.create(folder / "control", config) as control:
+        store.add_seeds(seeds)
+        store.set_fact("control_begun", True)
+        control.add_seeds(seeds)
+        control.add_outcome(OutcomeRecord("0.png", Status.EXHAUSTED, 0, search_queries=3))
+        for n in (1, 2):
+            control.add_outcome(OutcomeRecord(f"{n}.png", Status.GAVE_UP, n, host_only_queries=90))
+        control.close()
+        figures = control_figures(store)
+        write_html_report(store, tmp_path / "page.html")
+    assert figures is not None
+    assert (figures.searches, figures.upper_bound) == (1, pytest.approx(0.95))
+    said = "1 search that asked the device (0 %, at most 95.0 % with 95 % confidence; 2 more ended without"
+    assert said in read(tmp_path / "page.html").text
+
+
 def test_a_control_tells_of_false_alarms(campaign: Any, tmp_path: Path, read: Read) -> None:
     folder = campaign.store.folder / "control"
     with Store.create(folder, campaign.config) as control:
@@ -182,7 +219,7 @@ def test_a_control_tells_of_false_alarms(campaign: Any, tmp_path: Path, read: Re
         write_html_report(control, tmp_path / "control.html")
         comment = report_text(control, "markdown")
     text = read(tmp_path / "control.html").text
-    said = "No false alarm: in 1 search the original was never taken for another model."
+    said = "No false alarm: in 1 search that asked the device the original was never taken for another model."
     assert said in text
     assert said in comment
     assert "This is the control of the campaign" in text
