@@ -110,12 +110,17 @@ def test_only_the_runtime_differs_and_show_says_so(home: Path, ran: Ran) -> None
     (pair,) = ran.json["agreements"]
     assert pair["cause"] == "runtime"
     assert pair["differences"] == [
-        {"field": "runtime.delegate", "first": "XNNPACK", "second": None, "side": "runtime"}
+        {
+            "field": "runtime.delegate",
+            "first": "XNNPACK, 14 of 14 operators",
+            "second": None,
+            "side": "runtime",
+        }
     ]
     shown = edgeflare("show", "both", home=home)
     assert shown.code == 0, shown.err
     assert f"triggers of local / plain: {pair['on_both']} on both (compression)" in shown.out
-    assert "they differ in runtime: delegate XNNPACK / none" in shown.out
+    assert "they differ in runtime: delegate XNNPACK, 14 of 14 operators / none" in shown.out
 
 
 def test_an_unknown_mode_is_told(home: Path) -> None:

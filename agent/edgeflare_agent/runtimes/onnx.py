@@ -1,7 +1,12 @@
 """ONNX models through onnxruntime."""
 
+import json
 import os
-from typing import Any, ClassVar, Dict, List, Mapping
+from collections import Counter
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Dict, Iterable, List, Mapping, Optional
+
+import numpy as np
 
 from edgeflare_agent.advice import how_to_install, is_installed
 from edgeflare_agent.arrays import Array
@@ -11,8 +16,11 @@ from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_libra
 from edgeflare_agent.spec import TensorInfo
 
 _SEVERITY_ERROR = 3
+_CPU = "CPUExecutionProvider"
 _TENSORRT = "TensorrtExecutionProvider"
 _ON_NVIDIA = (_TENSORRT, "CUDAExecutionProvider")
+_ASSIGNMENT = "get_provider_graph_assignment_info"
+"""The session's method that tells which provider runs which node: onnxruntime 1.31 has it, 1.17 has not."""
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 _LEVELS = {
     "all": "ORT_ENABLE_ALL",
@@ -41,7 +49,9 @@ def _is_options_by_name(value: Any) -> bool:
 class OnnxRuntime(Runtime):
     """Runs ``.onnx`` files, node after node; `threads` is the size of both of its pools.
 
-    `providers`: execution providers, the preferred one first; one that can't serve is an error.
+    `providers`: execution providers, the preferred one first; one that can't serve is an error, and so is a
+    node that none of them can run, which the library gives to the CPU. With `allow_fallback` it may. A list
+    that names the CPU allows it some of the nodes, not all.
     `provider_options`: {provider: {option: value}} of the library; the TensorRT provider keeps its
     engines in `root`/engines/ort where nothing else is given. `graph_optimization`: how far the library
     may rewrite the graph before it runs it, "all", "extended", "basic" or "none"; the answers' last bits
@@ -52,9 +62,8 @@ class OnnxRuntime(Runtime):
     shareable = True
     known_options: ClassVar[Mapping[str, Option]] = {
         "threads": THREADS,
-        "providers": Option(
-            ["CPUExecutionProvider"], "a list of execution providers", _is_list_of_names
-        ),
+        "providers": Option([_CPU], "a list of execution providers", _is_list_of_names),
+        "allow_fallback": Option(False, "true or false", lambda value: isinstance(value, bool)),
         "provider_options": Option(
             {}, "an object {provider: {option: value}}", _is_options_by_name
         ),
@@ -87,14 +96,12 @@ class OnnxRuntime(Runtime):
         settings.graph_optimization_level = getattr(self._library.GraphOptimizationLevel, level)
         settings.execution_mode = self._library.ExecutionMode.ORT_SEQUENTIAL
         settings.log_severity_level = _SEVERITY_ERROR
-        self._session = self._library.InferenceSession(
-            self.path,
-            settings,
-            providers=providers,
-            provider_options=[self._options_of(provider) for provider in providers],
-            enable_fallback=0,  # else a bad option sends the model to another provider
-        )
-        self._refuse_fallback(providers)
+        self._nodes: Optional[Dict[str, int]] = None
+        if providers == [_CPU]:
+            self._open(settings)
+        else:
+            self._open_counting(settings)
+            self._refuse_fallback()
         self.inputs = [_described(node) for node in self._session.get_inputs()]
         self.outputs = [
             _described(node) for node in self._session.get_outputs() if _is_numeric(node)
@@ -134,8 +141,16 @@ class OnnxRuntime(Runtime):
             }
         return options
 
-    def _refuse_fallback(self, providers: List[str]) -> None:
-        """Raise RuntimeMissingError where the library went on without a provider that was asked for."""
+    def _open(self, settings: Any) -> None:
+        """Start the session; raise RuntimeMissingError where a provider that was asked for doesn't start."""
+        providers = self.options["providers"]
+        self._session = self._library.InferenceSession(
+            self.path,
+            settings,
+            providers=list(providers),
+            provider_options=[self._options_of(provider) for provider in providers],
+            enable_fallback=0,  # else a bad option sends the model to another provider
+        )
         serving = self._session.get_providers()
         absent = [provider for provider in providers if provider not in serving]
         if absent:
@@ -148,6 +163,50 @@ class OnnxRuntime(Runtime):
                 )
             )
 
+    def _open_counting(self, settings: Any) -> None:
+        """Start the session; set `_nodes`: how many nodes each provider runs, None where that can't be told.
+
+        A library that doesn't tell it profiles one inference instead, of zeros.
+        """
+        if hasattr(self._library.InferenceSession, _ASSIGNMENT):
+            settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+            self._open(settings)
+            self._nodes = _sorted_counts(
+                provider.ep_name
+                for provider in getattr(self._session, _ASSIGNMENT)()
+                for _ in provider.get_nodes()
+            )
+            return
+        with TemporaryDirectory(prefix="edgeflare-") as folder:
+            settings.enable_profiling = True
+            settings.profile_file_prefix = os.path.join(folder, "profile")
+            self._open(settings)
+            self._nodes = _profiled_nodes(self._session, self.failures)
+
+    def _refuse_fallback(self) -> None:
+        """Raise RuntimeMissingError unless the providers that were asked for run the model's nodes."""
+        if self.options["allow_fallback"]:
+            return
+        providers = self.options["providers"]
+        asked = ", ".join(provider for provider in providers if provider != _CPU)
+        if self._nodes is None:
+            raise RuntimeMissingError(
+                "onnxruntime {} doesn't tell whether {} runs {}, or the CPU: install a newer one (1.31 tells "
+                "it), or accept either with the runtime option allow_fallback = true".format(
+                    self._library.__version__, asked, self.path
+                )
+            )
+        total = sum(self._nodes.values())
+        on_cpu = self._nodes.get(_CPU, 0)
+        if on_cpu > 0 and (on_cpu == total or _CPU not in providers):
+            raise RuntimeMissingError(
+                "{} can't run {} of the {} nodes of {}, and onnxruntime gives them to the CPU: take a model "
+                "or a build of onnxruntime with which it can, take it out of `providers`, or accept the CPU "
+                "with the runtime option allow_fallback = true".format(
+                    asked, on_cpu, total, self.path
+                )
+            )
+
     def _in_effect(self) -> Dict[str, Any]:
         package, version = package_version("onnxruntime", "onnxruntime-gpu")
         given = self.options["provider_options"]
@@ -155,6 +214,7 @@ class OnnxRuntime(Runtime):
             "package": package,
             "version": version if version != "unknown" else self._library.__version__,
             "providers": self._session.get_providers(),
+            **({} if self.options["providers"] == [_CPU] else {"nodes": self._nodes}),
             **({"provider_options": given} if given else {}),
             "graph_optimization": self.options["graph_optimization"],
         }
@@ -164,6 +224,35 @@ class OnnxRuntime(Runtime):
 
     def _free(self) -> None:
         del self._session
+
+
+def _sorted_counts(providers: Iterable[str]) -> Dict[str, int]:
+    return dict(sorted(Counter(providers).items()))
+
+
+def _profiled_nodes(session: Any, failures: Any) -> Optional[Dict[str, int]]:
+    """Return how many nodes each provider runs by one profiled inference; None where it fails."""
+    try:
+        zeros = {
+            node.name: np.zeros(
+                [size if isinstance(size, int) else 1 for size in node.shape],
+                _described(node).dtype,
+            )
+            for node in session.get_inputs()
+        }
+        session.run(None, zeros)
+    except (TypeError, *failures):
+        return None
+    finally:
+        path = session.end_profiling()
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)
+    ran = {
+        (event["name"], event["args"]["provider"])
+        for event in events
+        if event.get("cat") == "Node" and event.get("args", {}).get("provider")
+    }
+    return _sorted_counts(provider for _, provider in ran)
 
 
 def library_errors() -> Any:

@@ -1,6 +1,6 @@
 """TFLite models through ai-edge-litert, or tflite-runtime where that is what a device has."""
 
-from typing import Any, ClassVar, Dict, List, Mapping, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, Optional, Set, Tuple
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from edgeflare_agent.spec import TensorInfo
 
 _IDENTIFIER = b"TFL3"
 _KERNELS = ("default", "reference")
+_DELEGATE = "DELEGATE"
 
 
 class TFLiteRuntime(Runtime):
     """Runs ``.tflite`` files.
 
-    `delegate`: whether XNNPACK may take over; `kernels`: "default" (optimised) or "reference", which
+    `delegate`: whether XNNPACK, the one delegate that these packages bring, may take over; what is in effect
+    tells how many operators it runs, in how many parts of the graph. `kernels`: "default" (optimised) or "reference", which
     exclude any delegate. Variable tensors are reset before every inference; a model with
     resource variables is loaded anew for each.
     """
@@ -56,8 +58,8 @@ class TFLiteRuntime(Runtime):
             experimental_op_resolver_type=self._resolver(),
         )
         self._interpreter.allocate_tensors()
-        operators = [entry["op_name"] for entry in self._interpreter._get_ops_details()]
-        self._keeps_resources = "VAR_HANDLE" in operators
+        self._operators: List[Dict[str, Any]] = self._interpreter._get_ops_details()
+        self._keeps_resources = any(one["op_name"] == "VAR_HANDLE" for one in self._operators)
         inputs = self._interpreter.get_input_details()
         outputs = self._interpreter.get_output_details()
         self.inputs = [_described(detail) for detail in inputs]
@@ -68,12 +70,11 @@ class TFLiteRuntime(Runtime):
         self._results = [detail["index"] for detail in outputs]
 
     def _in_effect(self) -> Dict[str, Any]:
-        operators = [entry["op_name"] for entry in self._interpreter._get_ops_details()]
         return {
             "package": self._package,
             "version": package_version(self._package)[1],
             "kernels": self.options["kernels"],
-            "delegate": "XNNPACK" if "DELEGATE" in operators else None,
+            "delegate": _delegated(self._operators),
         }
 
     def _infer(self, tensor: Array) -> List[Array]:
@@ -109,6 +110,31 @@ def _refuse_numpy_clash(numpy_version: str) -> None:
                 how_to_install(*((OLD_NUMPY,) if OLD_NUMPY in packages else packages)),
             )
         )
+
+
+def _delegated(operators: List[Dict[str, Any]]) -> Optional[str]:
+    """Return, like "XNNPACK, 5 of 8 operators in 3 parts", what is delegated; None for nothing.
+
+    `operators` are all nodes of the graph: those of the file, then one for each part that the delegate runs in place
+    of some of them. Those are found from the part's outputs back to its inputs.
+    """
+    parts = [one for one in operators if one["op_name"] == _DELEGATE]
+    if not parts:
+        return None
+    own = [one for one in operators if one["op_name"] != _DELEGATE]
+    producer = {int(tensor): one for one in own for tensor in one["outputs"]}
+    replaced: Set[int] = set()
+    for part in parts:
+        inputs = {int(tensor) for tensor in part["inputs"]}
+        pending = {int(tensor) for tensor in part["outputs"]}
+        while pending:
+            tensor = pending.pop()
+            found = None if tensor in inputs else producer.get(tensor)
+            if found is not None and found["index"] not in replaced:
+                replaced.add(found["index"])
+                pending.update(int(one) for one in found["inputs"])
+    words = "XNNPACK, {} of {} operators".format(len(replaced), len(own))
+    return words if len(parts) == 1 else "{} in {} parts".format(words, len(parts))
 
 
 def _what_it_is(start: bytes) -> str:

@@ -53,7 +53,7 @@ def resume_campaign(
 ) -> Path:
     """Go on with a campaign that was interrupted, or do nothing where it is finished; return its folder.
 
-    Seeds that are finished stay as they are; the others start again and, being deterministic, end as
+    Seeds that are finished stay as they are; the others start again and, on the same kind of CPU, end as
     they would have. `devices` and `inventory` stand in for those the campaign began with, and
     `fleet_limits` for entries of its `fleet` table. A device that can't be reached now is left out,
     with a notice, where another one can. A control that is not finished goes on once the search is.

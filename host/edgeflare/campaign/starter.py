@@ -54,7 +54,7 @@ path = "seeds"              # a folder of images or audio, one file, or an .npz 
 
 [search]
 strategy = "boundary"       # our own, fewest device queries; "dflare": mutation as in the DFLARE paper
-seed = 0                    # fixes all randomness: same seed, same models, same device: same triggers
+seed = 0                    # fixes all randomness: same models, device and kind of CPU here: same triggers
 max_queries = 2000          # search queries for each seed; 0: no limit
 # max_host_queries = 1000000  # inputs given to the original alone, for each seed; 0: no limit
 timeout_s = 180             # seconds for each seed, waiting in queues not counted; 0: no limit

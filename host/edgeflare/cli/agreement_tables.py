@@ -137,4 +137,6 @@ def _difference(one: Unlike, pair: Agreement) -> str:
 def _value(value: Any, of: Unlike) -> str:
     if value is None:
         return "none" if of.side == "runtime" else "unknown"
+    if isinstance(value, dict):
+        return " + ".join(f"{name} {one}" for name, one in value.items())
     return " + ".join(map(str, value)) if isinstance(value, list) else str(of.named(value))

@@ -72,7 +72,8 @@ RuntimeOption = Annotated[
     Pairs,
     typer.Option(
         metavar="KEY=VALUE",
-        help="For the deployed model's runtime: threads=4, delegate=false, kernels=reference.",
+        help="For the deployed model's runtime: threads=4, delegate=false, kernels=reference, "
+        "'providers=[\"CUDAExecutionProvider\"]', allow_fallback=true. Lists and objects are JSON. May be repeated.",
         rich_help_panel=FILES,
     ),
 ]

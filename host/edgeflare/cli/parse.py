@@ -1,5 +1,6 @@
 """Values of flags -> plain values."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,10 @@ from edgeflare import UsageError
 
 
 def pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
-    """Return ``KEY=VALUE`` texts as a table. Numbers, true / false and comma-separated numbers are read."""
+    """Return ``KEY=VALUE`` texts as a table.
+
+    Numbers, true / false, comma-separated values, and lists and objects in JSON are read; the rest is text.
+    """
     table: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -18,6 +22,11 @@ def pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
+    if text[0] in "[{":
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
     if "," in text:
         return [_value(part.strip()) for part in text.split(",")]
     if text in ("true", "false"):

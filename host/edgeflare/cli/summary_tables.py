@@ -276,7 +276,17 @@ def _steps(one: TriggerFigures, width: int | None) -> str:
 
 
 def _runtime(runtime: Mapping[str, Any]) -> str:
-    return escape(f"{runtime.get('name', '?')} {runtime.get('version', '')}".strip())
+    """Return name, version and what runs the operators: the delegate, or providers other than the CPU's alone."""
+    told = [f"{runtime.get('name', '?')} {runtime.get('version', '')}".strip()]
+    if runtime.get("delegate"):
+        told.append(str(runtime["delegate"]))
+    if "nodes" in runtime:
+        nodes = runtime["nodes"]
+        if isinstance(nodes, Mapping):
+            told += [f"{count} nodes on {provider}" for provider, count in nodes.items()]
+        else:
+            told.append("which provider runs a node isn't told")
+    return escape(", ".join(told))
 
 
 def _devices(summary: Summary) -> Table:

@@ -12,7 +12,7 @@ def fingerprint(device: Mapping[str, Any], runtime: Mapping[str, Any]) -> dict[s
     """Return, as JSON, all that is known to change a device's results.
 
     `device` is a session's `device`; `runtime` what is in effect for the loaded model: name, package,
-    version, threads, delegate, kernels, providers. Where the system doesn't tell, a field is None.
+    version, threads, delegate, kernels, providers and the nodes on each. Where the system doesn't tell, a field is None.
     Name and address are no part of it: two boards of one kind and state have the same; nor is how long
     an engine was built.
     """

@@ -23,7 +23,9 @@ BY_EXTENSION: dict[str, RuntimeName] = {
 
 OPTIONS_OF: dict[RuntimeName, frozenset[str]] = {
     "tflite": frozenset({"threads", "delegate", "kernels"}),
-    "onnx": frozenset({"threads", "providers", "provider_options", "graph_optimization"}),
+    "onnx": frozenset(
+        {"threads", "providers", "provider_options", "allow_fallback", "graph_optimization"}
+    ),
     "tensorrt": frozenset(
         {"threads", "precision", "tf32", "workspace_mb", "calibration", "input_shape"}
     ),
@@ -36,7 +38,8 @@ class DeviceOptions(TypedDict, total=False):
 
     `threads`: of one inference. `delegate` (TFLite): the default (XNNPACK) delegate on or off.
     `kernels` (TFLite): optimised or reference ones. `providers` (ONNX): execution providers, in order;
-    `provider_options` (ONNX): {provider: {option: value}}. `graph_optimization` (ONNX): how far the
+    `provider_options` (ONNX): {provider: {option: value}}; `allow_fallback` (ONNX): whether the CPU may run
+    what they can't. `graph_optimization` (ONNX): how far the
     graph may be rewritten.
 
     Of TensorRT, where it builds an engine from an ``.onnx``: `precision` of the layers; `tf32`: whether
@@ -53,6 +56,7 @@ class DeviceOptions(TypedDict, total=False):
     kernels: Literal["default", "reference"]
     providers: list[str]
     provider_options: dict[str, dict[str, str | int | float | bool]]
+    allow_fallback: bool
     graph_optimization: Literal["all", "extended", "basic", "none"]
     precision: Literal["fp32", "fp16", "int8"]
     tf32: bool

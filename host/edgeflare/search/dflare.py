@@ -4,7 +4,7 @@ Section 3, algorithms 1 and 2. `DflareOptions` says what each variant is; `accep
 how the paper's text and its authors' code differ in each step.
 
 Differences from both: the search is stopped by the scheduler's budgets, not by a clock of its own, and
-randomness is the chain's own: a seed reproduces a run. With a margin floor a mutant on which the original's
+randomness is the chain's own: a seed reproduces a run on the same kind of CPU. With a margin floor a mutant on which the original's
 margin is below it is no query: it has no fitness, is never accepted, and the next one is drawn.
 Differences of the text variant from the authors' code: an input replaces x_max only if its fitness is
 not lower; operators are drawn by algorithm 2; pixel values are clipped, never wrapped; the six operators

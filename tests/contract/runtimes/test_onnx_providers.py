@@ -1,11 +1,13 @@
 """onnxruntime on a GPU: what it is given, and what happens where it falls back.
 
-The library here knows CPUs only, so a session stands in that takes the providers of a GPU.
+The library here knows CPUs only, so a session stands in that takes the providers of a GPU and tells which
+nodes they run. One provider beside the CPU's is real: Azure's, which runs no node of these models.
 """
 
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,13 @@ import pytest
 from edgeflare_agent.errors import ModelError, RequestError, RuntimeMissingError
 from edgeflare_agent.runtimes import load
 
-CPU, CUDA, TENSORRT = (f"{name}ExecutionProvider" for name in ("CPU", "CUDA", "Tensorrt"))
+CPU, CUDA, TENSORRT, AZURE = (
+    f"{name}ExecutionProvider" for name in ("CPU", "CUDA", "Tensorrt", "Azure")
+)
+needs_azure = pytest.mark.skipif(
+    AZURE not in onnxruntime.get_available_providers(),
+    reason=f"this build of onnxruntime has no {AZURE}",
+)
 ModelFile = Callable[[str, str], str]
 
 
@@ -24,6 +32,7 @@ class Gpu:
 
     def __init__(self) -> None:
         self.starts = [TENSORRT, CUDA, CPU]
+        self.nodes = {TENSORRT: 3}
         self.asked: dict[str, Any] = {}
         self.preloaded = 0
 
@@ -42,6 +51,12 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
 
         def get_providers(self) -> list[str]:
             return self._serving
+
+        def get_provider_graph_assignment_info(self) -> list[Any]:
+            return [
+                SimpleNamespace(ep_name=name, get_nodes=lambda count=count: [None] * count)
+                for name, count in gpu.nodes.items()
+            ]
 
     def preload() -> None:
         gpu.preloaded += 1
@@ -72,6 +87,7 @@ def test_the_tensorrt_provider_keeps_its_engines_in_the_cache(
     assert gpu.preloaded == 1
     described = model.describe()
     assert described["providers"] == [TENSORRT, CUDA, CPU]
+    assert described["nodes"] == {TENSORRT: 3}
     assert described["provider_options"] == {TENSORRT: {"trt_fp16_enable": True}}  # no paths
 
 
@@ -95,11 +111,95 @@ def test_a_provider_that_does_not_start_is_an_error(
         load(model_file("onnx", "float"), "onnx", {"providers": [TENSORRT, CUDA]}, str(tmp_path))
 
 
+@pytest.fixture(params=["it tells", "by a profile"])
+def azure(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library as it is, and an older one that doesn't tell which provider runs a node."""
+    if request.param == "by a profile":
+        leave_to_the_profile(monkeypatch)
+
+
+def leave_to_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "get_provider_graph_assignment_info"
+    for one in onnxruntime.InferenceSession.__mro__:
+        if name in vars(one):
+            monkeypatch.delattr(one, name)
+
+
+@needs_azure
+@pytest.mark.usefixtures("azure")
+@pytest.mark.parametrize("providers", [[AZURE], [AZURE, CPU]])
+def test_a_provider_that_runs_no_node_is_an_error(
+    model_file: ModelFile, providers: list[str]
+) -> None:
+    with pytest.raises(
+        RuntimeMissingError, match=rf"{AZURE} can't run (\d+) of the \1 nodes of .*onnx"
+    ):
+        load(model_file("onnx", "float"), "onnx", {"providers": providers})
+
+
+@needs_azure
+@pytest.mark.usefixtures("azure")
+def test_a_fallback_that_is_allowed_is_told(model_file: ModelFile) -> None:
+    options = {"providers": [AZURE], "allow_fallback": True}
+    model = load(model_file("onnx", "float"), "onnx", options)
+    described = model.describe()
+    assert list(described["nodes"]) == [CPU]
+    assert described["nodes"][CPU] > 0
+    image = np.random.default_rng(0).random((1, 8, 8, 1), np.float32)
+    plain = load(model_file("onnx", "float"), "onnx", {})
+    assert model.run(image)[0].tobytes() == plain.run(image)[0].tobytes()
+
+
+@needs_azure
+def test_where_nothing_can_be_told_a_fallback_is_not_ruled_out(
+    model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_to_the_profile(monkeypatch)
+
+    def fails(*_: object) -> None:
+        raise ValueError("no such axis")
+
+    monkeypatch.setattr(onnxruntime.InferenceSession, "run", fails)
+    with pytest.raises(RuntimeMissingError, match=f"doesn't tell whether {AZURE} runs"):
+        load(model_file("onnx", "float"), "onnx", {"providers": [AZURE]})
+    options = {"providers": [AZURE], "allow_fallback": True}
+    assert load(model_file("onnx", "float"), "onnx", options).describe()["nodes"] is None
+
+
+@pytest.mark.parametrize(
+    ("listed", "nodes", "refused"),
+    [
+        ([TENSORRT, CUDA], {TENSORRT: 2, CUDA: 1}, None),
+        ([TENSORRT, CUDA], {CUDA: 3}, None),
+        ([CUDA], {CUDA: 3, CPU: 2}, f"{CUDA} can't run 2 of the 5 nodes"),
+        ([TENSORRT, CUDA], {CPU: 4}, f"{TENSORRT}, {CUDA} can't run 4 of the 4 nodes"),
+        ([CUDA, CPU], {CUDA: 3, CPU: 2}, None),
+        ([CUDA, CPU], {CPU: 5}, f"{CUDA} can't run 5 of the 5 nodes"),
+    ],
+)
+def test_the_cpu_runs_nodes_only_where_it_is_listed_and_never_all(
+    gpu: Gpu,
+    model_file: ModelFile,
+    tmp_path: Path,
+    listed: list[str],
+    nodes: dict[str, int],
+    refused: str | None,
+) -> None:
+    gpu.nodes = nodes
+    options = {"providers": listed}
+    if refused:
+        with pytest.raises(RuntimeMissingError, match=refused):
+            load(model_file("onnx", "float"), "onnx", options, str(tmp_path))
+        options = {**options, "allow_fallback": True}
+    model = load(model_file("onnx", "float"), "onnx", options, str(tmp_path))
+    assert model.describe()["nodes"] == nodes
+
+
 def test_on_the_cpu_nothing_changes(gpu: Gpu, model_file: ModelFile, tmp_path: Path) -> None:
     model = load(model_file("onnx", "float"), "onnx", {}, str(tmp_path))
     assert gpu.asked == {CPU: {}}
     assert gpu.preloaded == 0
-    assert "provider_options" not in model.describe()
+    assert {"provider_options", "nodes"}.isdisjoint(model.describe())
     assert model.run(np.zeros((1, 8, 8, 1), np.float32))[0].shape == (1, 4)
 
 

@@ -22,7 +22,7 @@ def image(seed: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("options", "delegate", "kernels"),
     [
-        ({}, "XNNPACK", "default"),
+        ({}, "XNNPACK, 4 of 4 operators", "default"),
         ({"delegate": False}, None, "default"),
         ({"kernels": "reference"}, None, "reference"),
         ({"kernels": "reference", "delegate": True}, None, "reference"),
@@ -33,6 +33,31 @@ def test_tells_what_is_in_effect(
 ) -> None:
     described = load(model_file("tflite", "float"), "tflite", options).describe()
     assert (described["delegate"], described["kernels"]) == (delegate, kernels)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("lenet5.float", "XNNPACK, 9 of 9 operators"),
+        ("lenet5.quant", "XNNPACK, 5 of 8 operators in 3 parts"),
+        ("resnet20.quant", "XNNPACK, 34 of 53 operators in 10 parts"),
+    ],
+)
+@pytest.mark.shared_data
+def test_the_operators_that_the_delegate_runs_are_counted(
+    shared_data: Path, model: str, words: str
+) -> None:
+    path = str(shared_data / "models" / "diffchaser" / f"{model}.tflite")
+    model_on_two_threads = load(path, "tflite", {"threads": 2})
+    assert load(path, "tflite", {}).describe()["delegate"] == words
+    assert model_on_two_threads.describe()["delegate"] == words
+
+
+def test_the_count_stays_after_an_input_of_another_size(model_file: ModelFile) -> None:
+    model = load(model_file("tflite", "open_batch"), "tflite", {})
+    before = model.describe()["delegate"]
+    model.run(np.zeros((3, 8, 8, 1), np.float32))
+    assert model.describe()["delegate"] == before
 
 
 def test_all_kernels_give_nearly_the_same_answer(model_file: ModelFile) -> None:

@@ -78,10 +78,14 @@ def test_good_device_passes_everything_in_order(device: Device) -> None:
     assert [line.name for line in lines] == ALL
     assert to_mend(lines) == {}
     assert all(line.ok for line in lines), lines
-    assert named(lines, "delegate").detail.startswith("tflite: XNNPACK; onnx: CPUExecution")
+    assert named(lines, "delegate").detail.startswith(
+        "tflite: XNNPACK, 14 of 14 operators; onnx: CPUExecution"
+    )
     assert re.match(r"\d+\.\d\d ms \(\d+\.\d\d to \d", named(lines, "round trip").detail)
     tflite, onnx = smokes(lines)
-    assert re.match(r"deployed\.tflite: .* ms by ai-edge-litert .*, XNNPACK$", tflite.detail)
+    assert re.match(
+        r"deployed\.tflite: .* ms by ai-edge-litert .*, XNNPACK, 14 of 14 operators$", tflite.detail
+    )
     assert re.match(r"original\.onnx: .* ms by onnxruntime .*, CPU", onnx.detail)
 
 

@@ -18,7 +18,7 @@ from edgeflare.cli.agreement_tables import (
 from edgeflare.cli.summary_tables import print_summary
 
 FAST = {"name": "tflite", "version": "2.1", "delegate": "XNNPACK", "providers": ["a", "b"]}
-PLAIN = {**FAST, "delegate": None, "providers": ["b"]}
+PLAIN = {**FAST, "delegate": None, "providers": ["b"], "nodes": {"b": 3, "c": 1}}
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_lines_of_a_pair(pair):
     )
     assert (
         difference_line(pair)
-        == "they differ in runtime: delegate XNNPACK / none, providers a + b / b"
+        == "they differ in runtime: delegate XNNPACK / none, providers a + b / b, nodes none / b 3 + c 1"
     )
     assert gaps_line(pair) == (
         "1 seeds answered by one of them alone, 2 triggers answered by one of them alone"

@@ -71,6 +71,22 @@ def test_both_models_inputs_and_what_is_said_of_one() -> None:
     assert chosen.seeds.limit == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('providers=["AzureExecutionProvider"]', ["AzureExecutionProvider"]),
+        ('providers=["A", "B"]', ["A", "B"]),
+        ("providers=A,B", ["A", "B"]),
+        ('provider_options={"A": {"b": 1, "c": true}}', {"A": {"b": 1, "c": True}}),
+        ("providers=[A, B]", "[A, B]"),
+        ("providers=" + 100_000 * "[", 100_000 * "["),
+    ],
+)
+def test_a_runtime_option_may_be_a_list_or_an_object(text: str, value: object) -> None:
+    chosen = config(*MODELS, "--runtime-option", text)
+    assert list(chosen.deployed.options.values()) == [value]
+
+
 def test_what_a_finding_is_and_what_it_may_cost_on_the_host() -> None:
     chosen = config(*MODELS, "--margin-floor", "0", "--max-host-queries", "0")
     assert (chosen.search.margin_floor, chosen.search.max_host_queries) == (0, 0)

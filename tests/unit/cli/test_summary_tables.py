@@ -58,6 +58,26 @@ def test_the_margin_floor_is_told(tmp_path, capsys, monkeypatch, floor, told):
     assert ["search", f"boundary, at most 50 queries a seed, {told}"] in listed
 
 
+@pytest.mark.parametrize(
+    ("effect", "told"),
+    [
+        (
+            {"delegate": "XNNPACK, 5 of 8 operators in 3 parts"},
+            "XNNPACK, 5 of 8 operators in 3 parts",
+        ),
+        ({"nodes": {"Aa": 12, "CPU": 3}}, "12 nodes on Aa, 3 nodes on CPU"),
+        ({"nodes": None}, "which provider runs a node isn't told"),
+    ],
+)
+def test_what_runs_the_operators_is_told(tmp_path, capsys, monkeypatch, effect, told):
+    monkeypatch.setenv("COLUMNS", "120")
+    models = {"deployed": {"name": "a.onnx", "runtime": {"name": "rt", "version": "1", **effect}}}
+    with pooled_campaign(tmp_path / "c") as store:
+        print_summary(dataclasses.replace(summarize(store), models=models), False)
+    listed = rows(capsys.readouterr().out)
+    assert ["deployed model", f"a.onnx (rt 1, {told})"] in listed
+
+
 def test_no_table_line_is_longer_than_the_terminal(tmp_path, capsys, width):
     with replicated_campaign(tmp_path / "c") as store:
         print_summary(summarize(store), False)

@@ -48,6 +48,27 @@ def test_each_runtime_of_a_file_has_a_small_model() -> None:
         assert demo_model(runtime).is_file()
 
 
+@pytest.mark.parametrize(
+    ("effect", "words"),
+    [
+        (
+            {"delegate": "XNNPACK, 5 of 8 operators in 3 parts"},
+            "XNNPACK, 5 of 8 operators in 3 parts",
+        ),
+        ({"delegate": None}, "no delegate"),
+        ({"providers": ["CPU"]}, "CPU"),
+        ({"providers": ["GPU", "CPU"], "nodes": {"CPU": 3}}, "GPU (0 nodes), CPU (3 nodes)"),
+        (
+            {"providers": ["GPU", "CPU"], "nodes": None},
+            "GPU, CPU, which of them runs a node isn't told",
+        ),
+    ],
+)
+def test_what_runs_the_operators_is_told(effect: dict[str, object], words: str) -> None:
+    ran = Answer(effect, TensorInfo("y", (1,), "float32"), np.zeros(1), (0.1,))
+    assert ran.accelerated_by == words
+
+
 def test_seconds_leave_the_first_try_out() -> None:
     output = TensorInfo("y", (1,), "float32")
     tried = Answer({}, output, np.zeros(1), (9.0, 0.001, 0.002, 0.003))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from boundary_models import Affine, Pair, Run, Shape, affine, images, moved, search
+from boundary_models import Affine, Pair, Run, Shape, affine, images, margin, moved, search
 
 from edgeflare.distances import ssim
 from edgeflare.search.boundary import BoundaryOptions
@@ -45,13 +45,13 @@ LOST = Pair(ORIGINAL, LostFarOff(NEAR, roughness=0.24))
 WELL = Pair(ORIGINAL, NEAR)
 
 
-def runs(pair: Pair, **options: object) -> list[tuple[Sample, Run]]:
+def runs(pair: Pair, count: int = 30, **options: object) -> list[tuple[Sample, Run]]:
     found = []
-    for number, sample in enumerate(smooth_images(30)):
+    for number, sample in enumerate(smooth_images(count)):
         seed = pair.seed(sample, images(SHAPE, 8, 3))
         if seed.outputs.decision.value == "agree":
             found.append((sample, search(pair, seed, number, **options)))
-    assert len(found) >= 15
+    assert len(found) >= count / 2
     return found
 
 
@@ -64,6 +64,19 @@ def far(seed: Sample, run: Run) -> int:
     return sum(distance(seed, query.sample) > 1.5 * USUAL for query in run.queries)
 
 
+def looks(seed: Sample, run: Run) -> int:
+    """How many of those far inputs the original is sure of.
+
+    All others that the device is asked about lie at its boundary; a climb along it may lead as far.
+    """
+    return sum(
+        distance(seed, query.sample) > 1.5 * USUAL
+        and query.outputs.original is not None
+        and margin(query.outputs.original) >= 0.5
+        for query in run.queries
+    )
+
+
 def test_where_the_deployed_model_is_lost_far_off_both_are_sure_of_different_answers() -> None:
     lost = np.median([run.severest for _, run in runs(LOST, device_budget=12)])
     well = np.median([run.severest for _, run in runs(WELL, device_budget=12)])
@@ -72,9 +85,8 @@ def test_where_the_deployed_model_is_lost_far_off_both_are_sure_of_different_ans
 
 
 def test_where_it_is_not_little_is_spent_on_looking() -> None:
-    spent = [far(seed, run) for seed, run in runs(WELL, device_budget=12)]
-    assert max(spent) <= 3
-    assert np.median(spent) <= 2
+    spent = [looks(seed, run) for seed, run in runs(WELL, device_budget=12)]
+    assert max(spent) <= 2
 
 
 def test_a_search_that_is_as_severe_as_can_be_ends() -> None:
@@ -116,7 +128,7 @@ def test_bounds_hold_far_off_too(bounds: dict[str, float]) -> None:
 
 
 def test_natural_findings_stay_natural() -> None:
-    for seed, run in runs(LOST, crossing="natural", effort=8, device_budget=12):
+    for seed, run in runs(LOST, 10, crossing="natural", effort=8, device_budget=12):
         assert far(seed, run) == 0
         assert run.outcome is not None
         assert run.gave_up or run.outcome.mutations

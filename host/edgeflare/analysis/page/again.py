@@ -96,4 +96,6 @@ def _key(name: str) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_plain, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
     return str(value).lower() if isinstance(value, bool) else str(value)

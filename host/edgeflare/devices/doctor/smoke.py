@@ -56,6 +56,11 @@ class Answer:
     def accelerated_by(self) -> str:
         """The delegate or the execution providers in effect, for people."""
         providers = self.effect.get("providers")
+        if providers and "nodes" in self.effect:
+            nodes = self.effect["nodes"]
+            if not isinstance(nodes, Mapping):
+                return f"{', '.join(providers)}, which of them runs a node isn't told"
+            return ", ".join(f"{one} ({nodes.get(one, 0)} nodes)" for one in providers)
         if providers:
             return ", ".join(providers)
         if "delegate" not in self.effect:
