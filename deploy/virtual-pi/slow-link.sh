@@ -17,7 +17,7 @@ Run on the machine where the board runs (edgeflare devices virtual up).
   --loss PER    percent of the packets that are lost (default 0); SSH sends them again
   --help
 
-Exit status: 0 done, 2 wrong arguments, 3 the board can't be reached.
+Exit status: 0 done, 2 wrong arguments, 3 the board can't be reached or refuses.
 TEXT
 }
 
@@ -39,7 +39,7 @@ main() {
                 case "$1=$2" in
                     --name=?*) name="$2" ;;
                     --name=) wrong '--name needs a name' ;;
-                    *=*[!0-9.]* | *=) wrong "$1 needs a number, not '$2'" ;;
+                    *=*[!0-9.]* | *=*.*.* | *=. | *=) wrong "$1 needs a number, not '$2'" ;;
                     --delay=*) delay="$2" ;;
                     --jitter=*) jitter="$2" ;;
                     --loss=*) loss="$2" ;;
@@ -71,11 +71,20 @@ $tc show dev eth0"
             ;;
         off) command="{ $tc del dev eth0 root 2>/dev/null || true; } && $tc show dev eth0" ;;
     esac
-    if ! ssh -F /dev/null -i "$key" -o IdentitiesOnly=yes -o BatchMode=yes -o ConnectTimeout=20 \
-        -o "UserKnownHostsFile=\"$folder/known_hosts\"" -p "$port" root@127.0.0.1 "$command"; then
-        echo "slow-link.sh: $name can't be reached, or doesn't let it (see above); is it up?" >&2
-        exit 3
-    fi
+    status=0
+    ssh -F /dev/null -i "$key" -o IdentitiesOnly=yes -o BatchMode=yes -o ConnectTimeout=20 \
+        -o "UserKnownHostsFile=\"$folder/known_hosts\"" -p "$port" root@127.0.0.1 "$command" || status=$?
+    case "$status" in
+        0) ;;
+        255)
+            echo "slow-link.sh: $name can't be reached (see above); is it up?" >&2
+            exit 3
+            ;;
+        *)
+            echo "slow-link.sh: $name refused this (see above); sh slow-link.sh --help tells the arguments" >&2
+            exit 3
+            ;;
+    esac
 }
 
 main "$@" </dev/null

@@ -137,6 +137,7 @@ from .devices import (
     resolve_device as resolve_device,
     trust_host_key as trust_host_key,
 )
+from .durations import duration as duration
 from .errors import (
     DeviceAwayError as DeviceAwayError,
     DeviceBusyError as DeviceBusyError,

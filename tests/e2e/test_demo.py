@@ -27,6 +27,12 @@ def campaign(home: Path) -> Path:
     return home / "first"
 
 
+def test_the_devices_python_may_be_named(home: Path) -> None:
+    ran = edgeflare("demo", "--python", "python9.99", "--out", "unreached", home=home)
+    assert ran.code == 3
+    assert "the Python command 'python9.99' can't be run on local" in ran.sentence
+
+
 def test_nearly_all_of_twenty_seeds_have_a_trigger(home: Path, campaign: Path) -> None:
     summary = edgeflare("show", campaign, "--json", home=home).json
     assert summary["seeds"] == 20

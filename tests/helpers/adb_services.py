@@ -14,6 +14,7 @@ from typing import IO
 
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
 _HEADER = struct.Struct("<BI")
+_GRACE_S = 0.5
 
 
 @dataclass
@@ -83,7 +84,10 @@ def pump(
 
 
 def _run_shell(phone: Phone, link: socket.socket, command: str) -> None:
-    """Run a command line as adbd does, in packets of the shell protocol; a lost link is a SIGHUP."""
+    """Run a command line as adbd does, in packets of the shell protocol; a lost link is a SIGHUP.
+
+    Nothing outlives the link: a program that ignores the signal, as those under nohup do, is killed.
+    """
     process = subprocess.Popen(
         ["/bin/sh", "-c", command],
         stdin=subprocess.PIPE,
@@ -141,8 +145,11 @@ def _feed(process: "subprocess.Popen[bytes]", link: socket.socket) -> None:
         with contextlib.suppress(OSError):
             pipe.close()
         if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGHUP)
+            for number in (signal.SIGHUP, signal.SIGKILL):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_GRACE_S)
 
 
 def _exactly(receive: Callable[[int], bytes], count: int) -> bytes:

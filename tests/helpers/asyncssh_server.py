@@ -82,11 +82,16 @@ async def _run_command(process: "asyncssh.SSHServerProcess[bytes]") -> None:
 
 
 async def _pump(source: Any, sink: Any) -> None:
-    """Copy until the end, or until nobody reads; then end the child's stdin."""
-    with contextlib.suppress(BrokenPipeError, ConnectionError, asyncssh.Error):
+    """Copy until the end; then end the child's stdin. What nobody reads any more is dropped."""
+    taken = True
+    with contextlib.suppress(ConnectionError, asyncssh.Error):
         while data := await source.read(1 << 16):
-            sink.write(data)
-            await sink.drain()
+            try:
+                if taken:
+                    sink.write(data)
+                    await sink.drain()
+            except (ConnectionError, asyncssh.Error):
+                taken = False
     if isinstance(sink, asyncio.StreamWriter):
         sink.close()
         with contextlib.suppress(BrokenPipeError, ConnectionError):

@@ -26,11 +26,11 @@ class Option(NamedTuple):
 
 
 def is_thread_count(value: Any) -> bool:
-    """Whether a value is a whole number from 1."""
-    return type(value) is int and value >= 1
+    """Whether a value is a whole number from 1 to 1024."""
+    return type(value) is int and 1 <= value <= 1024
 
 
-THREADS = Option(1, "a whole number from 1", is_thread_count)
+THREADS = Option(1, "a whole number from 1 to 1024", is_thread_count)
 
 
 def import_library(module: str) -> Any:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from edgeflare.campaign.config import ModelConfig, SeedsConfig
+from edgeflare.campaign.config import ModelConfig, Seconds, SeedsConfig
 
 _PAIR = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]*[A-Za-z0-9_-])?")
 _LONGEST = 100
@@ -104,7 +104,7 @@ class StrategyConfig(SuiteTable):
     operators: tuple[str, ...] = ()
     max_queries: int | None = Field(default=None, ge=0)
     max_host_queries: int | None = Field(default=None, ge=0)
-    timeout_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    timeout_s: Seconds | None = None
     margin_floor: float | None = Field(default=None, ge=0, lt=1, allow_inf_nan=False)
     seeds: int | None = Field(default=None, ge=1)
     repeats: int | None = Field(default=None, ge=1)

@@ -18,7 +18,7 @@ from edgeflare.bench.sections import (
     plain,
 )
 from edgeflare.bench.suite_paths import SUITES, anchored, needs_data
-from edgeflare.campaign.config import SearchConfig, problems_of
+from edgeflare.campaign.config import SearchConfig, Seconds, problems_of
 from edgeflare.errors import UsageError
 from edgeflare.search import build_strategy
 
@@ -56,7 +56,7 @@ class Suite(SuiteTable):
     seed: int = 0
     max_queries: int = Field(default=2000, ge=0)
     max_host_queries: int = Field(default=1_000_000, ge=0)
-    timeout_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
+    timeout_s: Seconds = 180.0
     margin_floor: float = Field(default=0.0, ge=0, lt=1, allow_inf_nan=False)
     baseline: str | None = None
     pairs: tuple[PairConfig, ...] = Field(min_length=1)

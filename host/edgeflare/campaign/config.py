@@ -25,6 +25,9 @@ from edgeflare.oracles import OracleName
 
 AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 
+Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]
+"""A limit of time: at most a year, so that every clock and every wait can count it."""
+
 
 def _one_or_several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
@@ -88,8 +91,8 @@ class SearchConfig(_Section):
     operators: tuple[str, ...] = ()
     max_queries: int = Field(default=2000, ge=0)
     max_host_queries: int = Field(default=1_000_000, ge=0)
-    timeout_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
-    confirmations: int = Field(default=2, ge=1)
+    timeout_s: Seconds = 180.0
+    confirmations: int = Field(default=2, ge=1, le=1000)
     margin_floor: float = Field(default=1e-3, ge=0, lt=1, allow_inf_nan=False)
     seed: int = 0
     oracle: OracleName = "auto"
@@ -172,8 +175,8 @@ class FleetConfig(_Section):
     allow_mixed: bool = False
     device_queries: int | None = Field(default=None, ge=1)
     total_queries: int | None = Field(default=None, ge=1)
-    handover_s: float = Field(default=30.0, ge=0, allow_inf_nan=False)
-    patience_s: float = Field(default=600.0, ge=0, allow_inf_nan=False)
+    handover_s: Seconds = 30.0
+    patience_s: Seconds = 600.0
 
 
 class CampaignConfig(_Section):

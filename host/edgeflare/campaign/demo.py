@@ -13,12 +13,14 @@ def demo_config(
     seeds: int = 20,
     devices: Sequence[str] = ("local",),
     fleet: str = "split",
+    python: str | None = None,
     out: Path | None = None,
     campaign_seed: int = 0,
 ) -> CampaignConfig:
     """Return the demo's campaign over its first `seeds` (1 to 100) images.
 
-    `fleet`, split or replicate, is how several devices take part; see `FleetConfig`. Raises UsageError.
+    `fleet`, split or replicate, is how several devices take part; see `FleetConfig`. `python` is the
+    devices' Python command, over what the inventory says. Raises UsageError.
     """
     values = {
         "original": {"path": FOLDER / "original.onnx"},
@@ -26,6 +28,7 @@ def demo_config(
         "seeds": {"path": FOLDER / "seeds.npz", "limit": seeds},
         "devices": tuple(devices),
         "fleet": {"mode": fleet},
+        "python": python,
         "out": out,
         "search": {
             "options": {"crossing": "least-l2", "effort": 64},

@@ -9,6 +9,7 @@ from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.mismatch import Explanation
 from edgeflare.campaign.statistics import wilson
 from edgeflare.distances import disagreement
+from edgeflare.durations import duration
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.seeds import RawSeed
 from edgeflare.transcripts import excerpts
@@ -110,10 +111,13 @@ def slowness(
     if affordable >= search.max_queries:
         return []
     where = (
-        f"on the device and {host:.2g} s on the host" if host >= 0.01 * device else "on the device"
+        f"on the device and {duration(host)} on the host"
+        if host >= 0.01 * device
+        else "on the device"
     )
     took = (
-        f"one inference takes {device:.2g} s {where}, so the time budget of {search.timeout_s:g} s"
+        f"one inference takes {duration(device)} {where}, so the time budget of "
+        f"{search.timeout_s:g} s"
     )
     if affordable < 1:
         return [f"{took} ends a search after its first query: state a longer --timeout."]

@@ -59,7 +59,7 @@ def sentence(problem: Any) -> str:
         return f"{key} must be {about['expected']}, not {given}"
     if kind in _BOUNDS:
         words, bound = _BOUNDS[kind]
-        return f"{key} must be {words} {about[bound]:g}, not {given}"
+        return f"{key} must be {words} {about[bound]:.15g}, not {given}"
     wanted = _KINDS.get(kind.partition("_")[0])
     if wanted is not None and key:
         return f"{key} must be {wanted}, not {given}"

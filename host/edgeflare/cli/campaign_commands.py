@@ -16,6 +16,7 @@ from edgeflare.cli.options import (
     OtherDevices,
     Out,
     Patience,
+    Python,
     TotalQueries,
 )
 from edgeflare.cli.parse import without_none
@@ -28,6 +29,7 @@ def demo(
     seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seed images.")] = 20,
     device: Devices = None,
     fleet: FleetMode = None,
+    python: Python = None,
     seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
     out: Out = None,
     json: Json = False,
@@ -37,7 +39,12 @@ def demo(
 
     devices = device or ["local"]
     config = demo_config(
-        seeds=seeds, devices=devices, fleet=fleet or "split", out=out, campaign_seed=seed
+        seeds=seeds,
+        devices=devices,
+        fleet=fleet or "split",
+        python=python,
+        out=out,
+        campaign_seed=seed,
     )
     run_config(config, json)
 

@@ -35,3 +35,10 @@ def fitted(columns: Sequence[Column], rows: Sequence[Any], console: Console) -> 
         if not needless or console.measure(table, options=unbounded).maximum <= console.width:
             return table
         left.remove(min(needless, key=lambda column: column.need))
+
+
+def print_whole(table: Table, console: Console) -> None:
+    """Print a table with no cell broken; where it is wider than the terminal, so are its lines."""
+    unbounded = console.options.update(max_width=_UNBOUNDED)
+    width = console.measure(table, options=unbounded).maximum
+    Console(width=max(console.width, width)).print(table)

@@ -24,7 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 def list_devices(inventory: Inventory = None, json: Json = False) -> None:
     """List the devices of the inventory."""
     from edgeflare import load_inventory
-    from edgeflare.cli.tables import print_devices
+    from edgeflare.cli.device_reports import print_devices
 
     print_devices(load_inventory(inventory), json)
 

@@ -1,4 +1,4 @@
-"""``devices status``: several devices are asked side by side; one that can't be asked says why."""
+"""``devices list`` and ``devices status``: several devices are asked side by side; one that can't be asked says why."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import Device, DeviceError, DeviceReport, LeaseHeld, device_status
+from edgeflare import Device, DeviceError, DeviceReport, LeaseHeld, device_status, duration
 from edgeflare.cli import prompt
+from edgeflare.cli.columns import Column, fitted, print_whole
 from edgeflare.cli.tables import print_json
 
 _AT_ONCE = 16
@@ -120,9 +121,24 @@ def _free(report: DeviceReport) -> list[str]:
     return [f"{size / 1e9:.1f} GB {name}" for name, size in sizes.items() if size is not None]
 
 
-def duration(seconds: float) -> str:
-    """Return a time span in the unit that reads best."""
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"
+def _options(device: Device) -> str:
+    return ", ".join(f"{name}={value}" for name, value in device.options.items())
+
+
+_INVENTORY = (
+    Column("name", 0, lambda device: device.name, text=True),
+    Column("address", 0, lambda device: device.address, text=True),
+    Column("python", 3, lambda device: device.python, text=True),
+    Column("runtime", 1, lambda device: device.runtime or "by the model's file", text=True),
+    Column("options", 2, _options, text=True),
+)
+
+
+def print_devices(devices: Mapping[str, Device], as_json: bool) -> None:
+    """Print this machine and an inventory; addresses stay whole, however narrow the terminal is."""
+    if as_json:
+        print_json({name: device.model_dump(mode="json") for name, device in devices.items()})
+        return
+    here = Device(name="local", transport="local").model_copy(update={"python": ""})
+    console = Console()
+    print_whole(fitted(_INVENTORY, [here, *devices.values()], console), console)

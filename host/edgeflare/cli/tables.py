@@ -1,7 +1,6 @@
 """Results for people (tables on stdout) and for machines (one JSON object on stdout)."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from rich import box
@@ -9,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import Device, ExportReport
+from edgeflare import ExportReport
 
 
 def print_json(value: Any) -> None:
@@ -28,25 +27,6 @@ def print_export(report: ExportReport, as_json: bool) -> None:
         f"{report.findings} finding{'' if report.findings == 1 else 's'}{told}, {report.files} files in "
         f"{escape(report.folder)}"
     )
-
-
-def print_devices(devices: Mapping[str, Device], as_json: bool) -> None:
-    """Print an inventory."""
-    if as_json:
-        print_json({name: device.model_dump(mode="json") for name, device in devices.items()})
-        return
-    table = plain_table("name", "address", "python", "runtime", "options")
-    table.add_row("local", "this machine", "", "by the model's file", "")
-    for device in devices.values():
-        options = ", ".join(f"{key}={value}" for key, value in device.options.items())
-        table.add_row(
-            escape(device.name),
-            escape(device.address),
-            escape(device.python or ""),
-            device.runtime or "by the model's file",
-            escape(options),
-        )
-    Console().print(table)
 
 
 def plain_table(*columns: str, header: bool = True) -> Table:

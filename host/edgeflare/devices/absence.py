@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 from edgeflare.devices.backoff import Backoff
+from edgeflare.durations import duration
 from edgeflare.errors import EdgeFlareError
 
 _QUIET_S = 60.0
@@ -45,7 +46,7 @@ class Absence:
     def outlook(self) -> str:
         """Why, and when the next try comes."""
         wait = self._next_try_at - self._clock()
-        then = f"next try in {in_seconds(wait)}" if wait > 0 else "trying now"
+        then = f"next try in {duration(wait)}" if wait > 0 else "trying now"
         return f"{one_line(self.cause) if self.cause else 'not reached'}; {then}"
 
     def begin(self, cause: EdgeFlareError | None, *, anew: bool) -> None:
@@ -76,7 +77,7 @@ class Absence:
         """Tell that the device is back, and how many requests it is asked again."""
         if self._told_lost:
             self._told_lost = False
-            text = f"{self._name} is back after {in_seconds(away_s)}"
+            text = f"{self._name} is back after {duration(away_s)}"
             if again:
                 text += f", {again} request{'s' if again > 1 else ''} sent again"
             self._tell(text)
@@ -86,11 +87,6 @@ def one_line(error: BaseException) -> str:
     """Return the error's text in one line."""
     lines = [line.strip() for line in str(error).splitlines()]
     return " | ".join(filter(None, lines)).replace(": | ", ": ")
-
-
-def in_seconds(seconds: float) -> str:
-    """Return a time for people."""
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def silent(_: str) -> None:

@@ -12,12 +12,11 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from edgeflare.devices.deadline import Deadline
 from edgeflare.errors import UnreachableError
 
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
 _HEADER = struct.Struct("<BI")
-_PACKET = 64 << 10
+PACKET = 64 << 10
 _WINDOW = 8 << 20
 """Bytes of stdout that are held unread; beyond it the program waits."""
 _TAIL_LINES = 20
@@ -72,8 +71,8 @@ class ShellProgram:
             views = [memoryview(b"".join(views))]
         try:
             for view in views:
-                for start in range(0, len(view), _PACKET):
-                    self._send(STDIN, view[start : start + _PACKET])
+                for start in range(0, len(view), PACKET):
+                    self._send(STDIN, view[start : start + PACKET])
         except OSError as error:
             raise UnreachableError(
                 f"the program on {self._where} takes no more input: it ended or the link is lost"
@@ -178,18 +177,7 @@ class ShellProgram:
         return data
 
     def _some(self, count: int) -> bytes:
-        chunk = self._link.recv(min(count, _PACKET))
+        chunk = self._link.recv(min(count, PACKET))
         if not chunk:
             raise EOFError
         return chunk
-
-
-def finish(program: ShellProgram, deadline: Deadline) -> tuple[int | None, bytes]:
-    """Read a program's stdout to its end; return its exit status and that. Raises TimeoutError.
-
-    The status is None where the link is lost.
-    """
-    stdout = bytearray()
-    while chunk := program.read_within(_PACKET, deadline.remaining()):
-        stdout += chunk
-    return program.exit_status(deadline.remaining()), bytes(stdout)

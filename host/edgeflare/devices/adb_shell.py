@@ -3,20 +3,20 @@
 import shlex
 import threading
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from edgeflare.devices.adb import AdbRefusedError, AdbServer
 from edgeflare.devices.adb_devices import choose
-from edgeflare.devices.adb_program import ShellProgram, finish
+from edgeflare.devices.adb_program import PACKET, ShellProgram
 from edgeflare.devices.deadline import Deadline
 from edgeflare.devices.device import Device
 from edgeflare.devices.python_command import check_ran
 from edgeflare.devices.ssh_put import put_by_python
-from edgeflare.devices.transport import Completed
+from edgeflare.devices.transport import STDERR_LIMIT, Completed, read_output
 from edgeflare.errors import DeviceError, DeviceTimeoutError, UnreachableError
 
 _START_S = 60.0
-_STDERR_BYTES = 1 << 20
 _NO_PYTHON = (
     "; a phone has none for adb's shell by itself, so rather use the SSH server of an app such as "
     "Termux: without ?shell or `adb_shell`"
@@ -82,11 +82,12 @@ class AdbShellTransport:
 
     def _run(self, arguments: Sequence[str], stdin: Iterable[bytes], timeout: float) -> Completed:
         deadline = Deadline(timeout)
-        program = self._start(arguments, deadline, keep=_STDERR_BYTES)
+        program = self._start(arguments, deadline, keep=STDERR_LIMIT)
         feeder = threading.Thread(target=_feed, args=(program, stdin), daemon=True)
         feeder.start()
         try:
-            status, stdout = finish(program, deadline)
+            stdout = read_output(partial(program.read_within, PACKET), deadline, self.name)
+            status = program.exit_status(deadline.remaining())
         except TimeoutError as error:
             raise DeviceTimeoutError(
                 f"a command on {self.name} did not end within {timeout:.0f} s: "

@@ -24,6 +24,7 @@ from edgeflare.errors import InventoryError
 _URL = re.compile(
     r"ssh://(?:(?P<user>[^@/]*)@)?(?:\[(?P<ip6>[^\]/]*)\]|(?P<host>[^:/@\[\]]*))(?::(?P<port>[^/]*))?/?"
 )
+_SHELL = "'\"`$\\;&<>|(){}"
 _LOGIN = ("port", "user", "key", "known_hosts", "ssh_config")
 _PHONE = ("serial", "adb_shell")
 _PHONE_CACHE = "/data/local/tmp/edgeflare"
@@ -52,7 +53,7 @@ class Device(BaseModel):
     """The phone's, as ``adb devices`` lists it; None: the only one that is attached."""
     adb_shell: bool = False
     """Use adb's own shell instead of an SSH server; that needs a Python for the shell user."""
-    host: str | None = Field(default=None, min_length=1)
+    host: str | None = Field(default=None, min_length=1, max_length=253)
     """Name, address or alias in ~/.ssh/config; IPv6 without brackets."""
     port: int | None = Field(default=None, ge=1, le=65535)
     """None: 22; 8022, Termux's, on a phone."""
@@ -139,14 +140,36 @@ class Device(BaseModel):
 
     @field_validator("host", "user")
     @classmethod
-    def _no_option(cls, value: str | None) -> str | None:
-        if value is not None and (value.startswith("-") or any(c.isspace() for c in value)):
-            raise ValueError("must hold no spaces and not begin with a dash")
+    def _safe_in_shell(cls, value: str | None) -> str | None:
+        return None if value is None else check_login_word(value)
+
+    @field_validator("host")
+    @classmethod
+    def _host_name(cls, value: str | None) -> str | None:
+        try:
+            (value or "").encode("idna")
+        except UnicodeError as error:
+            raise ValueError(
+                "must be a host name: each part between its dots has 1 to 63 characters"
+            ) from error
         return value
 
 
 LOCAL = Device(name="local", transport="local", share=True)
 """The machine that the host runs on, through a process of its own."""
+
+
+def check_login_word(word: str) -> str:
+    """Return a host or user name that may stand in a shell's command line without quotes.
+
+    ProxyCommand and Match exec of the SSH config put it there. Refused is what OpenSSH refuses of a host.
+    Raises ValueError.
+    """
+    if word.startswith("-") or any(c.isspace() for c in word):
+        raise ValueError("must hold no spaces and not begin with a dash")
+    if not word.isprintable() or any(c in word for c in _SHELL):
+        raise ValueError(f"must hold no control characters and none of {' '.join(_SHELL)}")
+    return word
 
 
 def device_from_url(text: str) -> Device:

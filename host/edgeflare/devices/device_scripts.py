@@ -5,7 +5,6 @@ harm. Any Python since 2.7 parses both.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from edgeflare.errors import DeviceProtocolError, DevicePythonError
 
 _BEGIN, _END = "<<<edgeflare<<<", ">>>edgeflare>>>"
 _SHOWN_LINES = 3
+_LONGEST_LINE = 200
 
 
 class Answer(NamedTuple):
@@ -42,14 +42,15 @@ def ask_script(
     tail = f"\nprint({_BEGIN!r} + json.dumps(main(**PARAMETERS)) + {_END!r})\n"
     done = transport.run(["-"], (head + script + tail).encode("ascii"), timeout=timeout)
     printed = done.stdout.decode(errors="replace")
-    found = re.search(f"{_BEGIN}(.*?){_END}", printed, flags=re.DOTALL)
+    before, _, rest = printed.partition(_BEGIN)
+    text, end, after = rest.partition(_END)
     try:
-        answer = json.loads(found[1]) if found else None
-    except ValueError:
+        answer = json.loads(text) if end else None
+    except (ValueError, RecursionError):
         answer = None
-    if found is None or not isinstance(answer, dict):
+    if not isinstance(answer, dict):
         raise _not_ours(transport.name, python, done)
-    return Answer(answer, printed[: found.start()] + printed[found.end() :])
+    return Answer(answer, before + after)
 
 
 def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | DeviceProtocolError:
@@ -59,7 +60,7 @@ def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | De
             "give its command as `python` in the device's inventory entry"
         )
     printed = done.stdout.decode(errors="replace").split("\n") + done.stderr.split("\n")
-    lines = [line.strip() for line in printed if line.strip()]
+    lines = [line.strip()[:_LONGEST_LINE] for line in printed if line.strip()]
     if len(lines) > _SHOWN_LINES:  # a traceback says what is wrong in its last one
         gap = ["..."] if len(lines) > _SHOWN_LINES + 1 else []
         lines = [*lines[:_SHOWN_LINES], *gap, lines[-1]]
@@ -145,9 +146,12 @@ def prepare(root):
     problem = None
     try:
         make(root)
+        check_ours(root)
+        check_parents(os.path.dirname(os.path.realpath(root)))
         for folder in files:
             path = os.path.join(root, folder)
             make(path)
+            check_ours(path)
             os.chmod(path, 0o700)
             if not os.access(path, os.W_OK):
                 raise OSError(30, "not writable", path)
@@ -172,6 +176,29 @@ def make(path):
             raise
 
 
+def check_ours(path):
+    import os
+    import stat
+    about = os.lstat(path)
+    if stat.S_ISLNK(about.st_mode):
+        raise OSError(1, "a symbolic link; name the folder that it leads to", path)
+    if about.st_uid != os.geteuid():
+        raise OSError(1, "it belongs to user %d, not to the login user" % about.st_uid, path)
+    if about.st_mode & 0o022 and not about.st_mode & stat.S_ISVTX:
+        raise OSError(1, "others may write there; `chmod go-w` ends that", path)
+
+
+def check_parents(path):
+    import os
+    import stat
+    about = os.stat(path)
+    kept = about.st_mode & stat.S_ISVTX and about.st_uid in (0, os.geteuid())
+    if about.st_mode & 0o002 and not kept:
+        raise OSError(1, "every user may rename what is in there", path)
+    if path != os.path.dirname(path):
+        check_parents(os.path.dirname(path))
+
+
 def free_bytes(path):
     import os
     while not os.path.isdir(path) and path != os.path.dirname(path):
@@ -185,10 +212,15 @@ def free_bytes(path):
     except OSError:
         return None
 """
-"""Looks at the device and makes the cache's folders; ``cache``: path, ``packages``: see the agent."""
+"""Looks at the device and makes the cache's folders; ``cache``: path, ``packages``: see the agent.
+
+A cache folder is refused where another user could exchange what the agent runs: a symbolic link, a folder
+of another user, one that others may write (without the sticky bit), one below a folder in which every
+user may rename entries.
+"""
 
 TEND = r"""
-import hashlib, os, time
+import hashlib, os, stat, time
 
 TEMPORARY = ".part"
 
@@ -213,12 +245,18 @@ def settle(root, one):
                 return False
             os.chmod(one["temporary"], 0o600)
             os.replace(one["temporary"], path)
-        elif one["verify"] and sha256(path) != one["sha256"]:
+        elif not is_ours(path) or sha256(path) != one["sha256"]:
             return False
         os.utime(path, None)
         return os.path.getsize(path) == one["size"]
     except OSError:
         return False
+
+
+def is_ours(path):
+    about = os.lstat(path)
+    safe = stat.S_ISREG(about.st_mode) and not about.st_mode & 0o022
+    return safe and about.st_uid == os.geteuid()
 
 
 def sha256(path):
@@ -271,6 +309,6 @@ def remove(path):
 """
 """Tends the cache: settles uploads, verifies and touches files, removes what is old.
 
-``wanted``: ``{folder, name, sha256, size, temporary: path or null, verify}``; ``discard``: paths;
+``wanted``: ``{folder, name, sha256, size, temporary: path or null}``; ``discard``: paths;
 ``limit``: bytes or null; files used in the last ``recent_s`` seconds stay, as do all wanted ones.
 """

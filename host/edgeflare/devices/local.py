@@ -1,7 +1,10 @@
 """The machine that the host runs on, as a device: a process of its own behind pipes."""
 
+import contextlib
 import errno
+import math
 import os
+import select
 import shlex
 import shutil
 import signal
@@ -10,11 +13,13 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Any, cast
 
-from edgeflare.devices.transport import Completed
+from edgeflare.devices.deadline import Deadline
+from edgeflare.devices.transport import Completed, read_output
 from edgeflare.errors import (
     DeviceDiskFullError,
     DeviceError,
@@ -46,16 +51,25 @@ class LocalTransport:
 
     def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
         """Run the Python command with these arguments and wait for it."""
-        with self._start(arguments) as process:
-            try:
-                out, err = process.communicate(stdin, timeout)
-            except subprocess.TimeoutExpired as error:
+        deadline = Deadline(timeout)
+        process = self._start(arguments)
+        stream = LocalStream(process)
+        feeder = threading.Thread(target=_feed, args=(stream, stdin), daemon=True)
+        try:
+            feeder.start()
+            stdout = read_output(partial(stream.read_within, 1 << 16), deadline, self.name)
+            status = process.wait(deadline.remaining())
+        except (TimeoutError, subprocess.TimeoutExpired) as error:
+            _send(process, "SIGKILL")
+            raise DeviceTimeoutError(
+                f"{shlex.join(self._python)} did not end within {timeout:g} s on {self.name}"
+            ) from error
+        finally:
+            if process.poll() is None:
                 _send(process, "SIGKILL")
-                process.communicate()
-                raise DeviceTimeoutError(
-                    f"{shlex.join(self._python)} did not end within {timeout:g} s on {self.name}"
-                ) from error
-        return Completed(process.returncode, out, err.decode(errors="replace"))
+            stream.close()
+            feeder.join()
+        return Completed(status, stdout, stream.stderr_tail())
 
     def open(self, arguments: Sequence[str]) -> "LocalStream":
         """Start the Python command with these arguments, stderr kept apart."""
@@ -110,6 +124,14 @@ class LocalStream:
         with self._reading:
             return b"" if self._out.closed else self._out.read(n) or b""
 
+    def read_within(self, n: int, seconds: float) -> bytes:
+        """Read as `read` does, but raise TimeoutError where nothing comes for so many seconds."""
+        ready = select.poll()
+        ready.register(self._out, select.POLLIN)
+        if not ready.poll(math.ceil(seconds * 1000)):
+            raise TimeoutError
+        return self.read(n)
+
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
         """Write all blocks. Raises UnreachableError where the process reads no more."""
         views = [memoryview(block).cast("B") for block in blocks if len(block)]
@@ -120,6 +142,11 @@ class LocalStream:
                 rest = view
                 while rest:
                     rest = rest[self._write_some(rest) :]
+
+    def end_stdin(self) -> None:
+        """Let the program see the end of its stdin."""
+        with self._writing:
+            self._in.close()
 
     def stderr_tail(self) -> str:
         """Return the last lines, at most 20, that the process wrote to stderr."""
@@ -167,6 +194,13 @@ class LocalStream:
                 self._tail.extend(line.decode(errors="replace").rstrip() for line in lines)
             if pending:
                 self._tail.append(pending.decode(errors="replace").rstrip())
+
+
+def _feed(stream: LocalStream, stdin: bytes) -> None:
+    """Write stdin and end it; a program that ends before it has read all is no error."""
+    with contextlib.suppress(UnreachableError):
+        stream.write([stdin])
+    stream.end_stdin()
 
 
 def _send(process: "subprocess.Popen[Any]", name: str) -> None:

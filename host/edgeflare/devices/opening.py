@@ -1,7 +1,6 @@
 """A device from its description: connected, looked at, provisioned, its model loaded."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,17 +9,12 @@ from edgeflare.devices.connecting import Prompt, connect
 from edgeflare.devices.device import Device
 from edgeflare.devices.lease import Lease
 from edgeflare.devices.probe import probe, require
-from edgeflare.devices.provision import Provisioned, provision
+from edgeflare.devices.provision import provision
 from edgeflare.devices.prune import PruneReport, prune
 from edgeflare.devices.runtimes import RuntimeName, calibration_file, runtime_for
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
-from edgeflare.errors import (
-    AgentDiedError,
-    DeviceProtocolError,
-    ModelError,
-    UsageError,
-)
+from edgeflare.errors import ModelError, UsageError
 
 
 def open_device(
@@ -54,30 +48,19 @@ def open_device(
         seen = probe(transport, device)
         require(seen, chosen)
 
-        def start(there: Provisioned) -> DeviceSession:
-            return DeviceSession.open(
-                transport,
-                there,
-                chosen,
-                wanted if there.data is None else {**wanted, "calibration": there.data.name},
-                compression="off" if device.transport == "local" else device.compression,
-                lease=lease,
-                share=device.share,
-                heartbeat_s=device.heartbeat_s,
-                timeout_s=device.timeout_s,
-                owns_transport=True,
-            )
-
-        bring = partial(provision, transport, seen, device, model, calibration, progress=progress)
-        there = bring()
-        try:
-            return start(there)
-        except (AgentDiedError, DeviceProtocolError, ModelError):
-            # A cached file may be damaged: worth a second try only if one was.
-            there = bring(verify=True)
-            if not there.uploaded:
-                raise
-        return start(there)
+        there = provision(transport, seen, device, model, calibration, progress=progress)
+        return DeviceSession.open(
+            transport,
+            there,
+            chosen,
+            wanted if there.data is None else {**wanted, "calibration": there.data.name},
+            compression="off" if device.transport == "local" else device.compression,
+            lease=lease,
+            share=device.share,
+            heartbeat_s=device.heartbeat_s,
+            timeout_s=device.timeout_s,
+            owns_transport=True,
+        )
     except BaseException:
         transport.close()
         raise

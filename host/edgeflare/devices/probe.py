@@ -2,9 +2,10 @@
 
 import shlex
 from dataclasses import dataclass
-from typing import Any
 
-from edgeflare.devices.device import Device
+from pydantic import TypeAdapter, ValidationError
+
+from edgeflare.devices.device import Device, plain
 from edgeflare.devices.device_scripts import PROBE, run_script
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
@@ -59,6 +60,9 @@ class Probe:
         return ".".join(map(str, self.version))
 
 
+_PROBE = TypeAdapter(Probe)
+
+
 @dataclass(frozen=True)
 class Lack:
     """Something that a device lacks: the error's class, what is wrong and what to do about it."""
@@ -80,17 +84,14 @@ def probe(transport: Transport, device: Device) -> Probe:
     """
     parameters = {"cache": device.cache, "packages": RUNTIME_PACKAGES}
     answer = run_script(transport, device.python, PROBE, parameters, _PROBE_S)
-    version: Any = answer.pop("version", ())
     try:
-        return Probe(
-            name=device.name,
-            command=device.python,
-            version=(int(version[0]), int(version[1]), int(version[2])),
-            **answer,
-        )
-    except (TypeError, ValueError, IndexError) as error:
+        return _PROBE.validate_python({**answer, "name": device.name, "command": device.python})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
         raise DeviceProtocolError(
-            f"the Python on {device.name} gave an answer that makes no sense: {error}"
+            f"the Python on {device.name} gave an answer that makes no sense: {where}: "
+            f"{plain(problem['msg'])}; check `python` in the device's inventory entry"
         ) from error
 
 

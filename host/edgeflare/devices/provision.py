@@ -91,14 +91,12 @@ def provision(
     model: Path,
     data: Path | None = None,
     *,
-    verify: bool = False,
     progress: Tell | None = None,
 ) -> Provisioned:
-    """Bring agent, model and its data to the device unless files of their names and sizes are there.
+    """Bring agent, model and its data to the device unless they are there, by their SHA-256.
 
-    `verify`: look at the content of those, too, and upload anew what is damaged. Uploads go to a
-    temporary name, are checked there and renamed, so that several hosts may do this at once. After
-    an upload the least recently used files go until the cache keeps `device.cache_limit_mb`.
+    The device hashes all of them each time. Uploads go to a temporary name, are checked there and
+    renamed, so that several hosts may do this at once. After an upload the least recently used files go until the cache keeps `device.cache_limit_mb`.
     Raises ModelError, DeviceDiskFullError, DeviceError and what the transport raises.
     """
     with TemporaryDirectory() as folder:
@@ -106,7 +104,7 @@ def provision(
         loaded = _described(model, "models")
         beside = None if data is None else _described(data, "models")
         files = [agent, loaded, *([] if beside is None else [beside])]
-        uploaded = _bring(transport, seen, device, files, verify, progress)
+        uploaded = _bring(transport, seen, device, files, progress)
     return Provisioned(
         f"{seen.root}/agents/{agent.name}",
         seen.root,
@@ -122,7 +120,7 @@ def provision_agent(transport: Transport, seen: Probe, device: Device) -> str:
     """Bring the agent alone to the device; return its path there."""
     with TemporaryDirectory() as folder:
         agent = _described(agent_bundle(Path(folder)), "agents")
-        _bring(transport, seen, device, [agent], True, None)
+        _bring(transport, seen, device, [agent], None)
     return f"{seen.root}/agents/{agent.name}"
 
 
@@ -143,10 +141,11 @@ def _bring(
     seen: Probe,
     device: Device,
     files: Sequence[_File],
-    verify: bool,
     progress: Tell | None,
 ) -> tuple[str, ...]:
-    missing = [file for file in files if seen.files[file.folder].get(file.name) != file.size]
+    missing = [
+        file for file in files if seen.files.get(file.folder, {}).get(file.name) != file.size
+    ]
     uploads: Counter[str] = Counter()
     while True:
         _check_space(seen, missing)
@@ -156,7 +155,7 @@ def _bring(
                 progress(f"uploading {file.label} to {seen.name} ({file.size / 1e6:.1f} MB)")
             temporaries[file.name] = _put(transport, seen, file)
         uploads.update(temporaries.keys())
-        bad = _settle(transport, seen, device, files, temporaries, verify)
+        bad = _settle(transport, seen, device, files, temporaries)
         missing = [file for file in files if file.name in bad]
         if not missing:
             return tuple(uploads)
@@ -174,7 +173,6 @@ def _settle(
     device: Device,
     files: Sequence[_File],
     temporaries: dict[str, str],
-    verify: bool,
 ) -> list[str]:
     """Have the device check and rename what was uploaded; return the names that are not right."""
     wanted = [
@@ -184,7 +182,6 @@ def _settle(
             "sha256": file.sha256,
             "size": file.size,
             "temporary": temporaries.get(file.name),
-            "verify": verify,
         }
         for file in files
     ]

@@ -40,6 +40,7 @@ class _Login:
         self._endpoint = endpoint
         self._ask = ask
         self._tried: list[str] = []
+        self._typed_one = False
         self._who = f"{endpoint.user}@{endpoint.address}"
 
     def run(self) -> str:
@@ -169,6 +170,8 @@ class _Login:
                 raise self._broken(error, "password") from error
             if self._transport.is_authenticated():
                 return
+            if not self._typed_one:  # a dialogue in which the server asked nothing
+                raise AuthenticationError(self._refused())
         raise AuthenticationError(
             f"wrong password for {self._who}, {TRIES} times; check the user name and the password, "
             f"or set up a key with: {self._endpoint.key_command}"
@@ -186,11 +189,16 @@ class _Login:
             raise AuthenticationError(
                 f"{self._refused()}; or run from a terminal, where a password can be asked"
             )
+        self._typed_one = True
         return answer
 
     def _refused(self) -> str:
-        keys = f"refused these keys: {', '.join(self._tried)}" if self._tried else "wants a key"
-        return f"{self._who} {keys}; set one up with: {self._endpoint.key_command}"
+        tried = ", ".join(self._tried)
+        keys = f"refused these keys: {tried}" if tried else "wants a key, and none was found here"
+        return (
+            f"{self._who} {keys}; name the right one as `key` in the inventory or with IdentityFile in "
+            f"~/.ssh/config, or set one up with: {self._endpoint.key_command}"
+        )
 
     def _broken(self, error: Exception, after: str = "") -> Exception:
         """Say why a connection ended while logging in."""

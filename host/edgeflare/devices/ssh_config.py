@@ -12,7 +12,7 @@ from pathlib import Path
 import paramiko
 from paramiko.config import SSHConfigDict
 
-from edgeflare.devices.device import Device, device_from_url, device_url
+from edgeflare.devices.device import Device, check_login_word, device_from_url, device_url
 from edgeflare.errors import InventoryError
 
 _SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
@@ -126,7 +126,15 @@ def known_name(host: str, port: int, usual: int = 22) -> str:
 
 
 def _lookup(path: Path, device: Device, host: str) -> SSHConfigDict:
-    """Look up a host; the inventory's user and port are put first, so they win and fill tokens."""
+    """Look up a host; the inventory's user and port are put first, so they win and fill tokens.
+
+    As with OpenSSH, only what is given beside the config is checked: its own values are the user's.
+    """
+    for word in filter(None, (host, device.user)):
+        try:
+            check_login_word(word)
+        except ValueError as error:
+            raise InventoryError(f"{word!r} can't be a host or user name: it {error}") from error
     first = [f"User {device.user}"] if device.user else []
     first += [f"Port {device.port}"] if device.port else []
     config = paramiko.SSHConfig()

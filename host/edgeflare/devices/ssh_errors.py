@@ -82,6 +82,13 @@ MAPPED: dict[type[Exception], tuple[Kind, str]] = {
         UnreachableError,
         "the name {host!r} can't be resolved ({why}); check the spelling, the network, or give an address",
     ),
+    UnicodeError: (
+        UnreachableError,
+        (
+            "{host!r} is no host name: each part between its dots has 1 to 63 characters; "
+            "check HostName in ~/.ssh/config"
+        ),
+    ),
     TimeoutError: (
         DeviceTimeoutError,
         (
@@ -122,5 +129,5 @@ def explained(endpoint: Endpoint) -> Iterator[None]:
     """Turn what paramiko, sockets and SFTP raise inside into errors for the user."""
     try:
         yield
-    except (SSHException, SFTPError, EOFError, OSError) as error:
+    except (SSHException, SFTPError, EOFError, OSError, UnicodeError) as error:
         raise explain(error, endpoint) from error

@@ -9,10 +9,8 @@ from edgeflare.devices.deadline import Deadline
 from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_errors import explain
 from edgeflare.devices.ssh_stream import PACKET, StderrCollector, kill, send_some, start_program
-from edgeflare.devices.transport import Completed
-from edgeflare.errors import DeviceTimeoutError, UnreachableError
-
-_STDERR_BYTES = 1 << 20
+from edgeflare.devices.transport import STDERR_LIMIT, Completed, read_output
+from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
 
 
 def run_program(
@@ -22,20 +20,21 @@ def run_program(
     stdin: Iterable[bytes],
     deadline: Deadline,
 ) -> Completed:
-    """Run a command line with this stdin (blocks) until it ends; stderr's last MiB is kept.
+    """Run a command line with this stdin (blocks) until it ends.
 
-    Raises DeviceTimeoutError, UnreachableError, DeviceError.
+    Raises DeviceTimeoutError, DeviceProtocolError, UnreachableError, DeviceError.
     """
     channel = start_program(transport, endpoint, command, max(deadline.remaining(), 0.1))
-    stderr = StderrCollector(channel, _STDERR_BYTES)
+    stderr = StderrCollector(channel, STDERR_LIMIT)
     feeder = threading.Thread(target=_feed, args=(channel, stdin), daemon=True)
-    stdout = bytearray()
+
+    def read(seconds: float) -> bytes:
+        channel.settimeout(max(seconds, 0.01))
+        return channel.recv(PACKET * 4)
+
     try:
         feeder.start()
-        channel.settimeout(max(deadline.remaining(), 0.01))
-        while chunk := channel.recv(PACKET * 4):
-            stdout += chunk
-            channel.settimeout(max(deadline.remaining(), 0.01))
+        stdout = read_output(read, deadline, endpoint.address)
         _await_status(channel, deadline)
         stderr.join(deadline.remaining())
     except TimeoutError as error:
@@ -44,6 +43,9 @@ def run_program(
             f"a command on {endpoint.address} did not end within {deadline.seconds:.0f} s: "
             f"{_short(command)}"
         ) from error
+    except DeviceProtocolError:
+        kill(channel)
+        raise
     except (paramiko.SSHException, EOFError, OSError) as error:
         raise explain(error, endpoint) from error
     finally:
@@ -52,7 +54,7 @@ def run_program(
         raise UnreachableError(
             f"the connection to {endpoint.address} was lost while a command ran there"
         )
-    return Completed(channel.exit_status, bytes(stdout), stderr.text())
+    return Completed(channel.exit_status, stdout, stderr.text())
 
 
 def _await_status(channel: paramiko.Channel, deadline: Deadline) -> None:

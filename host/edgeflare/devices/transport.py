@@ -1,16 +1,44 @@
 """How a device is reached: a byte stream, a file put there, a command run. Nothing else knows how."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from edgeflare.devices.deadline import Deadline
+from edgeflare.errors import DeviceProtocolError
+
+OUTPUT_LIMIT = 8 << 20
+"""Bytes that a command run to its end may print on stdout."""
+STDERR_LIMIT = 1 << 20
+"""Bytes of its stderr that are kept, the last ones."""
+
 
 class Completed(NamedTuple):
-    """A command that ended: exit status, everything on stdout, everything on stderr as text."""
+    """A command that ended: exit status, everything on stdout, stderr's last MiB as text."""
 
     status: int
     stdout: bytes
     stderr: str
+
+
+def read_output(read: Callable[[float], bytes], deadline: Deadline, name: str) -> bytes:
+    """Return everything that a command prints on stdout.
+
+    `read(seconds)` waits at most so long for the next bytes, ``b""`` at the end; `name` is the device's.
+    Raises TimeoutError at the deadline, DeviceProtocolError beyond OUTPUT_LIMIT bytes.
+    """
+    stdout = bytearray()
+    while chunk := read(deadline.remaining()):
+        stdout += chunk
+        if len(stdout) > OUTPUT_LIMIT:
+            raise DeviceProtocolError(
+                f"a command on {name} printed over {OUTPUT_LIMIT >> 20} MiB where EdgeFlare expects a "
+                "short answer; check `python` in the device's inventory entry and what the login "
+                "shell prints there"
+            )
+        if deadline.expired:
+            raise TimeoutError
+    return bytes(stdout)
 
 
 class Stream(Protocol):
@@ -46,7 +74,8 @@ class Transport(Protocol):
     def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
         """Run the device's Python command with these arguments and wait for it.
 
-        Raises DeviceTimeoutError, UnreachableError; DevicePythonError where the command doesn't exist.
+        Raises DeviceTimeoutError, UnreachableError; DeviceProtocolError where it prints over
+        OUTPUT_LIMIT bytes; DevicePythonError where the command doesn't exist.
         """
         ...
 

@@ -36,18 +36,28 @@ def board_up(settings: BoardSettings, tell: Tell = _unheard) -> UpReport:
     """
     look_for_qemu()
     with _only_one(settings.name, tell):
-        folder = make_private(board_folder(settings.name))
-        machine = Machine(folder)
-        state = read_state(folder)
-        if state is not None and not settings.rebuild and _is_up(machine, state):
-            return UpReport(board_status(settings.name), True, None, notes(settings, state))
-        claim_build(folder, build_key(host_versions()))
-        build, made = ensure_build(settings, tell)
-        machine.stop()
-        state = _boot(settings, machine, folder, build, state, tell)
-        write_state(folder, state)
-        if made:
-            remove_builds(builds_in_use)
+        folder = board_folder(settings.name)
+        is_new = not folder.exists()
+        machine = Machine(make_private(folder))
+        try:
+            return _up(settings, machine, folder, tell)
+        except BaseException:
+            if is_new and not machine.console.exists():  # it never ran: nothing in there tells why
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _up(settings: BoardSettings, machine: Machine, folder: Path, tell: Tell) -> UpReport:
+    state = read_state(folder)
+    if state is not None and not settings.rebuild and _is_up(machine, state):
+        return UpReport(board_status(settings.name), True, None, notes(settings, state))
+    claim_build(folder, build_key(host_versions()))
+    build, made = ensure_build(settings, tell)
+    machine.stop()
+    state = _boot(settings, machine, folder, build, state, tell)
+    write_state(folder, state)
+    if made:
+        remove_builds(builds_in_use)
     return UpReport(board_status(settings.name), False, build.built_s if made else None, [])
 
 
@@ -161,7 +171,8 @@ def _port(settings: BoardSettings, last: State | None) -> int:
     if settings.port is not None:
         if not is_free(settings.port):
             raise DeviceError(
-                f"port {settings.port} of this machine is taken; give another with --port, or none"
+                f"port {settings.port} of this machine is taken, or not this user's to take; give another with "
+                "--port, or none"
             )
         return settings.port
     return last.port if last is not None and is_free(last.port) else free_port()

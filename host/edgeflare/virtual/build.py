@@ -25,6 +25,9 @@ from edgeflare.virtual.tools import Log
 RECIPE = 1
 """Raised when boards must be built anew for a reason that the key does not show."""
 
+FILES = ("vmlinuz", "initrd", "disk.img")
+"""What a board is started from."""
+
 Tell = Callable[[str, float | None], None]
 """Told of each step when it begins (None) and when it is done (its seconds)."""
 
@@ -42,6 +45,8 @@ class Build:
     built_s: float
     image_mb: int
     """What the build takes on this machine's disk."""
+    files: dict[str, tuple[int, str]]
+    """Size in bytes and SHA-256 of each of FILES."""
 
 
 def build_key(wanted: dict[str, str]) -> str:
@@ -62,15 +67,27 @@ def build_key(wanted: dict[str, str]) -> str:
 
 
 def read_build(key: str) -> Build | None:
-    """Return the build of this key, None where there is none that is whole."""
+    """Return the build of this key, None where there is none or a file is missing or cut short."""
     folder = cache_root() / key
     try:
         facts = json.loads((folder / "build.json").read_text(encoding="utf-8"))
         build = Build(**{**facts, "folder": folder})
-    except (OSError, ValueError, TypeError):
+        sizes = {name: (folder / name).stat().st_size for name in FILES}
+        return build if sizes == {name: build.files[name][0] for name in FILES} else None
+    except (OSError, ValueError, TypeError, KeyError, IndexError):
         return None
-    whole = all((folder / name).is_file() for name in ("vmlinuz", "initrd", "disk.img"))
-    return build if whole else None
+
+
+def describe_files(folder: Path) -> dict[str, tuple[int, str]]:
+    """Return size and SHA-256 of each of FILES in a folder. Raises OSError."""
+    described = {}
+    for name in FILES:
+        digest = hashlib.sha256()
+        with (folder / name).open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+            described[name] = (file.tell(), digest.hexdigest())
+    return described
 
 
 def ensure_build(settings: BoardSettings, tell: Tell) -> tuple[Build, bool]:
@@ -80,7 +97,7 @@ def ensure_build(settings: BoardSettings, tell: Tell) -> tuple[Build, bool]:
     root = make_private(cache_root())
     with FileLock(root / "lock"):
         build = None if settings.rebuild else read_build(key)
-        if build is not None:
+        if build is not None and _is_whole(build, tell):
             return build, False
         pip = look_for_builders()
         look_for_space(root)
@@ -95,6 +112,13 @@ def ensure_build(settings: BoardSettings, tell: Tell) -> tuple[Build, bool]:
     if build is None:
         raise DeviceError(f"the build in {root / key} can't be read back; try again")
     return build, True
+
+
+def _is_whole(build: Build, tell: Tell) -> bool:
+    """Whether the files hold what was built; a damaged kernel or disk boots into silence."""
+    with _step("checking the build", tell):
+        found = describe_files(build.folder)
+    return all(tuple(build.files[name]) == found[name] for name in FILES)
 
 
 def remove_builds(in_use: Callable[[], set[str]]) -> None:
@@ -155,6 +179,7 @@ def _make(
         mirror=mirror.url,
         built_s=round(time.monotonic() - started, 1),
         image_mb=taken // 1_000_000,
+        files=describe_files(out),
     )
     (out / "build.json").write_text(json.dumps(asdict(build), default=str, indent=2) + "\n")
     return out

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 from edgeflare.devices import Device
+from edgeflare.devices.ssh_config import known_name
 from edgeflare.virtual.keys import USER_KEY
 from edgeflare.virtual.places import write_private
 from edgeflare.virtual.rootfs import HOME_USER
@@ -22,7 +23,8 @@ def board_device(folder: Path, name: str, port: int, user: str = HOME_USER) -> D
 def write_entry(folder: Path, device: Device, host_public: str) -> None:
     """Write ``devices.toml`` and ``known_hosts`` into the board's folder."""
     port = device.port or 22
-    write_private(folder / "known_hosts", f"[{ADDRESS}]:{port} {host_public}\n".encode())
+    line = f"{known_name(ADDRESS, port)} {host_public}\n"
+    write_private(folder / "known_hosts", line.encode())
     fields = _fields(folder, port).items()
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields]
     text = "\n".join([f"[devices.{device.name}]", *lines, ""])

@@ -167,10 +167,16 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        return int(probe.getsockname()[1])
+    """Return a port that nothing listens on. Raises DeviceError where there is none."""
+    try:
+        with socket.socket() as probe:
+            probe.bind((ADDRESS, 0))
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise DeviceError(
+            f"this machine has no free port for the board's SSH server ({error.strerror}); end programs "
+            "that hold many connections (`ss -tan` lists them), or give a port with --port"
+        ) from error
 
 
 def _escaped(path: Path) -> str:

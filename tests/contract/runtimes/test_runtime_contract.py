@@ -175,7 +175,7 @@ def test_an_unknown_option_is_refused_with_the_known_ones(
         load(model_file(runtime_name, "float"), runtime_name, {"speed": 9})
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True, None])
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True, None, 100_000, 10**20 - 1])
 def test_threads_must_be_a_whole_number(
     runtime_name: str, model_file: ModelFile, threads: object
 ) -> None:

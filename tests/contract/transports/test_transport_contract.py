@@ -19,6 +19,7 @@ from edgeflare.devices.device import Device
 from edgeflare.devices.transport import Stream, Transport
 from edgeflare.errors import (
     DeviceError,
+    DeviceProtocolError,
     DevicePythonError,
     DeviceTimeoutError,
     UnreachableError,
@@ -120,6 +121,25 @@ def test_a_command_that_takes_too_long_is_given_up(transport: Transport) -> None
     with pytest.raises(DeviceTimeoutError, match="did not end within 1 s"):
         transport.run(["-c", "import time; time.sleep(600)"], timeout=1)
     assert transport.run(["-c", "print(1)"], timeout=30).stdout == b"1\n"
+
+
+ENDLESS = """
+import os, sys, time
+while True:
+    os.write(1, bytes(int(sys.argv[1])))
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+def test_a_command_that_prints_without_end_is_given_up(transport: Transport) -> None:
+    with pytest.raises(DeviceProtocolError, match=r"printed over 8 MiB .*check `python`"):
+        transport.run(["-c", ENDLESS, "65536", "0"], timeout=600)
+    assert transport.run(["-c", "print(1)"], timeout=30).stdout == b"1\n"
+
+
+def test_the_deadline_holds_while_output_comes(transport: Transport) -> None:
+    with pytest.raises(DeviceTimeoutError, match="did not end within 1 s"):
+        transport.run(["-c", ENDLESS, "1", "0.001"], timeout=1)
 
 
 def test_a_python_command_that_is_missing_is_named(describe: Describe) -> None:

@@ -1,6 +1,7 @@
 """A phone's own shell as the way to it; what every transport does alike is in tests/contract."""
 
 import contextlib
+import os
 import shlex
 import socket
 import sys
@@ -129,6 +130,21 @@ def test_output_that_nobody_reads_does_not_keep_it_open(transport: AdbShellTrans
     stream = transport.open(["-c", endless])
     assert stream.read(1) == b"\0"
     stream.close()
+
+
+def test_the_stand_in_server_ends_a_program_that_ignores_a_hangup(
+    device: Device, adb_server: FakeAdbServer, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "alive"
+    os.mkfifo(fifo)
+    code = f"import os, signal, time; held = os.open({str(fifo)!r}, os.O_WRONLY)"
+    code += "; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.write(1, b'u'); time.sleep(600)"
+    with contextlib.closing(AdbShellTransport.connect(device).open(["-c", code])) as stream:
+        alive = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        assert stream.read(10) == b"u"
+        adb_server.close()
+        assert os.read(alive, 1) == b""  # BlockingIOError while the program holds the other end
+        os.close(alive)
 
 
 def test_7_mb_may_wait_unread(transport: AdbShellTransport) -> None:

@@ -1,12 +1,13 @@
 """The probe against real interpreters: this one, old ones, one without numpy, one behind a banner."""
 
 import json
+import os
 import shlex
 import shutil
 import stat
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -93,6 +94,43 @@ def test_cache_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     seen = look(shlex.quote(sys.executable), blocked / "cache")
     with pytest.raises(DeviceError, match=r"cache folder .*file/cache on bench.*Not a directory"):
         require(seen)
+
+
+def test_a_cache_folder_that_is_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cache").symlink_to(tmp_path)
+    seen = look(shlex.quote(sys.executable), tmp_path / "cache")
+    with pytest.raises(DeviceError, match=r"/cache: a symbolic link.*give a folder"):
+        require(seen)
+
+
+@pytest.mark.parametrize("folder", ["cache", "cache/agents", "cache/models"])
+def test_a_cache_folder_that_others_may_write_is_refused(tmp_path: Path, folder: str) -> None:
+    look(shlex.quote(sys.executable), tmp_path / "cache")
+    (tmp_path / folder).chmod(0o770)
+    seen = look(shlex.quote(sys.executable), tmp_path / "cache")
+    with pytest.raises(DeviceError, match=rf"{folder}: others may write there; `chmod go-w`"):
+        require(seen)
+
+
+def test_a_cache_folder_that_others_may_exchange_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    command = shlex.quote(sys.executable)
+    with pytest.raises(DeviceError, match=r"/open: every user may rename"):
+        require(look(command, tmp_path / "open" / "cache"))
+    (tmp_path / "open").chmod(0o1777)  # as /tmp is
+    require(look(command, tmp_path / "open" / "cache"))
+
+
+def test_a_cache_folder_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = {}
+    exec(PROBE, script)
+    assert script["prepare"](str(tmp_path / "cache"))["cache_problem"] is None
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    problem = script["prepare"](str(tmp_path / "cache"))["cache_problem"]
+    assert problem.startswith(f"{tmp_path}/cache: it belongs to user {os.getuid()}")
 
 
 def test_old_python_says_so_in_one_sentence(old_python: str, tmp_path: Path) -> None:
@@ -212,8 +250,22 @@ def test_managed_python_with_options_is_replaced_with_them(seen: Probe) -> None:
     assert 'give "nice /home/pi/edgeflare-python/bin/python" as' in advice
 
 
-def test_answer_that_makes_no_sense_is_a_protocol_error(tmp_path: Path) -> None:
-    answer = json.dumps({"version": [3, 9]})
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": [3, 9]},
+        {"version": [float("inf"), 9, 1]},
+        {"files": {"agents": 7}},
+        {"runtimes": ["onnxruntime"]},
+        {"free_bytes": "much"},
+        {"root": None},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_answer_that_makes_no_sense_is_a_protocol_error(
+    tmp_path: Path, seen: Probe, change: dict[str, object]
+) -> None:
+    answer = json.dumps({**asdict(seen), **change})
     script = tmp_path / "liar.py"
     script.write_text(f"print('<<<edgeflare<<<' + {answer!r} + '>>>edgeflare>>>')")
     with pytest.raises(DeviceProtocolError, match="makes no sense"):

@@ -91,6 +91,32 @@ def test_file_of_another_size_is_replaced(device: Device, model: Path) -> None:
     assert file.read_bytes() == model.read_bytes()
 
 
+@pytest.mark.parametrize("which", ["agent_path", "model_path"])
+def test_a_file_of_other_bytes_and_the_same_size_is_never_used(
+    device: Device, model: Path, which: str
+) -> None:
+    there = bring(LocalTransport("bench"), device, model)
+    file = Path(getattr(there, which))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:1000] + b"9 changed" + whole[1009:])
+    assert bring(LocalTransport("bench"), device, model).uploaded == (file.name,)
+    assert file.read_bytes() == whole
+
+
+def test_a_file_that_others_may_change_after_it_was_hashed_is_replaced(
+    device: Device, model: Path, tmp_path: Path
+) -> None:
+    there = bring(LocalTransport("bench"), device, model)
+    agent = Path(there.agent_path)
+    agent.chmod(0o666)
+    assert bring(LocalTransport("bench"), device, model).uploaded == (agent.name,)
+    assert agent.stat().st_mode & 0o777 == 0o600
+    agent.rename(tmp_path / "elsewhere")
+    agent.symlink_to(tmp_path / "elsewhere")
+    assert bring(LocalTransport("bench"), device, model).uploaded == (agent.name,)
+    assert not agent.is_symlink()
+
+
 def test_file_that_vanished_after_the_probe_is_uploaded(device: Device, model: Path) -> None:
     transport = LocalTransport("bench")
     bring(transport, device, model)

@@ -169,3 +169,18 @@ def test_a_password_without_a_terminal(password_server):
     for nobody in (None, User()):
         with pytest.raises(AuthenticationError, match="or run from a terminal"):
             SshTransport.connect(password_server.device(), ask=nobody)
+
+
+@pytest.mark.sshd
+@pytest.mark.parametrize("named", [True, False])
+def test_a_server_that_asks_for_no_password_is_not_told_a_wrong_one(named, tmp_path):
+    key = make_key(tmp_path / "wrong")
+    with start_sshd(["KbdInteractiveAuthentication yes", "UsePAM no"]) as server:
+        for user in (None, User("secret")):
+            with pytest.raises(AuthenticationError) as caught:
+                SshTransport.connect(server.device(key=key if named else None), ask=user)
+            wanted = (
+                f"refused these keys: {key};" if named else "wants a key, and none was found here;"
+            )
+            assert wanted in str(caught.value)
+            assert "name the right one as `key` in the inventory" in str(caught.value)

@@ -68,6 +68,16 @@ def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None
         (MINIMAL + "limit = 0", "seeds.limit"),
         (MINIMAL + "[original.input]\nscale = 'x'", "original.input.scale"),
         (MINIMAL + "[search]\nconfirmations = 0", "search.confirmations"),
+        (
+            MINIMAL + f"[search]\nconfirmations = {10**12}",
+            "search.confirmations must be at most 1000, not 1000000000000",
+        ),
+        (
+            MINIMAL + "[search]\ntimeout_s = 1e308",
+            "search.timeout_s must be at most 31536000, not 1e.308",
+        ),
+        (MINIMAL + "[fleet]\npatience_s = 1e308", "fleet.patience_s must be at most 31536000"),
+        (MINIMAL + "[fleet]\nhandover_s = 1e308", "fleet.handover_s must be at most 31536000"),
         (MINIMAL + "[search]\nmax_queries = 0\ntimeout_s = 0", "never end"),
         (MINIMAL + "[search]\nmargin_floor = 1", "search.margin_floor"),
         (MINIMAL + "[search]\nmargin_floor = nan", "search.margin_floor"),

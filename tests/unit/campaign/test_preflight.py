@@ -77,4 +77,6 @@ def test_a_device_too_slow_for_the_query_budget_is_told_of() -> None:
     assert slowness([0.05, 0.01, 0.05], search) == []
     (notice,) = slowness([2.0, 2.0, 9.0], search)
     assert "--max-queries 50" in notice
+    (notice,) = slowness([140.0], search)
+    assert "one inference takes 2.3 min on the device, so the time budget of 100 s" in notice
     assert slowness([2.0], SearchConfig(max_queries=1000, timeout_s=0)) == []

@@ -58,7 +58,7 @@ class TestSlowness:
         search = SearchConfig(max_queries=100, timeout_s=180)
         assert slowness([1.0], search) == []
         (notice,) = slowness([1.0, 1.0, 5.0], search, [1.0, 1.0])
-        assert "1 s on the device and 1 s on the host" in notice
+        assert "1.0 s on the device and 1.0 s on the host" in notice
         assert "--max-queries 90" in notice
 
     def test_one_that_answers_hardly_once_is_told_to_wait_longer(self) -> None:

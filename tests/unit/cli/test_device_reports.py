@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from edgeflare import DeviceReport, HostKeyError, LeaseHeld
-from edgeflare.cli.device_reports import duration, print_reports
+from edgeflare import Device, DeviceReport, HostKeyError, LeaseHeld, duration
+from edgeflare.cli.device_reports import print_devices, print_reports
 
 BUSY = DeviceReport(
     name="pi-4",
@@ -83,7 +83,33 @@ def test_devices_that_share_say_so(capsys):
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0, "0 s"), (59, "59 s"), (90, "1.5 min"), (3600, "1.0 h"), (2e5, "2.3 days")],
+    [
+        (0, "0 s"),
+        (0.0004, "0.4 ms"),
+        (0.038, "38 ms"),
+        (1.44, "1.4 s"),
+        (59, "59 s"),
+        (140, "2.3 min"),
+        (3600, "1.0 h"),
+        (2e5, "2.3 days"),
+    ],
 )
 def test_durations(seconds, words):
     assert duration(seconds) == words
+
+
+def test_addresses_of_an_inventory_are_never_broken(capsys, monkeypatch):
+    host = "raspberrypi-4b.lab.example.org"
+    devices = [
+        Device(
+            name="pi4", host=host, user="edgeflare", port=2222, python="/opt/python/bin/python3"
+        ),
+        Device(name="phone", transport="adb", serial="adb-R58M12345-abcdef._adb-tls-connect._tcp"),
+    ]
+    for width in (20, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_devices({one.name: one for one in devices}, as_json=False)
+        shown = capsys.readouterr().out
+        assert f"ssh://edgeflare@{host}:2222" in shown
+        assert "adb://adb-R58M12345-abcdef._adb-tls-connect._tcp" in shown
+    assert "/opt/python/bin/python3" in shown

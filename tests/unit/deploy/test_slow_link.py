@@ -58,8 +58,24 @@ def test_a_board_that_is_down_is_told(home: Path) -> None:
     assert "is it up?" in done.stderr
 
 
+def test_a_board_that_refuses_is_not_called_down(home: Path) -> None:
+    write_command(home.parent / "bin", "ssh", "echo 'Illegal loss percent' >&2; exit 1")
+    arguments = ("on", "--loss", "101", "--name", "lab")
+    done = run_script(SLOW_LINK, *arguments, home=home, commands=home.parent / "bin")
+    assert done.returncode == 3
+    assert "lab refused this" in done.stderr
+    assert "is it up?" not in done.stderr
+
+
 @pytest.mark.parametrize(
-    "arguments", [("on", "--delay", "1; reboot"), ("on", "--loss", ""), ("on", "off")]
+    "arguments",
+    [
+        ("on", "--delay", "1; reboot"),
+        ("on", "--loss", ""),
+        ("on", "--loss", "1.2.3"),
+        ("on", "--jitter", "."),
+        ("on", "off"),
+    ],
 )
 def test_a_wrong_argument_never_reaches_the_board(home: Path, arguments: tuple[str, ...]) -> None:
     done = run_script(

@@ -17,7 +17,7 @@ LINE = st.text(
 )
 NAME = LINE.filter(
     lambda text: (
-        text == text.strip() and not text.startswith("-") and not any(map(str.isspace, text))
+        not text.startswith("-") and not any(c.isspace() or c in "'\"`$\\;&<>|(){}" for c in text)
     )
 )
 

@@ -176,11 +176,11 @@ def test_flags_are_those_that_change_numbers() -> None:
 @pytest.mark.parametrize(
     ("ahead", "within", "state", "words"),
     [
-        (0.01, 0.1, "ok", "agrees with this machine's to within 0.10 s"),
-        (-30.0, 0.1, "ok", "30.00 s behind this machine's"),
-        (7200.0, 0.1, "note", "2 hours ahead of this machine's"),
+        (0.01, 0.1, "ok", "agrees with this machine's to within 0.1 s"),
+        (-30.0, 0.1, "ok", "30 s behind this machine's"),
+        (7200.0, 0.1, "note", "2.0 h ahead of this machine's"),
         (-86400.0 * 400, 0.1, "note", "400 days behind this machine's"),
-        (65.0, 20.0, "ok", "65.00 s ahead of"),
+        (65.0, 20.0, "ok", "1.1 min ahead of"),
     ],
 )
 def test_clock_is_compared(ahead: float, within: float, state: str, words: str) -> None:

@@ -112,6 +112,10 @@ def test_the_current_folder_comes_before_the_users(write, monkeypatch, tmp_path)
         ('[devices.a]\nhost = "h"\nname = "b"', "line 3: a device's name stands in its header"),
         ('[devices.a]\nhost = "-oProxyCommand=x"', "line 2: .*not begin with a dash"),
         ('[devices.a]\nhost = "h"\npython = "a\\nb"', "line 3: .*one line"),
+        ('[devices.a]\nhost = "$(touch x)"', "line 2: .*host: must hold no spaces"),
+        ('[devices.a]\nhost = "h"\nuser = "q;touch"', "line 3: .*user: must hold no control"),
+        (f'[devices.a]\nhost = "{"h" * 64}.net"', "line 2: .*dots has 1 to 63 characters"),
+        (f'[devices.a]\nhost = "{"h." * 200}net"', "line 2: .*at most 253 characters"),
         ('[device.a]\nhost = "h"', r"line 1: unknown key `device`; .*\[devices.pi4\]"),
         ("[devices]\na = 1", "`a` must be a table"),
         ("devices = 1", r"must hold tables such as \[devices.pi4\]"),
@@ -187,6 +191,14 @@ def test_ssh_addresses(text, host, port, user):
         "ssh://-oProxyCommand=x",
         "ssh://%2doProxyCommand=x",
         "ssh://a%20b",
+        "ssh://$(touch${IFS}x)@h",
+        "ssh://q;touch%20x@h",
+        "ssh://h;x",
+        "ssh://x@h%0atouch",
+        *(f"ssh://a%{ord(c):02x}b" for c in "'\"`$\\;&<>|(){}\x07\x7f"),
+        *(f"ssh://a%{ord(c):02x}b@h" for c in "'\"`$\\;&<>|(){}\x07\x7f"),
+        f"ssh://{'h' * 64}",
+        "ssh://a..b",
     ],
 )
 def test_what_is_no_ssh_address(text):
@@ -195,11 +207,22 @@ def test_what_is_no_ssh_address(text):
 
 
 names = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1).filter(
-    lambda text: text.isprintable() and not text.startswith("-")
+    lambda text: (
+        text.isprintable() and not text.startswith("-") and not set(text) & set("'\"`$\\;&<>|(){}")
+    )
 )
 
 
-@given(host=names, port=st.none() | st.integers(1, 65535), user=st.none() | names)
+def is_host_name(text):
+    try:
+        return len(text) <= 253 and text.encode("idna") is not None
+    except UnicodeError:
+        return False
+
+
+@given(
+    host=names.filter(is_host_name), port=st.none() | st.integers(1, 65535), user=st.none() | names
+)
 def test_addresses_come_back_as_they_were_written(host, port, user):
     device = device_from_url(device_url(host, port, user))
     assert (device.host, device.port, device.user) == (host, port, user)

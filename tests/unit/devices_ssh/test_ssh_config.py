@@ -102,3 +102,25 @@ def test_an_include_of_itself_ends(home):
     (home / ".ssh" / "config").write_text("Include config\n")
     with pytest.raises(InventoryError, match="Include goes over 16 files deep"):
         resolve_endpoint(Device(name="x", host="board"))
+
+
+@pytest.mark.parametrize("field", ["host", "user"])
+@pytest.mark.parametrize("line", ["ProxyCommand nc %h %p %r", 'Match exec "true %h %r"'])
+def test_no_command_hides_in_a_host_or_a_user(home, field, line):
+    (home / ".ssh" / "config").write_text(f"{line}\n")
+    # An entry that was not made by reading one is not trusted more.
+    device = Device(name="x", host="h", user="u").model_copy(
+        update={field: f"$(touch {home}/made)"}
+    )
+    with pytest.raises(InventoryError, match="can't be a host or user name: it must hold no"):
+        resolve_endpoint(device)
+    assert not (home / "made").exists()
+
+
+def test_what_the_users_own_config_says_is_taken_as_it_is(home):
+    (home / ".ssh" / "config").write_text(
+        "Host board\n  HostName %h.lab\n  User LAB\\\\me\n  ProxyCommand nc '%h' | tee $HOME/x\n"
+    )
+    endpoint = resolve_endpoint(Device(name="x", host="board"))
+    assert (endpoint.host, endpoint.user) == ("board.lab", "LAB\\\\me")
+    assert endpoint.proxy_command == "nc 'board.lab' | tee $HOME/x"

@@ -50,6 +50,7 @@ def test_each_error_of_paramiko_is_mapped_by_itself(kind):
         ),
         (OSError(errno.EHOSTUNREACH, "No route"), UnreachableError, "no route to 10.0.0.7:2222"),
         (OSError(errno.ENETUNREACH, "No net"), UnreachableError, "no route to 10.0.0.7:2222"),
+        (UnicodeError("label too long"), UnreachableError, "'10.0.0.7' is no host name: each part"),
         (TimeoutError(), DeviceTimeoutError, "no answer from 10.0.0.7:2222 in time"),
         (ConnectionResetError(104, "Reset"), UnreachableError, "no connection to .*: Reset"),
         (EOFError(), UnreachableError, "10.0.0.7:2222 closed the connection"),

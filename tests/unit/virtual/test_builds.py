@@ -1,5 +1,6 @@
 """Builds are kept by what goes into them; half a build is none."""
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -12,10 +13,15 @@ from edgeflare.virtual.build import build_key, ensure_build, read_build, remove_
 from edgeflare.virtual.state import State, builds_in_use, claim_build, write_state
 from edgeflare.virtual.tools import Log, ToolError, run_tool
 
-FACTS = (
-    '{"folder": "", "debian": "12.1", "kernel": "6.1", "libraries": {"numpy": "2.0"},'
-    ' "mirror": "http://one.test", "built_s": 1.5, "image_mb": 300}'
-)
+FACTS = {
+    "folder": "",
+    "debian": "12.1",
+    "kernel": "6.1",
+    "libraries": {"numpy": "2.0"},
+    "mirror": "http://one.test",
+    "built_s": 1.5,
+    "image_mb": 300,
+}
 
 
 @pytest.fixture
@@ -36,7 +42,8 @@ def fill(folder: Path) -> Path:
     folder.mkdir(parents=True)
     for name in ("vmlinuz", "initrd", "disk.img"):
         (folder / name).write_text(name)
-    (folder / "build.json").write_text(FACTS)
+    facts = {**FACTS, "files": build.describe_files(folder)}
+    (folder / "build.json").write_text(json.dumps(facts))
     return folder
 
 
@@ -56,6 +63,21 @@ def test_half_a_build_is_none(lost: str, cache: Path) -> None:
     assert (whole.folder, whole.libraries) == (folder, {"numpy": "2.0"})
     (folder / lost).unlink()
     assert read_build("key") is None
+
+
+@pytest.mark.parametrize("name", ["vmlinuz", "initrd", "disk.img", "build.json"])
+@pytest.mark.parametrize("content", [b"", b"cut", b"\xff" * 8, None], ids=repr)
+def test_a_damaged_build_is_made_anew(
+    name: str, content: bytes | None, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_make", lambda work, *_: fill(work / "out"))
+    made, new = ensure_build(BoardSettings(), silent)
+    assert new
+    whole = (made.folder / name).read_bytes()
+    (made.folder / name).write_bytes(bytes(len(whole)) if content is None else content)
+    assert ensure_build(BoardSettings(), silent) == (made, True)
+    assert (made.folder / name).read_bytes() == whole
+    assert ensure_build(BoardSettings(), silent) == (made, False)
 
 
 def test_two_at_once_build_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The qemu process: found again for certain, ended for certain, nobody else's harmed."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -108,6 +109,15 @@ def test_nothing_speaks_on_a_free_port() -> None:
     assert not speaks_ssh(port)
     with closing(socket.create_server(("127.0.0.1", port))):
         assert not is_free(port)
+
+
+def test_no_free_port_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+
+    monkeypatch.setattr("socket.socket.bind", full)
+    with pytest.raises(DeviceError, match=r"no free port for the board.*--port"):
+        free_port()
 
 
 def test_qemu_s_own_words_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,15 @@
 """Virtual boards are in every inventory, behind the user's own devices."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from edgeflare.devices import connect, load_inventory
-from edgeflare.errors import UnreachableError
+from edgeflare.devices.known_hosts import known_keys
+from edgeflare.devices.ssh_config import resolve_endpoint
+from edgeflare.errors import DeviceError, UnreachableError
+from edgeflare.virtual import BoardSettings, board
 from edgeflare.virtual.entry import board_device, write_entry
 from edgeflare.virtual.keys import USER_KEY, board_keys
 from edgeflare.virtual.machine import free_port
@@ -36,6 +40,35 @@ def test_boards_are_known_without_an_inventory(boards: Path) -> None:
     known = board.known_hosts
     assert known is not None
     assert known.read_text() == "[127.0.0.1]:2222 ssh-ed25519 AAAA\n"
+
+
+def test_the_usual_port_is_known_without_its_number(boards: Path) -> None:
+    folder = boards / "second"
+    device = board_device(folder, "second", 22)
+    keys = board_keys(folder)
+    write_entry(folder, device, keys.host_public)
+    endpoint = resolve_endpoint(device)
+    (known,) = known_keys(endpoint.known_as, endpoint.known_hosts)
+    assert known.type == "ssh-ed25519"
+    words = ["ssh-keygen", "-F", "127.0.0.1", "-f", str(folder / "known_hosts")]
+    assert subprocess.run(words, capture_output=True).returncode == 0
+
+
+def test_a_board_that_was_refused_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(board, "look_for_qemu", lambda: None)
+
+    def refuse(*_: object) -> None:
+        raise DeviceError("no mirror answers")
+
+    monkeypatch.setattr(board, "ensure_build", refuse)
+    with pytest.raises(DeviceError, match="no mirror"):
+        board.board_up(BoardSettings(name="lab"))
+    assert not (tmp_path / "state" / "edgeflare" / "virtual" / "lab").exists()
+    assert board.board_status("lab").folder is None
 
 
 def test_the_user_s_own_names_win(boards: Path, tmp_path: Path) -> None:

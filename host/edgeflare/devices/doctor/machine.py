@@ -7,6 +7,7 @@ from edgeflare.devices.doctor.cpu import flag_names, model_name
 from edgeflare.devices.doctor.facts import Facts, Look
 from edgeflare.devices.doctor.line import CheckLine, bad, good, note
 from edgeflare.devices.probe import Probe
+from edgeflare.durations import duration
 
 _LITTLE_DISK, _SOME_DISK = 16_000_000, 200_000_000
 _FEW_FILES = 16
@@ -67,9 +68,9 @@ def _memory(facts: Facts) -> CheckLine:
 def _clock(look: Look) -> CheckLine:
     ahead, within = look.clock_ahead_s, look.clock_within_s
     if abs(ahead) <= within:
-        return good("clock", f"agrees with this machine's to within {within:.2f} s")
+        return good("clock", f"agrees with this machine's to within {duration(within)}")
     side = "ahead of" if ahead > 0 else "behind"
-    detail = f"{_duration(abs(ahead))} {side} this machine's, to within {within:.2f} s"
+    detail = f"{duration(abs(ahead))} {side} this machine's, to within {duration(within)}"
     if abs(ahead) - within <= _WRONG_CLOCK_S:
         return good("clock", detail)
     return note(
@@ -139,13 +140,6 @@ def _firmware(facts: Facts) -> list[str]:
         words = [word for bit, word in enumerate(_BITS) if facts.firmware >> (bit + shift) & 1]
         told += [f"{when}: {', '.join(words)}"] if words else []
     return told or ["not throttled since boot"]
-
-
-def _duration(seconds: float) -> str:
-    for name, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {name}"
-    return f"{seconds:.2f} s"
 
 
 def _size(count: int | None) -> str:

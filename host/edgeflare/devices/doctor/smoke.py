@@ -106,7 +106,7 @@ def try_model(
 
     def answer_there() -> Answer:
         calibration = calibration_file(runtime, options)
-        there = provision(transport, seen, device, file, calibration, verify=True)
+        there = provision(transport, seen, device, file, calibration)
         data = {} if there.data is None else {"calibration": there.data.name}
         return _answer(link(), there, runtime, {**options, **data})
 
