@@ -20,10 +20,8 @@ from edgeflare import toml
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.problem_words import causes, sentence
 from edgeflare.errors import UsageError
-from edgeflare.models import DecoderOptions, InputOptions, Pixels
+from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels, expand_home
 from edgeflare.oracles import OracleName
-
-AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 
 
 def _one_or_several(value: object) -> object:
@@ -198,7 +196,7 @@ class CampaignConfig(_Section):
     )
     python: str | None = Field(default=None, min_length=1)
     inventory: AbsolutePath | None = None
-    out: Path | None = None
+    out: Annotated[Path, AfterValidator(expand_home)] | None = None
     search: SearchConfig = SearchConfig()
     fleet: FleetConfig = FleetConfig()
     limits: LimitsConfig = LimitsConfig()
@@ -269,6 +267,7 @@ def _anchored(values: dict[str, Any], folder: Path) -> dict[str, Any]:
         table: Any = values
         for name in tables:
             table = table.get(name, {}) if isinstance(table, dict) else {}
-        if isinstance(table, dict) and isinstance(table.get(key), str):
-            table[key] = str(folder / Path(table[key]).expanduser())
+        text = table.get(key) if isinstance(table, dict) else None
+        if isinstance(text, str) and not text.startswith("~"):
+            table[key] = str(folder / text)
     return values

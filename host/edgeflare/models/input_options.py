@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.audio_options import AudioOptions, merged, resolve_audio
@@ -50,7 +50,7 @@ def options_in_file(metadata: Mapping[str, str], path: str) -> InputOptions:
         return InputOptions()
     try:
         return InputOptions.model_validate(json.loads(metadata[METADATA_KEY]))
-    except (ValueError, ValidationError) as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(
             f"{path}: its metadata {METADATA_KEY!r} is no input description"
         ) from error

@@ -1,6 +1,6 @@
 """How the values that go into a model are scaled, as the user or the file states it."""
 
-from fractions import Fraction
+import math
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
@@ -43,13 +43,9 @@ def parse_scale(value: str | float) -> tuple[float, float]:
         return float(value), 1.0
     numerator, slash, denominator = value.partition("/")
     try:
-        if slash:
-            exact = Fraction(numerator.strip()) / Fraction(denominator.strip())
-            if exact == 0:
-                return 0.0, 1.0
-            return float(Fraction(numerator.strip())), float(Fraction(denominator.strip()))
-        return float(Fraction(value.strip())), 1.0
-    except (ValueError, ZeroDivisionError, OverflowError) as error:
-        raise ValueError(
-            f"scale {value!r} is neither a number nor a fraction like 1/255"
-        ) from error
+        scale = float(numerator), float(denominator) if slash else 1.0
+    except ValueError:
+        scale = math.nan, 1.0
+    if not (math.isfinite(scale[0]) and math.isfinite(scale[1]) and scale[1]):
+        raise ValueError(f"scale {value!r} is neither a number nor a fraction like 1/255")
+    return scale

@@ -62,6 +62,10 @@ def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None
     ("text", "words"),
     [
         ("[original", "is not TOML"),
+        ("a = " + "[" * 100_000, "is not TOML: it is nested too deeply"),
+        ("a = 1" + "0" * 5000, "is not TOML"),
+        (MINIMAL.replace("a.onnx", "~nobody-of-this-name/a.onnx"), "original.path: .*home"),
+        (MINIMAL + "labels = '~nobody-of-this-name/a'", "seeds.labels: .*home"),
         ("[original]\npath = 'a.onnx'\n[deployed]\npath = 'b.tflite'", "seeds is missing"),
         (MINIMAL + "sise = 3", "no setting seeds.sise"),
         ("[orignal]\npath = 'a.onnx'", "no setting orignal; original is missing"),

@@ -91,13 +91,27 @@ def test_a_file_may_state_its_input() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"scale": ' * 100_000,
+        '{"rate": 1' + "0" * 5000 + "}",
+        '{"scale": "1e999999999"}',
+    ],
+)
+def test_what_a_file_states_may_be_hostile(text: str) -> None:
+    with pytest.raises(ModelError, match=r"m\.onnx: its metadata .* is no input description"):
+        options_in_file({"edgeflare.input": text}, "m.onnx")
+
+
+@pytest.mark.parametrize(
     ("text", "value"), [("1/255", (1.0, 255.0)), ("2", (2.0, 1.0)), (0.5, (0.5, 1.0))]
 )
 def test_scale_is_a_number_or_a_fraction(text, value) -> None:  # type: ignore[no-untyped-def]
     assert parse_scale(text) == value
 
 
-@pytest.mark.parametrize("text", ["one", "1/0", "0", "0/255"])
+@pytest.mark.parametrize("text", ["one", "1/0", "0", "0/255", "1e999999999", "1/1e999999999"])
 def test_a_scale_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         InputOptions(scale=text)
