@@ -49,6 +49,13 @@ def read_header(archive: zipfile.ZipFile, name: str) -> Header:
     return Header(shape, fortran_order, dtype, offset)
 
 
+def read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Return the whole array in this member; its header was read before. Raises ValueError for objects."""
+    with archive.open(name) as stream:
+        array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+    return array
+
+
 def check(archive: zipfile.ZipFile, name: str) -> None:
     """Read a member through to the end, where `zipfile` compares checksums and raises BadZipFile."""
     with archive.open(name) as stream:

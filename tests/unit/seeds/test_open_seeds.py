@@ -83,6 +83,23 @@ def test_damaged_files_are_skipped_and_named_and_the_rest_is_kept(tmp_path):
     assert "no ordinary file" in reasons["e.png"]
 
 
+def test_a_file_too_large_to_be_an_image_is_skipped_unread(tmp_path):
+    write(tmp_path / "a.png")
+    with (tmp_path / "b.png").open("wb") as file:
+        file.truncate(50 << 30)
+    loaded = load(tmp_path)
+    assert [entry.name for entry in loaded.skipped] == ["b.png"]
+    assert "53,687 MB" in loaded.skipped[0].reason
+
+
+def test_an_image_too_narrow_to_be_cropped_is_skipped(tmp_path):
+    write(tmp_path / "a.png")
+    cv2.imwrite(str(tmp_path / "b.png"), np.zeros((1, 60_000), np.uint8))
+    loaded = load(tmp_path, size=(224, 224), resize="crop")
+    assert [entry.name for entry in loaded.skipped] == ["b.png"]
+    assert "too narrow" in loaded.skipped[0].reason
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names that are not UTF-8")
 def test_a_name_that_is_not_utf8_is_skipped(tmp_path):
     write(tmp_path / "a.png")
