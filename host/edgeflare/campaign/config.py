@@ -62,7 +62,9 @@ class SeedsConfig(_Section):
 
     path: AbsolutePath
     size: tuple[Pixels, Pixels] | None = None
-    resize: Literal["nearest", "bilinear", "area", "bicubic", "crop"] | None = None
+    resize: (
+        Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop"] | None
+    ) = None
     cut: Literal["first", "windows"] | None = None
     resample: bool = False
     labels: AbsolutePath | None = None

@@ -42,11 +42,11 @@ path = "deployed.tflite"
 
 [deployed.input]
 scale = "1/255"
-# resize = "bilinear"       # where this model's input size differs from the samples'
+# resize = "bilinear"       # where this model's input size differs from the samples'; "bilinear-antialias" as in PIL
 
 [seeds]
 path = "seeds"              # a folder of images or audio, one file, or an .npz with `images` or `audio`
-# resize = "bilinear"       # "nearest", "bilinear", "area", "bicubic", "crop": for images of other sizes
+# resize = "bilinear"       # for images of other sizes: "nearest", "bilinear-antialias", "area", "bicubic", "crop"
 # cut = "windows"           # "first" or "windows": for audio longer than the model takes
 # resample = true           # audio of other rates is resampled
 # labels = "labels.json"    # maps class folders to class numbers

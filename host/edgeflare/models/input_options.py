@@ -27,13 +27,13 @@ class InputOptions(AudioOptions):
     """What the user states where the file doesn't tell. All may be left out.
 
     Of an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width), for open axes.
-    `resize` brings samples of another size to the model's own, on the model's side.
+    `resize` brings samples of another size to the model's own, on the model's side, as `edgeflare_agent.resize` says.
     """
 
     layout: Literal["HWC", "CHW"] | None = None
     color: Literal["RGB", "BGR", "GRAY"] | None = None
     size: tuple[Pixels, Pixels] | None = None
-    resize: Literal["nearest", "bilinear"] | None = None
+    resize: Literal["nearest", "bilinear", "bilinear-antialias", "area"] | None = None
 
     @property
     def is_image(self) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from edgeflare.seeds.decode import MOST_PIXELS
 from edgeflare.seeds.records import UnreadableError
 from edgeflare.types import Sample
+from edgeflare_agent.resize import bilinear_antialias
 
 _LUMA = np.array([299, 587, 114], dtype=np.uint32)  # ITU-R BT.601, in thousandths
 
@@ -58,6 +59,7 @@ def _crop(sample: Sample, size: tuple[int, int]) -> Sample:
 RESIZE_RULES: dict[str, Callable[[Sample, tuple[int, int]], Sample]] = {
     "nearest": _resized(cv2.INTER_NEAREST_EXACT),
     "bilinear": _resized(cv2.INTER_LINEAR_EXACT),
+    "bilinear-antialias": bilinear_antialias,
     "area": _resized(cv2.INTER_AREA),
     "bicubic": _resized(cv2.INTER_CUBIC),
     "crop": _crop,
