@@ -36,6 +36,26 @@ class ScalingOptions(BaseModel):
         """Whether anything about the values is stated."""
         return not (self.scale is None and self.mean is None and self.std is None)
 
+    def shown(self) -> str:
+        """Return "mean=127.5, std=127.5", as it is stated with `--input`."""
+        listed = {"mean": self.mean, "std": self.std}
+        texts = [f"scale={self.scale}"] if self.scale is not None else []
+        texts += [f"{name}={','.join(f'{n:g}' for n in of)}" for name, of in listed.items() if of]
+        return ", ".join(texts)
+
+    def range_of_pixels(self) -> tuple[tuple[float, float], ...]:
+        """Return, of each of three channels, what pixels of 0 and of 255 become. `std` must not hold 0."""
+        numerator, denominator = parse_scale(self.scale if self.scale is not None else 1.0)
+        mean, std = self.mean or (0.0,), self.std or (1.0,)
+        return tuple(
+            (
+                (0.0 - mean[channel % len(mean)]) / std[channel % len(std)],
+                (255 * numerator / denominator - mean[channel % len(mean)])
+                / std[channel % len(std)],
+            )
+            for channel in range(3)
+        )
+
 
 def parse_scale(value: str | float) -> tuple[float, float]:
     """Return (numerator, denominator); "1/255" stays a division."""

@@ -5,6 +5,7 @@ import pytest
 from edgeflare.campaign.config import load_config
 from edgeflare.campaign.starter import STARTER
 from edgeflare.errors import UsageError
+from edgeflare.models import InputOptions
 
 MINIMAL = """
 [original]
@@ -56,6 +57,11 @@ def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None
     config = load_config(write(tmp_path, "\n".join(lines)))
     assert config.search.operators == ("gaussian-noise", "median-blur")
     assert config.original.input.std == (0.229, 0.224, 0.225)
+
+
+def test_the_starter_states_nothing_over_what_the_files_tell(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, STARTER))
+    assert (config.original.input, config.deployed.input) == (InputOptions(), InputOptions())
 
 
 @pytest.mark.parametrize(
