@@ -32,6 +32,10 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_FOR_TOLERANCE = "dflare"
+"""The strategy in place of the default, boundary, where scores are compared and not labels."""
+
+
 class ModelConfig(_Section):
     """One model: its file, the runtime (by default the device's, or by the extension) and what the file doesn't tell.
 
@@ -77,7 +81,8 @@ class SearchConfig(_Section):
     `max_queries`, `max_host_queries` (inputs given to the original alone) and `timeout_s` limit the search
     from one seed (0: no limit); results within the first two are repeatable whatever the speed.
     `oracle`: a deviation is another top-1 label ("label"), another word ("transcript"), or a total variation
-    distance of the scores above `tolerance` ("tolerance"); "auto": the words of speech recognisers, else the label.
+    distance of the scores above `tolerance` ("tolerance"; then the strategy is dflare unless another is stated); "auto":
+    the words of speech recognisers, else the label.
     `margin_floor`: a deviation counts only where both models' top-1 probability is so far above their
     second, with transcripts at each word that differs; 0 with a tolerance, which knows no margin. `seed` is the
     campaign's: it fixes all randomness.
@@ -120,12 +125,24 @@ class SearchConfig(_Section):
             raise ValueError(
                 'margin_floor is used with labels and transcripts only, not with oracle = "tolerance"'
             )
+        if self.strategy == "boundary" and "strategy" not in self.model_fields_set:
+            object.__setattr__(self, "strategy", _FOR_TOLERANCE)
         if self.strategy == "boundary":
             raise ValueError(
                 'the strategy boundary searches where labels change, so oracle = "tolerance" needs another '
                 "one, such as dflare"
             )
         return self
+
+    @property
+    def strategy_notice(self) -> str:
+        """What to tell the user where the oracle chose another strategy than the default; else ""."""
+        if self.strategy != _FOR_TOLERANCE or "strategy" in self.model_fields_set:
+            return ""
+        return (
+            f'the strategy is {self.strategy}, since the default, boundary, searches where labels change and oracle = "tolerance" '
+            f"asks for scores; state it (--strategy {self.strategy}) to leave this out"
+        )
 
     @field_validator("options")
     @classmethod

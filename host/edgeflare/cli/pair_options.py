@@ -68,6 +68,24 @@ DeployedOutput = Annotated[
         rich_help_panel=FILES,
     ),
 ]
+OutputName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Which output counts, by its name, where all models have several.",
+        rich_help_panel=FILES,
+    ),
+]
+OriginalOutputName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The same for the original alone.", rich_help_panel=FILES),
+]
+DeployedOutputName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The same for the deployed model alone.", rich_help_panel=FILES
+    ),
+]
 RuntimeOption = Annotated[
     Pairs,
     typer.Option(

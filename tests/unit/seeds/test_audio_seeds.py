@@ -80,7 +80,7 @@ def test_a_folder_in_natural_order_with_labels(tmp_path):
     assert loaded.ids == ["no/a.wav", "other/x.wav", "yes/b9.wav", "yes/b10.wav"]
     assert [seed.label for seed in loaded.seeds] == [3, None, 2, 2]
     assert loaded.notices == [
-        f"1 file in {tmp_path} ignored: no audio file by name.",
+        f"1 file (1 .txt) in {tmp_path} ignored: no audio file by name.",
         "1 audio file had no label: they are in no folder that the label mapping names.",
         "3 clips had the same samples as another one; all were kept.",
     ]

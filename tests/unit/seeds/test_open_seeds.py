@@ -117,7 +117,15 @@ def test_hidden_files_are_ignored_and_others_counted(tmp_path):
     (tmp_path / "Thumbs.db").write_text("hello")
     loaded = load(tmp_path)
     assert [seed.id for seed in loaded.seeds] == ["a.PNG"]
-    assert loaded.notices == [f"2 files in {tmp_path} ignored: no image by name."]
+    assert loaded.notices == [f"2 files (1 .db, 1 .txt) in {tmp_path} ignored: no image by name."]
+
+
+def test_files_of_other_kinds_are_told_by_their_suffix(tmp_path):
+    write(tmp_path / "a.png")
+    for name in ("b.HEIC", "c.heic", "d.mp4", "e", "f.x\ny", *(f"g.k{n}" for n in range(4))):
+        (tmp_path / name).write_bytes(b"")
+    kinds = "2 .heic, 1 .k0, 1 .k1, 1 .k2, 1 .k3, ..."
+    assert load(tmp_path).notices == [f"9 files ({kinds}) in {tmp_path} ignored: no image by name."]
 
 
 def test_links_are_followed_and_loops_end(tmp_path):
@@ -253,7 +261,9 @@ def test_sources_that_are_none(tmp_path):
     with pytest.raises(SeedError, match="no image in"):
         load(tmp_path)
     (tmp_path / "a.txt").write_text("hello")
-    with pytest.raises(SeedError, match="holds 1 files of other kinds"):
+    with pytest.raises(
+        SeedError, match=r"it holds 1 file \(1 \.txt\) of other kinds; images end in"
+    ):
         load(tmp_path)
     with pytest.raises(SeedError, match=r"no folder, image or \.npz"):
         load(tmp_path / "a.txt")
