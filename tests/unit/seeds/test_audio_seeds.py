@@ -193,6 +193,13 @@ def test_a_longer_file_needs_a_rule(tmp_path):
     assert first.notices == ["1 recording longer than 1 s; the first 1 s of each was taken."]
 
 
+@pytest.mark.parametrize(("rate", "frames"), [(RATE, RATE + 1), (2 * RATE, 2 * RATE + 2)])
+def test_a_slightly_longer_file_is_told_in_samples(tmp_path, rate, frames):
+    path = write(tmp_path / "a.wav", np.zeros(frames, "f4"), rate)
+    with pytest.raises(SeedError, match=rf"a\.wav is {RATE + 1} samples long, .* takes {RATE}; "):
+        load(path, resample=True)
+
+
 def test_windows_cover_a_file_but_for_a_rest_of_less_than_half_a_window(tmp_path):
     samples = np.random.default_rng(0).uniform(-0.5, 0.5, 20 * RATE + 7).astype("f4")
     write(tmp_path / "a.wav", samples, subtype="FLOAT")
