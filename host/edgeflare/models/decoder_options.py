@@ -93,11 +93,9 @@ def text_output(
 
 def _listed(data: Any) -> list[str]:
     """Return tokens in the order of their numbers. Raises ValueError for JSON that has none."""
-    if isinstance(data, dict):
+    if isinstance(data, dict) and all(type(number) is int for number in data.values()):
         tokens = {number: word for word, number in data.items()}
-        if list(map(type, tokens)) == [int] * len(data) and sorted(tokens) == list(
-            range(len(data))
-        ):
+        if sorted(tokens) == list(range(len(data))):
             return [tokens[number] for number in range(len(tokens))]
     elif isinstance(data, list) and all(isinstance(word, str) for word in data):
         return data

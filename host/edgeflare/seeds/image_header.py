@@ -45,8 +45,8 @@ def _stated_pixels(data: bytes) -> int | None:
     if data.startswith(_JPEG_HEADER):
         return _jpeg_pixels(data)
     if data.startswith(_PNG_HEADER):
-        width, height = struct.unpack_from(">II", data, 16)
-    elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return _png_pixels(data)
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         width, height = _webp_size(data)
     elif data[:2] in (b"II", b"MM"):
         return _tiff_pixels(data)
@@ -74,6 +74,18 @@ def _jpeg_pixels(data: bytes) -> int | None:
         if kind not in _JPEG_WITHOUT_LENGTH:
             at += struct.unpack_from(">H", data, at)[0]
     return None
+
+
+def _png_pixels(data: bytes) -> int | None:
+    """Return the number of pixels; None where a chunk is cut short, since OpenCV makes room for what is stated."""
+    at, name = len(_PNG_HEADER), b""
+    while name != b"IEND":
+        length, name = struct.unpack_from(">I4s", data, at)
+        at += 12 + length
+        if at > len(data):
+            return None
+    width, height = struct.unpack_from(">II", data, 16)
+    return int(width * height)
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """Every colour type, depth and orientation a seed file may have."""
 
+import resource
 import struct
 import zlib
 
@@ -209,6 +210,15 @@ def test_an_extended_webp_and_a_big_tiff_that_state_too_many_pixels_are_refused(
     for data in (webp, big_tiff):
         with pytest.raises(UnreadableError, match="it has 4,295 megapixels"):
             decode(bytes(data))
+
+
+def test_a_png_that_states_more_than_it_holds_takes_no_memory():
+    png = bytearray(encoded(".png", HALVES))
+    png[33:37] = b"\xff\xff\xff\xff"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UnreadableError, match="damaged"):
+        decode(bytes(png))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
 
 
 def test_an_image_bomb_is_never_decoded():

@@ -133,6 +133,13 @@ def array_of(shape, descr="|u1"):
         ("images", array_of((1, 1 << 20, 1 << 10)), 1 << 30, "1,074 megapixels"),
         ("images", array_of((1 << 30, 1, 1)), 1 << 30, "holds 1073741824 entries"),
         ("labels", array_of((1 << 27,), "<i8"), 1 << 30, r"integers \[2\]"),
+        ("images", array_of((2, 4, 6)).replace(b", }", b", ("), 48, "header of its array"),
+        (
+            "images",
+            array_of((2, 4, 6)).replace(b"(2, 4, 6), ", b"(" * 11),
+            48,
+            "header of its array",
+        ),
         ("labels", array_of((1 << 60,), "<i8"), 8, "holds 8 bytes where its shape says"),
     ],
 )
