@@ -11,11 +11,12 @@ from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from edgeflare_agent import front_ends, resize
+from edgeflare_agent import front_ends
 from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.audio_spec import AudioSpec, Spec
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.resize import RULES
+from edgeflare_agent.spec import RESIZES, InputSpec
 
 _EXACT = 2**53
 """Whole numbers up to here are exact in float64."""
@@ -96,11 +97,11 @@ def _sized(sample: Array, spec: InputSpec) -> Array:
     if spec.resize is None or 0 in sample.shape:
         raise RequestError(
             "the sample is {} pixels (height x width), the model takes {}; bring the samples to that "
-            "size, or set the input option `resize` to {}".format(
-                _times(sample.shape[:2]), _times(spec.size), "nearest or bilinear"
+            "size, or set the input option `resize` to one of {}".format(
+                _times(sample.shape[:2]), _times(spec.size), ", ".join(RESIZES)
             )
         )
-    return (resize.nearest if spec.resize == "nearest" else resize.bilinear)(sample, spec.size)
+    return RULES[spec.resize](sample, spec.size)
 
 
 def _looked_up(pixels: Array, spec: InputSpec) -> Array:

@@ -4,10 +4,11 @@ import math
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from edgeflare_agent.errors import RequestError
+from edgeflare_agent.resize import RULES
 
 LAYOUTS = ("HWC", "CHW")
 COLORS = ("RGB", "BGR", "GRAY")
-RESIZES = ("nearest", "bilinear")
+RESIZES = tuple(RULES)
 DTYPES = (
     *("float16", "float32", "float64"),
     *("int8", "int16", "int32", "int64"),

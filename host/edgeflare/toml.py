@@ -14,7 +14,14 @@ TOMLDecodeError: type[ValueError] = _reader.TOMLDecodeError
 
 def loads(text: str) -> dict[str, Any]:
     """Parse a TOML document. Raises TOMLDecodeError with line and column."""
-    document: dict[str, Any] = _reader.loads(text)
+    try:
+        document: dict[str, Any] = _reader.loads(text)
+    except TOMLDecodeError:
+        raise
+    except ValueError as error:  # a number of more digits than Python reads
+        raise TOMLDecodeError(str(error)) from error
+    except RecursionError as error:
+        raise TOMLDecodeError("it is nested too deeply") from error
     return document
 
 

@@ -143,6 +143,15 @@ def test_a_corrupt_image_among_good_ones_is_named_skipped_and_counted(home: Path
     assert edgeflare("show", "done", "--json", home=home).json["skipped"] == 1
 
 
+def test_a_scaling_that_contradicts_the_files_quantisation_is_told(home: Path) -> None:
+    ran = run(home, deployed_input="mean=127.5", max_queries=1)
+    assert ran.code == 0, ran.err
+    assert (
+        "mean=127.5, stated for the deployed model, makes pixels -128 to 128, but the " in ran.err
+    )
+    assert "quantisation of its file says scale=1/255" in ran.err
+
+
 @pytest.mark.parametrize(
     "wrong", ["scale=1", "scale=1/65025", "mean=127.5", "scale=-1/255"], ids=str
 )

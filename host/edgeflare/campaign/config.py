@@ -20,14 +20,11 @@ from edgeflare import toml
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.problem_words import causes, sentence
 from edgeflare.errors import UsageError
-from edgeflare.models import DecoderOptions, InputOptions, Pixels
+from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels, expand_home
 from edgeflare.oracles import OracleName
-
-AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 
 Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]
 """A limit of time: at most a year, so that every clock and every wait can count it."""
-
 
 def _one_or_several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
@@ -35,6 +32,10 @@ def _one_or_several(value: object) -> object:
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_FOR_TOLERANCE = "dflare"
+"""The strategy in place of the default, boundary, where scores are compared and not labels."""
 
 
 class ModelConfig(_Section):
@@ -67,7 +68,9 @@ class SeedsConfig(_Section):
 
     path: AbsolutePath
     size: tuple[Pixels, Pixels] | None = None
-    resize: Literal["nearest", "bilinear", "area", "bicubic", "crop"] | None = None
+    resize: (
+        Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop"] | None
+    ) = None
     cut: Literal["first", "windows"] | None = None
     resample: bool = False
     labels: AbsolutePath | None = None
@@ -80,7 +83,8 @@ class SearchConfig(_Section):
     `max_queries`, `max_host_queries` (inputs given to the original alone) and `timeout_s` limit the search
     from one seed (0: no limit); results within the first two are repeatable whatever the speed.
     `oracle`: a deviation is another top-1 label ("label"), another word ("transcript"), or a total variation
-    distance of the scores above `tolerance` ("tolerance"); "auto": the words of speech recognisers, else the label.
+    distance of the scores above `tolerance` ("tolerance"; then the strategy is dflare unless another is stated); "auto":
+    the words of speech recognisers, else the label.
     `margin_floor`: a deviation counts only where both models' top-1 probability is so far above their
     second, with transcripts at each word that differs; 0 with a tolerance, which knows no margin. `seed` is the
     campaign's: it fixes all randomness.
@@ -123,12 +127,24 @@ class SearchConfig(_Section):
             raise ValueError(
                 'margin_floor is used with labels and transcripts only, not with oracle = "tolerance"'
             )
+        if self.strategy == "boundary" and "strategy" not in self.model_fields_set:
+            object.__setattr__(self, "strategy", _FOR_TOLERANCE)
         if self.strategy == "boundary":
             raise ValueError(
                 'the strategy boundary searches where labels change, so oracle = "tolerance" needs another '
                 "one, such as dflare"
             )
         return self
+
+    @property
+    def strategy_notice(self) -> str:
+        """What to tell the user where the oracle chose another strategy than the default; else ""."""
+        if self.strategy != _FOR_TOLERANCE or "strategy" in self.model_fields_set:
+            return ""
+        return (
+            f'the strategy is {self.strategy}, since the default, boundary, searches where labels change and oracle = "tolerance" '
+            f"asks for scores; state it (--strategy {self.strategy}) to leave this out"
+        )
 
     @field_validator("options")
     @classmethod
@@ -201,7 +217,7 @@ class CampaignConfig(_Section):
     )
     python: str | None = Field(default=None, min_length=1)
     inventory: AbsolutePath | None = None
-    out: Path | None = None
+    out: Annotated[Path, AfterValidator(expand_home)] | None = None
     search: SearchConfig = SearchConfig()
     fleet: FleetConfig = FleetConfig()
     limits: LimitsConfig = LimitsConfig()
@@ -272,6 +288,7 @@ def _anchored(values: dict[str, Any], folder: Path) -> dict[str, Any]:
         table: Any = values
         for name in tables:
             table = table.get(name, {}) if isinstance(table, dict) else {}
-        if isinstance(table, dict) and isinstance(table.get(key), str):
-            table[key] = str(folder / Path(table[key]).expanduser())
+        text = table.get(key) if isinstance(table, dict) else None
+        if isinstance(text, str) and not text.startswith("~"):
+            table[key] = str(folder / text)
     return values

@@ -1,9 +1,10 @@
 """The limits of a campaign: what must hold of its results, or the command line ends with exit code 1."""
 
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from edgeflare.models import AbsolutePath
 
 
 def _share(value: float) -> float:
@@ -43,9 +44,7 @@ class LimitsConfig(BaseModel):
     max_severity: Annotated[Number, Field(ge=0, le=1)] | None = None
     max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = None
     new_pairs: Annotated[bool, Field(strict=True)] = True
-    baseline: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] | None = (
-        None
-    )
+    baseline: AbsolutePath | None = None
     max_new_triggers: Annotated[int, Field(strict=True, ge=0)] | None = None
 
     @model_validator(mode="after")

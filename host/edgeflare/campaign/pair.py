@@ -32,7 +32,7 @@ from edgeflare.models import (
     resolve_input,
     unread,
 )
-from edgeflare.models.input_options import options_in_file, scaling_of_range
+from edgeflare.models.input_options import contradiction, options_in_file, scaling_of_range
 from edgeflare.scheduler import Reply
 from edgeflare.types import Output, Sample, Transcript
 
@@ -43,7 +43,7 @@ class Side(NamedTuple):
     """One model as the campaign sees it: how samples enter it, which output counts, and for how many classes.
 
     `labels_only`: the output is a class index, not a score for each class. `transcribes`: it is a transcript, and there
-    are no classes; `decoder` is what identifies the way to it.
+    are no classes; `decoder` is what identifies the way to it. `doubt`: how what is stated contradicts the model's file.
     """
 
     spec: Spec
@@ -52,6 +52,7 @@ class Side(NamedTuple):
     labels_only: bool = False
     transcribes: bool = False
     decoder: Mapping[str, Any] | None = None
+    doubt: str = ""
 
     def reader(self, kind: OutputKind) -> OutputReader:
         """Return how its raw outputs become answers."""
@@ -172,6 +173,14 @@ def resolve_pair(
         sides = _hearing(specs[0], texts[0]), _hearing(specs[1], texts[1])
     else:
         sides = _scoring(config, specs, (original.outputs, model.outputs))
+    sides = (
+        sides[0]._replace(
+            doubt=_doubt(original.metadata, first, config.original, "the original model")
+        ),
+        sides[1]._replace(
+            doubt=_doubt(model.metadata, second, config.deployed, "the deployed model")
+        ),
+    )
     decoders = [None if text is None else text.decoder for text in texts]
     original.configure(sides[0].spec, sides[0].output.name, decoders[0])
     for session in fleet:
@@ -209,7 +218,7 @@ def readers(
     The second value has what the user should know of what was told.
     """
     read = []
-    doubts = []
+    doubts = [side.doubt for side in sides if side.doubt]
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):
@@ -236,6 +245,11 @@ def _told(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig) 
     """Return what a model's own file tells: its metadata, and its quantisation for the scaling."""
     in_file = options_in_file(metadata, str(config.path))
     return known_of(in_file, scaling_of_range(tensor), InputOptions())
+
+
+def _doubt(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig, whose: str) -> str:
+    in_file = options_in_file(metadata, str(config.path))
+    return contradiction(tensor, config.input, in_file, whose)
 
 
 def _check_inputs(original: Spec, deployed: Spec) -> None:

@@ -120,8 +120,8 @@ def choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str
         if len(outputs) == 1:
             return outputs[0]
         raise ModelError(
-            f"{whose} has {len(outputs)} outputs ({', '.join(names)}); name the one with the class "
-            "scores with `output_name` in campaign.toml"
+            f"{whose} has {len(outputs)} outputs ({', '.join(names)}); name the one with the class scores with "
+            f"`--{'original' if 'original' in whose else 'deployed'}-output-name`"
         )
     if config.output_name not in names:
         raise ModelError(f"{whose} has no output {config.output_name!r}; it has {', '.join(names)}")
@@ -153,7 +153,8 @@ def original_classes(output: TensorInfo, config: ModelConfig) -> int:
         raise ModelError(
             f"output {output.name!r} of the original model is one value, not a score for each class: the "
             "search needs the original's scores, so give the original as it was before it was made to "
-            "tell a label alone (only the deployed model may: `--deployed-output label`)"
+            "tell a label alone (only the deployed model may: `--deployed-output label`); a model that estimates "
+            "a number (regression) isn't supported yet"
         )
     return output_classes(output, "the original model")
 

@@ -19,6 +19,7 @@ def replay_config(
     original_input: Mapping[str, Any] | None = None,
     deployed_input: Mapping[str, Any] | None = None,
     deployed_output: str | None = None,
+    deployed_output_name: str | None = None,
     runtime_options: Mapping[str, Any] | None = None,
     devices: Sequence[str] = (),
     fleet: str | None = None,
@@ -64,6 +65,7 @@ def replay_config(
             "input": dict(deployed_input or {}),
             "options": dict(runtime_options or {}),
             **({"output": deployed_output} if deployed_output else {}),
+            **({"output_name": deployed_output_name} if deployed_output_name else {}),
         },
         **({"devices": list(devices)} if devices else {}),
         "fleet": {

@@ -64,6 +64,8 @@ class Campaign:
         """Run a campaign that was just made; one that taught nothing leaves no folder behind."""
         self._reporter.watch(self._store, self._fleet.status)
         try:
+            if source is not None and self._config.search.strategy_notice:
+                self._reporter.notice(self._config.search.strategy_notice)
             self._run(source)
         except BaseException as error:
             if self._in_vain(error):

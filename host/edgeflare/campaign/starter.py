@@ -25,8 +25,8 @@ path = "original.onnx"      # .onnx or .tflite
 # output_name = "logits"    # where the model has several outputs
 # options = { threads = 1 }
 
-[original.input]            # only what the file itself doesn't tell
-scale = "1/255"             # value = (pixel * scale - mean) / std, pixels are 0..255
+[original.input]            # only what the file itself doesn't tell: what is stated here wins over it
+# scale = "1/255"           # value = (pixel * scale - mean) / std, pixels are 0..255; "1" leaves them so
 # mean = [0.485, 0.456, 0.406]
 # std = [0.229, 0.224, 0.225]
 # color = "RGB"             # or "BGR"
@@ -40,13 +40,13 @@ path = "deployed.tflite"
 # output = "label"          # it returns a class index and no scores; told by itself from a single integer
 # options = { threads = 1, delegate = true, kernels = "default" }
 
-[deployed.input]
-scale = "1/255"
-# resize = "bilinear"       # where this model's input size differs from the samples'
+[deployed.input]            # likewise; an integer model's quantisation usually tells the scale
+# scale = "1/255"           # what neither file tells of it is taken from the other model
+# resize = "bilinear"       # where this model's input size differs from the samples'; "bilinear-antialias" as in PIL
 
 [seeds]
 path = "seeds"              # a folder of images or audio, one file, or an .npz with `images` or `audio`
-# resize = "bilinear"       # "nearest", "bilinear", "area", "bicubic", "crop": for images of other sizes
+# resize = "bilinear"       # for images of other sizes: "nearest", "bilinear-antialias", "area", "bicubic", "crop"
 # cut = "windows"           # "first" or "windows": for audio longer than the model takes
 # resample = true           # audio of other rates is resampled
 # labels = "labels.json"    # maps class folders to class numbers

@@ -23,7 +23,7 @@ Input = Annotated[
         "--input",
         metavar="KEY=VALUE",
         help="What the files don't tell of all models' inputs: scale=1/255, mean=R,G,B, "
-        "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear; of audio front_end=whisper, "
+        "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear (or nearest, bilinear-antialias, area); of audio front_end=whisper, "
         "mlperf-tiny-kws or waveform, rate=16000, samples=16000. May be repeated.",
         rich_help_panel=FILES,
     ),
@@ -68,6 +68,24 @@ DeployedOutput = Annotated[
         rich_help_panel=FILES,
     ),
 ]
+OutputName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Which output counts, by its name, where all models have several.",
+        rich_help_panel=FILES,
+    ),
+]
+OriginalOutputName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The same for the original alone.", rich_help_panel=FILES),
+]
+DeployedOutputName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The same for the deployed model alone.", rich_help_panel=FILES
+    ),
+]
 RuntimeOption = Annotated[
     Pairs,
     typer.Option(
@@ -80,7 +98,7 @@ RuntimeOption = Annotated[
 Resize = Annotated[
     str | None,
     typer.Option(
-        help="For seeds of another size: nearest, bilinear, area, bicubic or crop.",
+        help="For seeds of another size: nearest, bilinear, bilinear-antialias (as PIL and torchvision), area, bicubic or crop.",
         rich_help_panel=FILES,
     ),
 ]

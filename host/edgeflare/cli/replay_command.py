@@ -20,6 +20,7 @@ from edgeflare.cli.pair_options import (
     FILES,
     DeployedInput,
     DeployedOutput,
+    DeployedOutputName,
     Input,
     OriginalInput,
     RuntimeOption,
@@ -45,6 +46,7 @@ def replay(
     input_: Input = None,
     deployed_input: DeployedInput = None,
     deployed_output: DeployedOutput = None,
+    deployed_output_name: DeployedOutputName = None,
     runtime_option: RuntimeOption = None,
     original: Annotated[
         Path | None,
@@ -107,6 +109,7 @@ def replay(
         original_input=both | pairs(original_input or [], "--original-input"),
         deployed_input=both | pairs(deployed_input or [], "--deployed-input"),
         deployed_output=deployed_output,
+        deployed_output_name=deployed_output_name,
         runtime_options=pairs(runtime_option or [], "--runtime-option"),
         devices=device or [],
         fleet=fleet,

@@ -1,7 +1,12 @@
 """The original model on the host, and what both models' files and the user say of inputs and outputs."""
 
 from edgeflare.models.audio_options import audio_input
-from edgeflare.models.decoder_options import DecoderOptions, text_output
+from edgeflare.models.decoder_options import (
+    AbsolutePath,
+    DecoderOptions,
+    expand_home,
+    text_output,
+)
 from edgeflare.models.input_options import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.labels import check_index, has_one_value, is_index
 from edgeflare.models.original import OriginalModel
@@ -19,6 +24,7 @@ from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.spec import InputSpec, TensorInfo
 
 __all__ = [
+    "AbsolutePath",
     "AudioSpec",
     "DecoderOptions",
     "InputOptions",
@@ -33,6 +39,7 @@ __all__ = [
     "audio_input",
     "check_index",
     "detect_kind",
+    "expand_home",
     "has_one_value",
     "is_index",
     "known_of",

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -14,6 +14,17 @@ from edgeflare_agent.spec import TensorInfo
 
 _LONGEST = 1_000_000
 """Bytes of a vocabulary as JSON: it travels to the device in a frame's header."""
+
+
+def expand_home(path: Path) -> Path:
+    """Return a path with a leading ``~`` or ``~user`` replaced. Raises ValueError where there is no such user."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"there is no home folder {path.parts[0]} on this machine") from error
+
+
+AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: expand_home(path).absolute())]
 
 
 class DecoderOptions(BaseModel):
@@ -28,7 +39,7 @@ class DecoderOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["ctc", "tokens"] = "ctc"
-    vocabulary: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+    vocabulary: AbsolutePath
     blank: int = Field(default=0, ge=0)
     space: str | None = Field(default=None, min_length=1)
     bytes: bool = False
@@ -64,7 +75,7 @@ class DecoderOptions(BaseModel):
             raise UsageError(
                 f"vocabulary {self.vocabulary} can't be read: {why[0].lower()}{why[1:]}"
             ) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"vocabulary {self.vocabulary} can't be read: {error}") from error
         lines = text.split("\n")
         return lines[:-1] if lines[-1] == "" else lines
@@ -82,11 +93,9 @@ def text_output(
 
 def _listed(data: Any) -> list[str]:
     """Return tokens in the order of their numbers. Raises ValueError for JSON that has none."""
-    if isinstance(data, dict):
+    if isinstance(data, dict) and all(type(number) is int for number in data.values()):
         tokens = {number: word for word, number in data.items()}
-        if list(map(type, tokens)) == [int] * len(data) and sorted(tokens) == list(
-            range(len(data))
-        ):
+        if sorted(tokens) == list(range(len(data))):
             return [tokens[number] for number in range(len(tokens))]
     elif isinstance(data, list) and all(isinstance(word, str) for word in data):
         return data

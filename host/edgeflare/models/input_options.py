@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.audio_options import AudioOptions, merged, resolve_audio
@@ -17,6 +17,8 @@ from edgeflare_agent.spec import InputSpec, TensorInfo
 
 METADATA_KEY = "edgeflare.input"
 _RANGES = {(0, 255): (1, 1), (0, 1): (1, 255)}  # real range of an integer input -> pixel scale
+_NEARLY = 0.02
+"""So large a part of the range may two ways to scale pixels differ by that mean the same."""
 
 
 Pixels: TypeAlias = Annotated[int, Field(ge=1, le=16384)]
@@ -27,13 +29,13 @@ class InputOptions(AudioOptions):
     """What the user states where the file doesn't tell. All may be left out.
 
     Of an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width), for open axes.
-    `resize` brings samples of another size to the model's own, on the model's side.
+    `resize` brings samples of another size to the model's own, on the model's side, as `edgeflare_agent.resize` says.
     """
 
     layout: Literal["HWC", "CHW"] | None = None
     color: Literal["RGB", "BGR", "GRAY"] | None = None
     size: tuple[Pixels, Pixels] | None = None
-    resize: Literal["nearest", "bilinear"] | None = None
+    resize: Literal["nearest", "bilinear", "bilinear-antialias", "area"] | None = None
 
     @property
     def is_image(self) -> bool:
@@ -50,7 +52,7 @@ def options_in_file(metadata: Mapping[str, str], path: str) -> InputOptions:
         return InputOptions()
     try:
         return InputOptions.model_validate(json.loads(metadata[METADATA_KEY]))
-    except (ValueError, ValidationError) as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(
             f"{path}: its metadata {METADATA_KEY!r} is no input description"
         ) from error
@@ -64,16 +66,47 @@ def scaling_of_range(tensor: TensorInfo) -> InputOptions:
     """
     if tensor.quantization is None:
         return InputOptions()
-    scale, zero_point = tensor.quantization
-    limits = np.iinfo(np.dtype(tensor.dtype))
-    low, high = scale * (int(limits.min) - zero_point), scale * (int(limits.max) - zero_point)
-    near = 1.5 * scale
+    low, high = _real_range(tensor)
+    near = 1.5 * tensor.quantization[0]
     for (real_low, real_high), (numerator, denominator) in _RANGES.items():
         if abs(low - real_low) < near and abs(high - real_high) < near:
             return InputOptions(scale=f"{numerator}/{denominator}")
     if abs(low + 1) < near and abs(high - 1) < near:
         return InputOptions(mean=(127.5,), std=(127.5,))
     return InputOptions()
+
+
+def contradiction(
+    tensor: TensorInfo, stated: InputOptions, in_file: InputOptions, whose: str
+) -> str:
+    """Return, as a sentence for the user, how the stated pixel scaling contradicts the model's own file, else "".
+
+    `in_file` is what the metadata state, which wins over the quantisation of an integer input. Slight differences, and a
+    quantised range of which the pixels use at least half and leave no more than half, are no contradiction.
+    """
+    if not stated.tells_scaling or stated.is_audio or in_file.is_audio:
+        return ""
+    told = in_file if in_file.tells_scaling else scaling_of_range(tensor)
+    ranges = stated.range_of_pixels()
+    if told.tells_scaling:
+        other = told.range_of_pixels()
+        if np.allclose(ranges, other, rtol=0, atol=_NEARLY * np.ptp(other)):
+            return ""
+        where = "metadata" if in_file.tells_scaling else "quantisation"
+        says = f"the {where} of its file say{'s' * (where == 'quantisation')} {told.shown()}"
+    elif tensor.quantization is not None:
+        low, high = _real_range(tensor)
+        ends = np.sort(ranges, axis=1)
+        shared = np.clip(np.minimum(ends[:, 1], high) - np.maximum(ends[:, 0], low), 0, None)
+        if (2 * shared >= np.ptp(ends, axis=1)).all() and 2 * shared.max() >= high - low:
+            return ""
+        says = f"its file is quantised for values from {low:.3g} to {high:.3g}"
+    else:
+        return ""
+    return (
+        f"{stated.shown()}, stated for {whose}, makes pixels {np.min(ranges):.3g} to {np.max(ranges):.3g}, but {says}; "
+        "what is stated was used: leave it out for this model, unless the file is wrong"
+    )
 
 
 def known_of(own: InputOptions, stated: InputOptions, other: InputOptions) -> InputOptions:
@@ -143,6 +176,13 @@ def input_size(
     """Return ((height, width), channels) of a model's input. Raises UsageError where nothing tells."""
     layout = stated.layout or guessed.layout or _layout(tensor, whose)
     return _size(tensor, layout, stated.size or guessed.size, whose)
+
+
+def _real_range(tensor: TensorInfo) -> tuple[float, float]:
+    """Return the lowest and the highest real value that a quantised tensor holds."""
+    scale, zero_point = tensor.quantization or (1.0, 0)
+    limits = np.iinfo(np.dtype(tensor.dtype))
+    return scale * (int(limits.min) - zero_point), scale * (int(limits.max) - zero_point)
 
 
 def _layout(tensor: TensorInfo, whose: str) -> str:

@@ -109,6 +109,10 @@ def output_classes(tensor: TensorInfo, whose: str) -> int:
     if len(known) != 1 or known[0] is None:
         raise ModelError(
             f"output {tensor.name!r} of {whose} has shape {shape_text(tensor)}: not one score for each class; "
-            "name the output that is, with `output_name` in campaign.toml"
+            + (
+                "export the model with a fixed number of classes"
+                if known == [None]
+                else "models for segmentation, detection and regression aren't supported yet"
+            )
         )
     return known[0]

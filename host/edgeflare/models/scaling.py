@@ -1,6 +1,6 @@
 """How the values that go into a model are scaled, as the user or the file states it."""
 
-from fractions import Fraction
+import math
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
@@ -36,6 +36,26 @@ class ScalingOptions(BaseModel):
         """Whether anything about the values is stated."""
         return not (self.scale is None and self.mean is None and self.std is None)
 
+    def shown(self) -> str:
+        """Return "mean=127.5, std=127.5", as it is stated with `--input`."""
+        listed = {"mean": self.mean, "std": self.std}
+        texts = [f"scale={self.scale}"] if self.scale is not None else []
+        texts += [f"{name}={','.join(f'{n:g}' for n in of)}" for name, of in listed.items() if of]
+        return ", ".join(texts)
+
+    def range_of_pixels(self) -> tuple[tuple[float, float], ...]:
+        """Return, of each of three channels, what pixels of 0 and of 255 become. `std` must not hold 0."""
+        numerator, denominator = parse_scale(self.scale if self.scale is not None else 1.0)
+        mean, std = self.mean or (0.0,), self.std or (1.0,)
+        return tuple(
+            (
+                (0.0 - mean[channel % len(mean)]) / std[channel % len(std)],
+                (255 * numerator / denominator - mean[channel % len(mean)])
+                / std[channel % len(std)],
+            )
+            for channel in range(3)
+        )
+
 
 def parse_scale(value: str | float) -> tuple[float, float]:
     """Return (numerator, denominator); "1/255" stays a division."""
@@ -43,13 +63,9 @@ def parse_scale(value: str | float) -> tuple[float, float]:
         return float(value), 1.0
     numerator, slash, denominator = value.partition("/")
     try:
-        if slash:
-            exact = Fraction(numerator.strip()) / Fraction(denominator.strip())
-            if exact == 0:
-                return 0.0, 1.0
-            return float(Fraction(numerator.strip())), float(Fraction(denominator.strip()))
-        return float(Fraction(value.strip())), 1.0
-    except (ValueError, ZeroDivisionError, OverflowError) as error:
-        raise ValueError(
-            f"scale {value!r} is neither a number nor a fraction like 1/255"
-        ) from error
+        scale = float(numerator), float(denominator) if slash else 1.0
+    except ValueError:
+        scale = math.nan, 1.0
+    if not (math.isfinite(scale[0]) and math.isfinite(scale[1]) and scale[1]):
+        raise ValueError(f"scale {value!r} is neither a number nor a fraction like 1/255")
+    return scale

@@ -18,7 +18,6 @@ from pydantic import (
 
 from edgeflare import toml
 from edgeflare.campaign.config import (
-    AbsolutePath,
     CampaignConfig,
     FleetConfig,
     ModelConfig,
@@ -31,6 +30,7 @@ from edgeflare.campaign.config import (
 )
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.errors import UsageError
+from edgeflare.models import AbsolutePath
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

@@ -1,6 +1,7 @@
 """Images, or audio, in an `.npz` archive."""
 
 import lzma
+import math
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -14,10 +15,14 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import SeedError
 from edgeflare.seeds import npz
-from edgeflare.seeds.decode import Decoded, over_black
+from edgeflare.seeds.decode import Decoded, check_pixels, over_black
 from edgeflare.seeds.digests import sha256_of
 from edgeflare.seeds.media import AUDIO, IMAGES, other_than
+from edgeflare.seeds.records import UnreadableError
 from edgeflare.types import Sample
+from edgeflare_agent.audio_spec import LONGEST_CLIP
+
+_MOST_ENTRIES = 10_000_000
 
 
 class Archive:
@@ -42,6 +47,11 @@ class Archive:
                 _check_images(self._header, path)
             else:
                 _check_audio(self._header, path)
+            if len(self) > _MOST_ENTRIES:
+                raise SeedError(
+                    f"{array!r} in {path} holds {len(self)} entries, and up to {_MOST_ENTRIES} are read; split it."
+                )
+            if array == "audio":
                 self.rate = _read_rate(archive, path)
             self.labels = self._read_labels(archive)
 
@@ -75,9 +85,13 @@ class Archive:
         name = npz.member(archive, "labels")
         if name is None:
             return None
-        with archive.open(name) as stream:
-            labels: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
-        return _checked(labels, len(self), self.path)
+        _check_labels(npz.read_header(archive, name), len(self), self.path)
+        labels = npz.read(archive, name)
+        if (labels < 0).any():
+            raise SeedError(
+                f"'labels' in {self.path} has negative entries; class indices begin at 0."
+            )
+        return [int(label) for label in labels]
 
     @contextmanager
     def _reading(self) -> Iterator[BinaryIO]:
@@ -132,6 +146,10 @@ def _check_images(header: npz.Header, path: Path) -> None:
         )
     if 0 in shape:
         raise SeedError(f"'images' in {path} is empty: its shape is {list(shape)}.")
+    try:
+        check_pixels(shape[1] * shape[2])
+    except UnreadableError as error:
+        raise SeedError(f"'images' in {path}: of each image, {error}.") from error
 
 
 def _check_audio(header: npz.Header, path: Path) -> None:
@@ -144,25 +162,27 @@ def _check_audio(header: npz.Header, path: Path) -> None:
             f"'audio' in {path} has the shape {list(header.shape)}; it must be [N, samples], one mono "
             "recording a row, none of them empty."
         )
+    if header.shape[1] > LONGEST_CLIP:
+        raise SeedError(
+            f"'audio' in {path} has {header.shape[1]} samples a row, and up to {LONGEST_CLIP} are read; cut it."
+        )
 
 
 def _read_rate(archive: zipfile.ZipFile, path: Path) -> int:
     name = npz.member(archive, "rate")
     if name is None:
         raise SeedError(f"The archive {path} has 'audio' and no 'rate', its sampling rate in Hz.")
-    with archive.open(name) as stream:
-        rate: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
-    if rate.size != 1 or not np.issubdtype(rate.dtype, np.integer) or rate.item() < 1:
+    header = npz.read_header(archive, name)
+    is_one = math.prod(header.shape) == 1 and np.issubdtype(header.dtype, np.integer)
+    rate = int(npz.read(archive, name).item()) if is_one else 0
+    if rate < 1:
         raise SeedError(f"'rate' in {path} must be one whole number, the sampling rate in Hz.")
-    return int(rate.item())
+    return rate
 
 
-def _checked(labels: NDArray[Any], count: int, path: Path) -> list[int]:
-    if not np.issubdtype(labels.dtype, np.integer) or labels.shape != (count,):
+def _check_labels(header: npz.Header, count: int, path: Path) -> None:
+    if not np.issubdtype(header.dtype, np.integer) or header.shape != (count,):
         raise SeedError(
-            f"'labels' in {path} is {labels.dtype} {list(labels.shape)}; "
+            f"'labels' in {path} is {header.dtype} {list(header.shape)}; "
             f"it must be integers [{count}], one class index an entry."
         )
-    if (labels < 0).any():
-        raise SeedError(f"'labels' in {path} has negative entries; class indices begin at 0.")
-    return [int(label) for label in labels]

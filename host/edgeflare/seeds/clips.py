@@ -120,10 +120,12 @@ class Clips:
                 f"it is longer than {_LONGEST_S // 60} minutes; {how}, of {OPEN_WINDOW_S} s"
             )
         stated = self._recording.seconds
-        length = f"{stated:.2f} s" if stated else f"more than {rules.seconds(rules.samples)}"
+        takes = rules.seconds(rules.samples)
+        length = f"{stated:.2f} s" if stated else f"more than {takes}"
+        if stated and f"{stated:.2f}" == f"{rules.samples / rules.rate:.2f}":
+            length, takes = f"{round(stated * rules.rate)} samples", f"{rules.samples}"
         raise SeedError(
-            f"The audio of {self._name} is {length} long, the model takes "
-            f"{rules.seconds(rules.samples)}; say what to take: {how}."
+            f"The audio of {self._name} is {length} long, the model takes {takes}; say what to take: {how}."
         )
 
     def _mono(self) -> Iterator[_Samples]:

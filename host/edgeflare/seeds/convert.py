@@ -5,7 +5,10 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
+from edgeflare.seeds.decode import MOST_PIXELS
+from edgeflare.seeds.records import UnreadableError
 from edgeflare.types import Sample
+from edgeflare_agent.resize import bilinear_antialias
 
 _LUMA = np.array([299, 587, 114], dtype=np.uint32)  # ITU-R BT.601, in thousandths
 
@@ -24,7 +27,10 @@ def with_channels(sample: Sample, channels: int) -> Sample:
 
 
 def with_size(sample: Sample, size: tuple[int, int], rule: str) -> Sample:
-    """Return uint8 [height, width, channels] resized to `size` (height, width) by one of RESIZE_RULES."""
+    """Return uint8 [height, width, channels] resized to `size` (height, width) by one of RESIZE_RULES.
+
+    Raises UnreadableError where its proportions don't allow "crop".
+    """
     if sample.shape[:2] == size:
         return sample
     return np.ascontiguousarray(RESIZE_RULES[rule](sample, size))
@@ -39,10 +45,12 @@ def _resized(interpolation: int) -> Callable[[Sample, tuple[int, int]], Sample]:
 
 
 def _crop(sample: Sample, size: tuple[int, int]) -> Sample:
-    """Scale so that the image just covers `size`, then cut out its centre."""
+    """Scale so that the image just covers `size`, then cut out its centre. Raises UnreadableError."""
     height, width = sample.shape[:2]
     scale = max(size[0] / height, size[1] / width)
     cover = (max(size[0], round(height * scale)), max(size[1], round(width * scale)))
+    if cover[0] * cover[1] > MOST_PIXELS:
+        raise UnreadableError(f"it is {height} x {width} pixels, too narrow to be cropped")
     scaled = RESIZE_RULES["area" if scale < 1 else "bilinear"](sample, cover)
     top, left = (cover[0] - size[0]) // 2, (cover[1] - size[1]) // 2
     return scaled[top : top + size[0], left : left + size[1]]
@@ -51,6 +59,7 @@ def _crop(sample: Sample, size: tuple[int, int]) -> Sample:
 RESIZE_RULES: dict[str, Callable[[Sample, tuple[int, int]], Sample]] = {
     "nearest": _resized(cv2.INTER_NEAREST_EXACT),
     "bilinear": _resized(cv2.INTER_LINEAR_EXACT),
+    "bilinear-antialias": bilinear_antialias,
     "area": _resized(cv2.INTER_AREA),
     "bicubic": _resized(cv2.INTER_CUBIC),
     "crop": _crop,

@@ -8,12 +8,15 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.seeds.orientation import orientation, turned
+from edgeflare.seeds.image_header import orientation, stated_pixels, turned
 from edgeflare.seeds.records import UnreadableError
 from edgeflare.types import Sample
 
 _LOGGING: Any = getattr(cv2.utils, "logging", cv2)  # OpenCV 4 has the functions at the top
 _SILENT = 0
+
+MOST_PIXELS = 100_000_000
+"""Pixels of the largest image that is read; decoding one of 16 bits a channel takes up to 2 GB."""
 _TIFF_HEADERS = (b"II*\0", b"MM\0*")
 
 
@@ -30,8 +33,13 @@ def decode(data: bytes) -> Decoded:
     16 bits become 8 by rounding value / 257. A palette, 1 bit, CMYK, YCbCr and Lab become RGB or
     grey (without colour profiles). Transparent pixels are laid over black.
 
-    Raises UnreadableError for damaged files and for pixels other than 8 or 16 bits.
+    Raises UnreadableError for damaged files, for pixels other than 8 or 16 bits and, before anything is decoded,
+    for more than MOST_PIXELS.
     """
+    pixels_stated = stated_pixels(data)
+    if pixels_stated is None:
+        raise UnreadableError(_refusal(data))
+    check_pixels(pixels_stated)
     try:
         with _quiet_opencv():
             stored = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
@@ -49,6 +57,15 @@ def decode(data: bytes) -> Decoded:
     if pixels.shape[2] == 4:
         return _over_black(pixels, is_tiff=data.startswith(_TIFF_HEADERS))
     return Decoded(_rgb(eight_bits(pixels)), transparent=False)
+
+
+def check_pixels(count: int) -> None:
+    """Raise UnreadableError for an image of so many pixels that it isn't read."""
+    if count > MOST_PIXELS:
+        raise UnreadableError(
+            f"it has {count / 1e6:,.0f} megapixels, and images of up to {MOST_PIXELS / 1e6:.0f} are read: "
+            "make it smaller"
+        )
 
 
 def eight_bits(pixels: NDArray[Any]) -> Sample:

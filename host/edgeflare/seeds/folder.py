@@ -31,7 +31,7 @@ class Folder:
         if not listing.names and not listing.skipped:
             raise SeedError(_nothing(folder, listing, medium))
         if listing.others:
-            what = "1 file" if listing.others == 1 else f"{listing.others} files"
+            what = listing.described_others()
             self.notices.append(f"{what} in {folder} ignored: no {medium.name} by name.")
         self._folder = folder
         self._medium = medium
@@ -82,7 +82,7 @@ def _nothing(folder: Path, listing: Listing, medium: Medium) -> str:
             f"There is no {medium.name} in {folder}; it holds {held}, and the model takes "
             f"{medium.called}{medium.hint}."
         )
-    others = f"; it holds {listing.others} files of other kinds" if listing.others else ""
+    others = f"; it holds {listing.described_others()} of other kinds" if listing.others else ""
     return (
         f"There is no {medium.name} in {folder}{others}; "
         f"{medium.several} end in {', '.join(medium.suffixes)}."

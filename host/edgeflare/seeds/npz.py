@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import tokenize
 import zipfile
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
@@ -35,18 +36,26 @@ def read_header(archive: zipfile.ZipFile, name: str) -> Header:
     """
     with archive.open(name) as stream:
         version = npy.read_magic(stream)
-        if version == (1, 0):
-            shape, fortran_order, dtype = npy.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, fortran_order, dtype = npy.read_array_header_2_0(stream)
-        else:
+        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+        if read is None:
             raise ValueError(f"its array {name!r} is in version {version} of numpy's format")
+        try:
+            shape, fortran_order, dtype = read(stream)
+        except (tokenize.TokenError, SyntaxError, RecursionError, MemoryError) as error:
+            raise ValueError(f"the header of its array {name!r} is damaged") from error
         offset = stream.tell()
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
     there = archive.getinfo(name).file_size - offset
     if size != there and not dtype.hasobject:
         raise ValueError(f"its array {name!r} holds {there} bytes where its shape says {size}")
     return Header(shape, fortran_order, dtype, offset)
+
+
+def read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Return the whole array in this member; its header was read before. Raises ValueError for objects."""
+    with archive.open(name) as stream:
+        array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+    return array
 
 
 def check(archive: zipfile.ZipFile, name: str) -> None:

@@ -15,6 +15,8 @@ from edgeflare.seeds.media import IMAGES
 from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError, nothing_usable
 from edgeflare.types import Sample
 
+_LARGEST_FILE = 1_000_000_000
+"""Bytes, as many as MOST_PIXELS take that were not compressed."""
 _Read: TypeAlias = tuple[Decoded, str]
 """An image and the SHA-256, in hex, of its file."""
 
@@ -95,10 +97,10 @@ class _ImageSeeds:
                 break
             try:
                 decoded, digest = item.read()
+                sample = self._shape.of(item.id, decoded.sample)
             except UnreadableError as error:
                 self.skipped.append(Skipped(item.id, str(error)))
                 continue
-            sample = self._shape.of(item.id, decoded.sample)
             taken += 1
             transparent += decoded.transparent
             seen.add(digest_of_sample(sample))
@@ -122,6 +124,11 @@ def _read(path: Path) -> _Read:
     if path.exists() and not path.is_file():
         raise UnreadableError("it is no ordinary file")
     try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise UnreadableError(
+                f"its file has {path.stat().st_size / 1e6:,.0f} MB, and images of up to {_LARGEST_FILE / 1e6:,.0f} MB "
+                "are read"
+            )
         data = path.read_bytes()
     except OSError as error:
         raise UnreadableError(f"it can't be read: {error.strerror}") from error

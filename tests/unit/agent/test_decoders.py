@@ -218,7 +218,9 @@ def test_a_decoder_travels_and_is_identified_without_its_vocabulary() -> None:
     assert decoder.describe() != decoder._replace(vocabulary=("_", "b", "a", "|")).describe()
 
 
-@pytest.mark.parametrize("text", ["no json", "[]", '{"kind": "ctc"}'])
+@pytest.mark.parametrize(
+    "text", ["no json", "[]", '{"kind": "ctc"}', "[" * 100_000, '{"a":' * 100_000]
+)
 def test_metadata_that_make_no_sense_are_refused(text: str) -> None:
     with pytest.raises(
         ModelError, match=r"m\.onnx: its metadata 'edgeflare\.decoder' is no decoder"

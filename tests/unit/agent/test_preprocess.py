@@ -10,7 +10,8 @@ from hypothesis.extra import numpy as hnp
 
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.preprocess import dequantize, prepare
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.resize import RULES
+from edgeflare_agent.spec import RESIZES, InputSpec
 
 GREY = InputSpec((1, 4, 6, 1), "float32", (4, 6), 1)
 COLOUR = InputSpec((1, 4, 6, 3), "float32", (4, 6), 3)
@@ -128,13 +129,22 @@ def test_a_sample_that_does_not_fit_is_refused_with_both_sizes(
         prepare(sample, COLOUR)
 
 
-@pytest.mark.parametrize("resize", ["nearest", "bilinear"])
+@pytest.mark.parametrize("resize", RESIZES)
 def test_resize_brings_other_sizes_to_the_models(resize: str) -> None:
     spec = COLOUR._replace(resize=resize)
     assert prepare(image(9, 5), spec).shape == (1, 4, 6, 3)
     assert prepare(image(), spec).tobytes() == prepare(image(), COLOUR).tobytes()
     with pytest.raises(RequestError, match="0 x 5 pixels"):
         prepare(image(0, 5), spec)
+
+
+@pytest.mark.parametrize(
+    ("resize", "digest"), [("bilinear-antialias", "1419e7f727588ce4"), ("area", "74e475053b71119a")]
+)
+def test_a_resized_sample_has_the_same_bits_on_every_machine(resize: str, digest: str) -> None:
+    sample = (np.arange(301 * 203 * 3) * 2654435761 % 2**32 >> 24).astype(np.uint8)
+    made = RULES[resize](sample.reshape(301, 203, 3), (96, 224))
+    assert hashlib.sha256(made.tobytes()).hexdigest()[:16] == digest
 
 
 def test_dequantize_keeps_shape_and_passes_real_numbers_on() -> None:

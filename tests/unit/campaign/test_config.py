@@ -5,6 +5,7 @@ import pytest
 from edgeflare.campaign.config import load_config
 from edgeflare.campaign.starter import STARTER
 from edgeflare.errors import UsageError
+from edgeflare.models import InputOptions
 
 MINIMAL = """
 [original]
@@ -58,10 +59,19 @@ def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None
     assert config.original.input.std == (0.229, 0.224, 0.225)
 
 
+def test_the_starter_states_nothing_over_what_the_files_tell(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, STARTER))
+    assert (config.original.input, config.deployed.input) == (InputOptions(), InputOptions())
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("[original", "is not TOML"),
+        ("a = " + "[" * 100_000, "is not TOML: it is nested too deeply"),
+        ("a = 1" + "0" * 5000, "is not TOML"),
+        (MINIMAL.replace("a.onnx", "~nobody-of-this-name/a.onnx"), "original.path: .*home"),
+        (MINIMAL + "labels = '~nobody-of-this-name/a'", "seeds.labels: .*home"),
         ("[original]\npath = 'a.onnx'\n[deployed]\npath = 'b.tflite'", "seeds is missing"),
         (MINIMAL + "sise = 3", "no setting seeds.sise"),
         ("[orignal]\npath = 'a.onnx'", "no setting orignal; original is missing"),

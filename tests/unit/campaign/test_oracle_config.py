@@ -31,6 +31,14 @@ def test_what_is_stored_is_read_back_as_it_was() -> None:
     assert config_from(merge(config.model_dump(mode="json"), {}), "merged").search == config.search
 
 
+def test_a_tolerance_without_a_stated_strategy_chooses_one_and_tells() -> None:
+    chosen = search_of({"oracle": "tolerance", "tolerance": 0.1})
+    assert chosen.strategy == "dflare"
+    assert "the strategy is dflare, since the default, boundary, " in chosen.strategy_notice
+    assert [search_of(values).strategy_notice for values in ({}, TOLERANCE)] == ["", ""]
+    assert search_of(chosen.model_dump(mode="json")) == chosen
+
+
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
@@ -39,7 +47,6 @@ def test_what_is_stored_is_read_back_as_it_was() -> None:
         ({"oracle": "label", "tolerance": 0.1}, 'used with oracle = "tolerance" only'),
         ({**TOLERANCE, "margin_floor": 0.1}, "margin_floor is used with labels and transcripts"),
         ({**TOLERANCE, "strategy": "boundary"}, "boundary .* such as dflare"),
-        ({"oracle": "tolerance", "tolerance": 0.1}, "boundary .* such as dflare"),
         ({**TOLERANCE, "tolerance": 0}, "search.tolerance"),
         ({**TOLERANCE, "tolerance": 1}, "search.tolerance"),
         ({"oracle": "words"}, "search.oracle"),

@@ -26,6 +26,17 @@ def test_an_output_stated_for_one_model_wins_over_that_for_both() -> None:
     assert outputs("--original-output", "logits") == ("logits", "auto")
 
 
+def test_an_output_is_named_for_both_models_or_for_one() -> None:
+    def names(*arguments: str) -> tuple[str | None, str | None]:
+        config = stated(*arguments)
+        return config.original.output_name, config.deployed.output_name
+
+    assert names() == (None, None)
+    assert names("--output-name", "y") == ("y", "y")
+    assert names("--output-name", "y", "--deployed-output-name", "z") == ("y", "z")
+    assert names("--original-output-name", "y") == ("y", None)
+
+
 def test_an_unknown_kind_of_output_is_refused() -> None:
     with pytest.raises(UsageError, match=r"deployed\.output"):
         stated("--deployed-output", "labels")

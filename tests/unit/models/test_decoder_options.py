@@ -30,7 +30,9 @@ def test_a_json_file_lists_or_numbers_its_tokens(tmp_path: Path) -> None:
     assert words_in(tmp_path / "v.json", '{"a": 1, "<b>": 0}') == ("<b>", "a")
 
 
-@pytest.mark.parametrize("content", ["{", '{"a": 1}', '{"a": true, "b": false}', "[1]", "3"])
+@pytest.mark.parametrize(
+    "content", ["{", '{"a": 1}', '{"a": true, "b": false}', "[1]", "3", "[" * 100_000, '{"a": []}']
+)
 def test_json_that_is_no_vocabulary(tmp_path: Path, content: str) -> None:
     with pytest.raises(UsageError, match=r"vocabulary .*v\.json can't be read: "):
         words_in(tmp_path / "v.json", content)

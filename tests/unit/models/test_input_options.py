@@ -1,9 +1,11 @@
+import re
+
 import pytest
 from pydantic import ValidationError
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import InputOptions, resolve_input
-from edgeflare.models.input_options import options_in_file, scaling_of_range
+from edgeflare.models.input_options import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.scaling import parse_scale
 from edgeflare_agent.spec import TensorInfo
 
@@ -85,9 +87,56 @@ def test_an_integer_inputs_range_tells_the_scaling(quantization, dtype, expected
     assert scaling_of_range(tensor(1, 8, 8, 1, dtype=dtype, quantization=quantization)) == expected
 
 
+SIGNED = tensor(1, 8, 8, 3, dtype="int8", quantization=(2 / 255, 0))
+NORMALISED = tensor(1, 8, 8, 3, dtype="uint8", quantization=(4.8 / 255, 113))
+IMAGENET = InputOptions(scale="1/255", mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+
+
+@pytest.mark.parametrize(
+    ("of", "stated", "in_file", "words"),
+    [
+        (SIGNED, SCALED, NOTHING, "scale=1/255, .* 0 to 1, but .* says mean=127.5, std=127.5; "),
+        (tensor(1, 8, 8, 3), SCALED, InputOptions(scale=1), "metadata of its file say scale=1"),
+        (NORMALISED, SCALED, NOTHING, "its file is quantised for values from -2.13 to 2.67"),
+        (NORMALISED, InputOptions(scale=1), NOTHING, "makes pixels 0 to 255, but its file"),
+    ],
+)
+def test_a_stated_scaling_that_contradicts_the_file_is_told(of, stated, in_file, words) -> None:  # type: ignore[no-untyped-def]
+    assert re.search(words, contradiction(of, stated, in_file, "the deployed model"))
+
+
+@pytest.mark.parametrize(
+    ("of", "stated", "in_file"),
+    [
+        (SIGNED, InputOptions(mean=(127.0,), std=(128.0,)), NOTHING),
+        (SIGNED, InputOptions(scale="1/127.5", mean=(1.0,)), NOTHING),
+        (SIGNED, InputOptions(color="BGR"), NOTHING),
+        (NORMALISED, IMAGENET, NOTHING),
+        (tensor(1, 8, 8, 3), SCALED, NOTHING),
+        (tensor(1, 8, 8, 3), SCALED, InputOptions(scale=0.00392)),
+    ],
+)
+def test_a_stated_scaling_that_agrees_with_the_file_is_no_news(of, stated, in_file) -> None:  # type: ignore[no-untyped-def]
+    assert contradiction(of, stated, in_file, "the deployed model") == ""
+
+
 def test_a_file_may_state_its_input() -> None:
     assert options_in_file({"edgeflare.input": '{"scale": "1/255"}'}, "m.onnx") == SCALED
     assert options_in_file({}, "m.onnx") == NOTHING
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"scale": ' * 100_000,
+        '{"rate": 1' + "0" * 5000 + "}",
+        '{"scale": "1e999999999"}',
+    ],
+)
+def test_what_a_file_states_may_be_hostile(text: str) -> None:
+    with pytest.raises(ModelError, match=r"m\.onnx: its metadata .* is no input description"):
+        options_in_file({"edgeflare.input": text}, "m.onnx")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +146,7 @@ def test_scale_is_a_number_or_a_fraction(text, value) -> None:  # type: ignore[n
     assert parse_scale(text) == value
 
 
-@pytest.mark.parametrize("text", ["one", "1/0", "0", "0/255"])
+@pytest.mark.parametrize("text", ["one", "1/0", "0", "0/255", "1e999999999", "1/1e999999999"])
 def test_a_scale_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         InputOptions(scale=text)

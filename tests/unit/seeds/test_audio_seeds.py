@@ -80,7 +80,7 @@ def test_a_folder_in_natural_order_with_labels(tmp_path):
     assert loaded.ids == ["no/a.wav", "other/x.wav", "yes/b9.wav", "yes/b10.wav"]
     assert [seed.label for seed in loaded.seeds] == [3, None, 2, 2]
     assert loaded.notices == [
-        f"1 file in {tmp_path} ignored: no audio file by name.",
+        f"1 file (1 .txt) in {tmp_path} ignored: no audio file by name.",
         "1 audio file had no label: they are in no folder that the label mapping names.",
         "3 clips had the same samples as another one; all were kept.",
     ]
@@ -191,6 +191,13 @@ def test_a_longer_file_needs_a_rule(tmp_path):
     assert first.ids == ["a.wav"]
     np.testing.assert_allclose(first.seeds[0].sample, tone(), atol=1e-4)
     assert first.notices == ["1 recording longer than 1 s; the first 1 s of each was taken."]
+
+
+@pytest.mark.parametrize(("rate", "frames"), [(RATE, RATE + 1), (2 * RATE, 2 * RATE + 2)])
+def test_a_slightly_longer_file_is_told_in_samples(tmp_path, rate, frames):
+    path = write(tmp_path / "a.wav", np.zeros(frames, "f4"), rate)
+    with pytest.raises(SeedError, match=rf"a\.wav is {RATE + 1} samples long, .* takes {RATE}; "):
+        load(path, resample=True)
 
 
 def test_windows_cover_a_file_but_for_a_rest_of_less_than_half_a_window(tmp_path):

@@ -1,5 +1,6 @@
 """Every colour type, depth and orientation a seed file may have."""
 
+import resource
 import struct
 import zlib
 
@@ -160,3 +161,67 @@ def test_sixteen_bit_tiff_with_alpha_is_refused_by_name():
     image = np.full((2, 4, 4), 1000, np.uint16)
     with pytest.raises(UnreadableError, match="16 bits with transparency"):
         decode(encoded(".tif", image))
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A whole PNG of one bit a pixel, all black."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        body = name + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    rows = zlib.compress(bytes((1 + (width + 7) // 8) * height), 1)
+    signature = b"\x89PNG\r\n\x1a\n"
+    return signature + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def stating(suffix: str, width: int, height: int) -> bytes:
+    """A small file whose header states another size."""
+    lossy = [cv2.IMWRITE_WEBP_QUALITY, 80] if suffix == ".webp" else []
+    data = bytearray(encoded(suffix, np.zeros((13, 11, 3), np.uint8), *lossy))
+    if suffix == ".bmp":
+        struct.pack_into("<ii", data, 18, width, -height)
+    elif suffix == ".jpg":
+        frame = data.index(b"\xff\xc0")
+        struct.pack_into(">HH", data, frame + 5, height, width)
+    elif suffix == ".webp":
+        struct.pack_into("<HH", data, 26, width, height)
+    elif suffix == ".tif":
+        for tag, size in ((256, width), (257, height)):
+            start = data.index(struct.pack("<H", tag), int.from_bytes(data[4:8], "little"))
+            struct.pack_into("<HHII", data, start, tag, 4, 1, size)
+    else:
+        return b"P6 # a comment\n%d %d\n255\n" % (width, height)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("suffix", [".bmp", ".jpg", ".webp", ".tif", ".ppm"])
+def test_a_header_that_states_too_many_pixels_is_refused_before_decoding(suffix):
+    with pytest.raises(UnreadableError, match="it has 164 megapixels, and images of up to 100 are"):
+        decode(stating(suffix, 16_383, 10_000))
+
+
+def test_an_extended_webp_and_a_big_tiff_that_state_too_many_pixels_are_refused(odd_files):
+    webp = bytearray(odd_files["turned.webp"])
+    webp[24:30] = b"\xff\xff\x00\xff\xff\x00"
+    big_tiff = struct.pack("<2sHHHQQ", b"II", 43, 8, 0, 16, 2)
+    big_tiff += b"".join(struct.pack("<HHQQ", tag, 16, 1, 1 << 16) for tag in (256, 257))
+    for data in (webp, big_tiff):
+        with pytest.raises(UnreadableError, match="it has 4,295 megapixels"):
+            decode(bytes(data))
+
+
+def test_a_png_that_states_more_than_it_holds_takes_no_memory():
+    png = bytearray(encoded(".png", HALVES))
+    png[33:37] = b"\xff\xff\xff\xff"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UnreadableError, match="damaged"):
+        decode(bytes(png))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+def test_an_image_bomb_is_never_decoded():
+    with pytest.raises(UnreadableError, match="it has 400 megapixels"):
+        decode(png_of(20_000, 20_000))
+    assert decode(png_of(3_000, 10)).sample.shape == (10, 3_000, 1)

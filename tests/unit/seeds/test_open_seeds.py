@@ -83,6 +83,23 @@ def test_damaged_files_are_skipped_and_named_and_the_rest_is_kept(tmp_path):
     assert "no ordinary file" in reasons["e.png"]
 
 
+def test_a_file_too_large_to_be_an_image_is_skipped_unread(tmp_path):
+    write(tmp_path / "a.png")
+    with (tmp_path / "b.png").open("wb") as file:
+        file.truncate(50 << 30)
+    loaded = load(tmp_path)
+    assert [entry.name for entry in loaded.skipped] == ["b.png"]
+    assert "53,687 MB" in loaded.skipped[0].reason
+
+
+def test_an_image_too_narrow_to_be_cropped_is_skipped(tmp_path):
+    write(tmp_path / "a.png")
+    cv2.imwrite(str(tmp_path / "b.png"), np.zeros((1, 60_000), np.uint8))
+    loaded = load(tmp_path, size=(224, 224), resize="crop")
+    assert [entry.name for entry in loaded.skipped] == ["b.png"]
+    assert "too narrow" in loaded.skipped[0].reason
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names that are not UTF-8")
 def test_a_name_that_is_not_utf8_is_skipped(tmp_path):
     write(tmp_path / "a.png")
@@ -100,7 +117,15 @@ def test_hidden_files_are_ignored_and_others_counted(tmp_path):
     (tmp_path / "Thumbs.db").write_text("hello")
     loaded = load(tmp_path)
     assert [seed.id for seed in loaded.seeds] == ["a.PNG"]
-    assert loaded.notices == [f"2 files in {tmp_path} ignored: no image by name."]
+    assert loaded.notices == [f"2 files (1 .db, 1 .txt) in {tmp_path} ignored: no image by name."]
+
+
+def test_files_of_other_kinds_are_told_by_their_suffix(tmp_path):
+    write(tmp_path / "a.png")
+    for name in ("b.HEIC", "c.heic", "d.mp4", "e", "f.x\ny", *(f"g.k{n}" for n in range(4))):
+        (tmp_path / name).write_bytes(b"")
+    kinds = "2 .heic, 1 .k0, 1 .k1, 1 .k2, 1 .k3, ..."
+    assert load(tmp_path).notices == [f"9 files ({kinds}) in {tmp_path} ignored: no image by name."]
 
 
 def test_links_are_followed_and_loops_end(tmp_path):
@@ -236,7 +261,9 @@ def test_sources_that_are_none(tmp_path):
     with pytest.raises(SeedError, match="no image in"):
         load(tmp_path)
     (tmp_path / "a.txt").write_text("hello")
-    with pytest.raises(SeedError, match="holds 1 files of other kinds"):
+    with pytest.raises(
+        SeedError, match=r"it holds 1 file \(1 \.txt\) of other kinds; images end in"
+    ):
         load(tmp_path)
     with pytest.raises(SeedError, match=r"no folder, image or \.npz"):
         load(tmp_path / "a.txt")

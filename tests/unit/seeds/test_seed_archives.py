@@ -120,6 +120,41 @@ def test_the_second_version_of_the_format_is_read_and_the_third_refused(tmp_path
         load(tmp_path / "3.npz")
 
 
+def array_of(shape, descr="|u1"):
+    """The header of an array file."""
+    file = io.BytesIO()
+    npy.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "length", "sentence"),
+    [
+        ("images", array_of((1, 1 << 20, 1 << 10)), 1 << 30, "1,074 megapixels"),
+        ("images", array_of((1 << 30, 1, 1)), 1 << 30, "holds 1073741824 entries"),
+        ("labels", array_of((1 << 27,), "<i8"), 1 << 30, r"integers \[2\]"),
+        ("images", array_of((2, 4, 6)).replace(b", }", b", ("), 48, "header of its array"),
+        (
+            "images",
+            array_of((2, 4, 6)).replace(b"(2, 4, 6), ", b"(" * 11),
+            48,
+            "header of its array",
+        ),
+        ("labels", array_of((1 << 60,), "<i8"), 8, "holds 8 bytes where its shape says"),
+    ],
+)
+def test_what_an_archive_declares_is_checked_before_it_is_read(
+    tmp_path, name, header, length, sentence
+):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        if name != "images":
+            archive.writestr("images.npy", member((2, 4, 6), 48))
+        archive.writestr(f"{name}.npy", header)
+        archive.filelist[-1].file_size = len(header) + length  # as the directory has it
+    with pytest.raises(SeedError, match=sentence):
+        load(tmp_path / "a.npz")
+
+
 def test_an_archive_exchanged_after_opening_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", images=np.zeros((2, 4, 6), np.uint8))
     opened = open_seeds(tmp_path / "a.npz", size=(4, 6), channels=1)
