@@ -7,6 +7,7 @@ header and raise ValueError, naming the field, for what can't be.
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,26 +29,27 @@ _SEQUENCES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, such as a window's title
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI, such as a colour
 )
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
-)
+_JOINERS = "\u200c\u200d"
 
 
 def clean_text(text: str, longest: int = LONGEST_TEXT, *, lines: bool = False) -> str:
     """Return a text of a device as it may be shown and stored: at most `longest` characters, an ellipsis included.
 
-    Escape sequences of terminals are dropped; other C0 and C1 control characters, those that change the direction
-    of writing, invisible ones and lone surrogates become U+FFFD. `lines`: line feeds and tabs are kept, else they
+    Escape sequences of terminals are dropped; other control characters (C0, C1, those that change the direction of
+    writing), lone surrogates and what has no glyph become U+FFFD. `lines`: line feeds and tabs are kept, else they
     become spaces.
     """
-    text = text[: 2 * longest] if len(text) > 2 * longest else text
+    text = text[: 2 * longest]
     if not text.isprintable():
         text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
-        if not lines:
-            text = text.strip("\n").replace("\n", " ").replace("\t", " ")
-        text = _UNSEEN.sub("\ufffd", text)
+        text = "".join(_shown(char, lines) for char in (text if lines else text.strip("\n")))
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _shown(char: str, lines: bool) -> str:
+    if char.isprintable() or char in _JOINERS or (lines and char in "\n\t"):
+        return char
+    return " " if char in "\n\t" or unicodedata.category(char) == "Zs" else "\ufffd"
 
 
 def checked(value: Any, name: str = "a header") -> Any:

@@ -1,18 +1,20 @@
 """An agent of the host's own process that speaks the real wire and answers as a test states."""
 
+import json
 import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.devices import Completed, Transport
 from edgeflare.errors import UnreachableError
+from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.wire import (
     VERSION,
     EndOfStreamError,
@@ -23,13 +25,14 @@ from edgeflare_agent.wire import (
     seal,
 )
 
-Answer: TypeAlias = bytes | Frame | None
-"""Bytes for the wire as they are, a frame, or nothing at all."""
+Answer: TypeAlias = bytes | Frame | Literal["end"] | None
+"""Bytes for the wire as they are, a frame, the end of the agent, or nothing at all."""
 
 Change: TypeAlias = Mapping[str, Any] | Callable[[Frame], Answer | Sequence[Answer]]
 """What becomes of a reply: fields to be set in its header, or a function of the honest frame."""
 
 _END = b""
+_SINGLE = (bytes, Frame, str)
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,8 @@ class Replace:
     """One kind of reply, replaced.
 
     `kind` names the frame, such as ``"LOADED"``; see `edgeflare_agent.wire.Kind` for all. `by` is set in the
-    header of the honest reply, or called with that reply: it returns a frame, bytes for the wire, None for no
-    answer, or several of these. The replies of one kind are counted from 0 over all streams of the agent; those
+    header of the honest reply, or called with that reply: it returns a frame, bytes for the wire, ``"end"`` for
+    the end of the agent, None for no answer, or several of these. The replies of one kind are counted from 0 over all streams of the agent; those
     from `first` on are replaced, `times` of them, None: all.
     """
 
@@ -57,9 +60,9 @@ class FakeAgent:
     """A device that answers nonsense wherever a test says so, and else is an honest agent.
 
     It loads anything. Its model is `loaded`, fields of a LOADED header over those of a model with one float32
-    input [1, 4, 4, 1] and one float32 output [1, 10]; `infer` returns the array, or arrays of a decoder's answer,
-    for one raw sample (default: zeros). `stderr` is what the program leaves there, `status` its exit status, None:
-    it is not known. `received` counts the frames that came, by kind.
+    input [1, 4, 4, 1] and one float32 output [1, 10]; `infer` returns the array for one raw sample (default: zeros),
+    or what a decoder made of it. `stderr` is what the program leaves there, `status` its exit status, None:
+    it is not known. `received` counts the frames that came, by kind, `replaced` the replies that were replaced.
 
     `transport` is a device that consists of the agent alone, for a `DeviceSession`; `wrap` puts the agent in the
     place of another device's, so that a whole campaign meets it::
@@ -79,7 +82,7 @@ class FakeAgent:
         self,
         *plan: Replace,
         loaded: Mapping[str, Any] | None = None,
-        infer: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
+        infer: Callable[[NDArray[Any]], NDArray[Any] | Decoded] | None = None,
         stderr: str = "",
         status: int | None = 0,
     ) -> None:
@@ -88,6 +91,7 @@ class FakeAgent:
         self.stderr = stderr
         self.status = status
         self.received: Counter[str] = Counter()
+        self.replaced: Counter[str] = Counter()
         output = self.loaded["outputs"][0]
         self._infer = infer or (lambda _: np.zeros(output["shape"], output["dtype"]))
         self._sent: Counter[Kind] = Counter()
@@ -101,8 +105,8 @@ class FakeAgent:
         """Return a device whose commands and files are another's, and whose agent is this one."""
         return FakeTransport(self, transport.name, transport)
 
-    def greeting(self) -> bytes:
-        """Return what comes unasked when the agent starts."""
+    def greeting(self) -> list[bytes]:
+        """Return what comes unasked when the agent starts, in the form of `reply`."""
         hello = {
             "protocol": VERSION,
             "python": "3.11.2",
@@ -114,11 +118,11 @@ class FakeAgent:
         }
         return self._replaced(Frame(Kind.HELLO, hello))
 
-    def reply(self, frame: Frame) -> bytes:
-        """Return what the agent writes on a frame of the host; nothing for one that wants no answer."""
+    def reply(self, frame: Frame) -> list[bytes]:
+        """Return what the agent writes on a frame of the host, nothing for no answer; ``b""``: it ends."""
         self.received[frame.kind.name] += 1
         honest = self._honest(frame)
-        return b"" if honest is None else self._replaced(honest)
+        return [] if honest is None else self._replaced(honest)
 
     def _honest(self, frame: Frame) -> Frame | None:
         id_ = {"id": frame.header.get("id")}
@@ -133,18 +137,25 @@ class FakeAgent:
         if frame.kind is Kind.STATUS:
             return Frame(Kind.STATE, {**id_, "leases": [], **_RESOURCES})
         if frame.kind is Kind.INFER:
-            answers = tuple(self._infer(sample) for sample in frame.arrays)
-            return Frame(Kind.RESULT, {**id_, "seconds": [0.001] * len(answers)}, answers)
+            answers = [self._infer(sample) for sample in frame.arrays]
+            header = {**id_, "seconds": [0.001] * len(answers)}
+            pieces = [one.pieces for one in answers if isinstance(one, Decoded)]
+            arrays = [one.scores if isinstance(one, Decoded) else one for one in answers]
+            if pieces:
+                header["decoded"] = True
+                arrays.append(np.frombuffer(json.dumps(pieces).encode(), np.uint8))
+            return Frame(Kind.RESULT, header, tuple(arrays))
         return None
 
-    def _replaced(self, frame: Frame) -> bytes:
+    def _replaced(self, frame: Frame) -> list[bytes]:
         with self._lock:
             number = self._sent[frame.kind]
             self._sent[frame.kind] += 1
         for replace in self.plan:
             if replace.concerns(frame.kind, number):
-                return b"".join(_written(replace.by, frame))
-        return _bytes(frame)
+                self.replaced[frame.kind.name] += 1
+                return list(_written(replace.by, frame))
+        return [_bytes(frame)]
 
 
 class FakeTransport:
@@ -188,14 +199,18 @@ class FakeStream:
     def __init__(self, agent: FakeAgent) -> None:
         self._agent = agent
         self._out: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._ahead = agent.greeting()
+        self._ahead = b""
         self._in = bytearray()
         self._closed = threading.Event()
+        for piece in agent.greeting():
+            self._out.put(piece)
 
     def read(self, n: int) -> bytes:
         """Return at least one and at most n bytes, waiting for them; ``b""`` when the stream is closed."""
-        while not self._ahead and not self._closed.is_set():
+        if not self._ahead and not self._closed.is_set():
             self._ahead = self._out.get()
+            if not self._ahead:
+                self._closed.set()
         piece, self._ahead = self._ahead[:n], self._ahead[n:]
         return piece
 
@@ -209,9 +224,8 @@ class FakeStream:
             if frame.kind is Kind.BYE:
                 self.close()
                 return
-            answer = self._agent.reply(frame)
-            if answer:
-                self._out.put(answer)
+            for piece in self._agent.reply(frame):
+                self._out.put(piece)
 
     def stderr_tail(self) -> str:
         """Return what the program wrote to stderr."""
@@ -256,9 +270,11 @@ def _written(change: Change, honest: Frame) -> Iterator[bytes]:
         yield _bytes(honest._replace(header={**honest.header, **change}))
         return
     answers = change(honest)
-    for one in [answers] if answers is None or isinstance(answers, bytes | Frame) else answers:
-        if one is not None:
-            yield one if isinstance(one, bytes) else _bytes(one)
+    for one in [answers] if answers is None or isinstance(answers, _SINGLE) else answers:
+        if isinstance(one, Frame):
+            yield _bytes(one)
+        elif one is not None:
+            yield _END if isinstance(one, str) else one
 
 
 def _bytes(frame: Frame) -> bytes:

@@ -1,23 +1,37 @@
 """Agents that answer nonsense, frame by frame: each ends in the stated error, in time, and leaves nothing behind."""
 
+import itertools
 import json
+import os
+import resource
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from mutated_frames import meet
 
-from edgeflare.devices import DeviceSession, Reply
+from edgeflare.devices import DeviceSession, Reply, Stream
 from edgeflare.devices.provision import Provisioned
-from edgeflare.errors import DeviceProtocolError, EdgeFlareError
+from edgeflare.errors import (
+    AgentDiedError,
+    DeviceProtocolError,
+    DeviceTimeoutError,
+    EdgeFlareError,
+    UnreachableError,
+)
 from edgeflare.testing import FakeAgent, Replace, raw_frame
 from edgeflare_agent.spec import InputSpec
-from edgeflare_agent.wire import Frame
+from edgeflare_agent.wire import Frame, Kind
 
 SAMPLE = np.zeros((4, 4, 1), np.uint8)
 SPEC = InputSpec((1, 4, 4, 1), "float32", (4, 4), 1)
 DEEP = "[" * 200_000 + "]" * 200_000
+MUTATIONS = 300
 WAIT_S = 20.0
 """Far longer than any deadline of these sessions: what waits for so long hangs."""
 
@@ -160,3 +174,142 @@ def test_what_makes_no_sense_is_a_protocol_error(use: Use, case: str) -> None:
     assert len(str(caught.value)) < 3000
     if case != "error about nothing":
         assert type(caught.value) is DeviceProtocolError
+
+
+WRITES = "\x1b]0;owned\x07\x1b[2J\x9b31mboard\u202e \ud800\x07" + "x" * 8000
+
+
+def harmless(text: str, longest: int = 2200) -> bool:
+    return "board" in text and "owned" not in text and len(text) < longest and text.isprintable()
+
+
+@pytest.fixture
+def session(nothing_there: Provisioned) -> Iterator[Callable[[FakeAgent], DeviceSession]]:
+    opened: list[DeviceSession] = []
+
+    def start(agent: FakeAgent) -> DeviceSession:
+        opened.append(
+            DeviceSession.open(agent.transport(), nothing_there, "onnx", {}, timeout_s=2.0)
+        )
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+Start = Callable[[FakeAgent], DeviceSession]
+
+
+def test_text_of_an_agent_can_not_write_to_the_terminal(session: Start) -> None:
+    agent = FakeAgent(
+        Replace("HELLO", {"device": {"board": WRITES}}),
+        Replace("PONG", {"throttle_reasons": [WRITES]}),
+        Replace("RESULT", lambda honest: Frame(Kind.ERROR, {**honest.header, "message": WRITES})),
+        loaded={"runtime": {"name": WRITES}},
+    )
+    opened = session(agent)
+    opened.ping()
+    (reason,) = opened.health.throttle_reasons
+    error = opened.submit([SAMPLE]).exception(WAIT_S)
+    assert harmless(str(opened.device["board"]), 201)
+    assert harmless(str(opened.fingerprint["runtime"]["name"]), 1001)
+    assert harmless(reason, 101)
+    assert harmless(str(error))
+
+
+def test_text_of_an_agent_that_ends_can_not_write_to_the_terminal(use: Use) -> None:
+    stderr = "\n".join([WRITES] * 20)
+    with pytest.raises(AgentDiedError, match="exit status 3") as caught:
+        use(FakeAgent(Replace("LOADED", lambda _: "end"), stderr=stderr, status=3))
+    assert all(harmless("board" + line, 500) for line in str(caught.value).splitlines())
+
+
+def test_what_is_printed_instead_of_a_handshake_can_not_write_to_the_terminal(use: Use) -> None:
+    printed = (WRITES.encode("utf-8", "replace") + b"\n") * 9
+    with pytest.raises(DeviceProtocolError) as caught:
+        use(FakeAgent(Replace("HELLO", lambda _: [printed, b"y" * 70_000])))
+    assert harmless(str(caught.value))
+
+
+def test_lists_of_a_device_are_bounded_in_number_and_length(session: Start) -> None:
+    reasons = [f"reason {number} ".ljust(1000, "x") for number in range(900)]
+    opened = session(FakeAgent(Replace("PONG", {"throttle_reasons": reasons})))
+    opened.ping()
+    told = opened.health.throttle_reasons
+    assert [" ".join(one.split()[:2]) for one in told] == [f"reason {n}" for n in range(16)]
+    assert max(map(len, told)) == 100
+
+
+class Deaf:
+    """A stream on which nothing is taken any more from the first request on, while old heartbeats come for ever."""
+
+    def __init__(self, inner: Stream) -> None:
+        self._inner = inner
+        self._deaf, self._closed = threading.Event(), threading.Event()
+
+    def read(self, n: int) -> bytes:
+        if not self._deaf.is_set():
+            return self._inner.read(n)
+        again = b"" if self._closed.wait(0.05) else raw_frame("PONG", '{"ping": 0}')
+        return again if len(again) <= n else again[:n]
+
+    def write(self, blocks: Sequence[bytes | memoryview]) -> None:
+        if any(b"INFER" in bytes(block) for block in blocks):
+            self._deaf.set()
+            self._inner.write([raw_frame("PING", '{"ping": 0}')])  # wakes the reader
+            self._closed.wait()
+        if self._closed.is_set():
+            raise UnreachableError("closed")
+        self._inner.write(blocks)
+
+    def stderr_tail(self) -> str:
+        return ""
+
+    def exit_status(self, timeout: float) -> int | None:
+        del timeout
+        return None
+
+    def close(self) -> None:
+        self._closed.set()
+        self._inner.close()
+
+
+def test_an_agent_that_takes_nothing_but_goes_on_talking_is_given_up(
+    nothing_there: Provisioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = FakeAgent().transport()
+    open_inner = transport.open
+    monkeypatch.setattr(transport, "open", lambda arguments: Deaf(open_inner(arguments)))
+    session = DeviceSession.open(
+        transport, nothing_there, "onnx", {}, heartbeat_s=30.0, timeout_s=1.0
+    )
+    try:
+        marked = np.frombuffer(b"INFER" * 3, np.uint8)
+        with pytest.raises(DeviceTimeoutError, match=r"did not infer within 1 s"):
+            session.submit([marked]).result(WAIT_S)
+    finally:
+        session.close()
+
+
+def test_mutated_frames_are_answers_or_stated_errors(nothing_there: Provisioned) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        ends = Counter(pool.map(lambda seed: meet(seed, nothing_there), range(MUTATIONS)))
+    assert sum(ends.values()) == MUTATIONS
+    assert set(ends) >= {"answered", "DeviceProtocolError", "AgentDiedError"}
+
+
+@pytest.mark.slow
+def test_ten_minutes_of_mutated_frames(nothing_there: Provisioned) -> None:
+    ends: Counter[str] = Counter()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    until = time.monotonic() + float(os.environ.get("EDGEFLARE_FUZZ_S", "600"))
+    with ThreadPoolExecutor(16) as pool:
+        for begin in itertools.count(MUTATIONS, MUTATIONS):
+            seeds = range(begin, begin + MUTATIONS)
+            ends.update(pool.map(lambda seed: meet(seed, nothing_there), seeds))
+            if time.monotonic() > until:
+                break
+    grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"{ends.total()} executions, {dict(ends)}, {grown_mb:.0f} MB")
+    assert grown_mb < 400
