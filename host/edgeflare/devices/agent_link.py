@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from numpy.typing import NDArray
@@ -409,7 +410,8 @@ class AgentLink:
         finally:
             for future in pending:
                 future.set_exception(copy(first))
-            self._stream.close()
+            with suppress(EdgeFlareError, OSError):  # it may be broken already
+                self._stream.close()
 
 
 def _checked(frame: Frame) -> Frame:

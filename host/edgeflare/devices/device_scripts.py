@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from edgeflare.devices.reported import LONGEST_LINE, LONGEST_TEXT, checked, clean_text
 from edgeflare.devices.transport import Completed, Transport
 from edgeflare.errors import DeviceProtocolError, DevicePythonError
 
@@ -44,12 +45,18 @@ def ask_script(
     printed = done.stdout.decode(errors="replace")
     found = re.search(f"{_BEGIN}(.*?){_END}", printed, flags=re.DOTALL)
     try:
-        answer = json.loads(found[1]) if found else None
-    except ValueError:
+        answer = checked(json.loads(found[1])) if found else None
+    except (ValueError, RecursionError):
         answer = None
     if found is None or not isinstance(answer, dict):
         raise _not_ours(transport.name, python, done)
-    return Answer(answer, printed[: found.start()] + printed[found.end() :])
+    around = printed[: found.start()] + printed[found.end() :]
+    return Answer(answer, clean_text(around, LONGEST_TEXT, lines=True))
+
+
+def nonsense(name: str, why: object) -> DeviceProtocolError:
+    """Return the error for an answer whose fields are not what the script returns."""
+    return DeviceProtocolError(f"the Python on {name} gave an answer that makes no sense: {why}")
 
 
 def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | DeviceProtocolError:
@@ -59,7 +66,7 @@ def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | De
             "give its command as `python` in the device's inventory entry"
         )
     printed = done.stdout.decode(errors="replace").split("\n") + done.stderr.split("\n")
-    lines = [line.strip() for line in printed if line.strip()]
+    lines = [clean_text(line.strip(), LONGEST_LINE) for line in printed if line.strip()]
     if len(lines) > _SHOWN_LINES:  # a traceback says what is wrong in its last one
         gap = ["..."] if len(lines) > _SHOWN_LINES + 1 else []
         lines = [*lines[:_SHOWN_LINES], *gap, lines[-1]]

@@ -2,14 +2,14 @@
 
 import shlex
 from dataclasses import dataclass
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from edgeflare.devices.device import Device
-from edgeflare.devices.device_scripts import PROBE, run_script
+from edgeflare.devices.device_scripts import PROBE, nonsense, run_script
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
     DeviceError,
-    DeviceProtocolError,
     DevicePythonError,
     DeviceRuntimeError,
 )
@@ -80,18 +80,14 @@ def probe(transport: Transport, device: Device) -> Probe:
     """
     parameters = {"cache": device.cache, "packages": RUNTIME_PACKAGES}
     answer = run_script(transport, device.python, PROBE, parameters, _PROBE_S)
-    version: Any = answer.pop("version", ())
     try:
-        return Probe(
-            name=device.name,
-            command=device.python,
-            version=(int(version[0]), int(version[1]), int(version[2])),
-            **answer,
+        return TypeAdapter(Probe).validate_python(
+            {**answer, "name": device.name, "command": device.python}
         )
-    except (TypeError, ValueError, IndexError) as error:
-        raise DeviceProtocolError(
-            f"the Python on {device.name} gave an answer that makes no sense: {error}"
-        ) from error
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise nonsense(device.name, f"{where}: {problem['msg']}") from error
 
 
 def require(seen: Probe, runtime: str | None = None) -> None:

@@ -130,6 +130,9 @@ def read_model(frame: Frame) -> LoadedModel:
     if len(inputs) != 1 or not outputs:
         raise ValueError(f"the model has {len(inputs)} inputs and {len(outputs)} outputs")
     runtime = reported.table(header, "runtime")
+    for name in ("name", "package", "version"):
+        reported.text(runtime, name)
+    reported.texts(runtime, "providers")
     return LoadedModel(inputs, outputs, runtime, reported.text_table(header, "metadata"), decoder)
 
 
