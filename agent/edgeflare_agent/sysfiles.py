@@ -8,6 +8,7 @@ from glob import glob
 from typing import List, Optional
 
 _MOST_READ = 1 << 16
+_TOO_MUCH = 1 << 63
 
 
 def below(root: str, path: str) -> str:
@@ -60,5 +61,6 @@ def kibibytes(path: str, name: str) -> Optional[int]:
     for line in text(path).splitlines():
         words = line.split()
         if len(words) >= 2 and words[0] == name and words[1].isdigit():
-            return int(words[1]) * 1024
+            value = int(words[1]) * 1024
+            return value if value < _TOO_MUCH else None
     return None

@@ -26,6 +26,7 @@ from edgeflare.oracles import OracleName
 Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]
 """A limit of time: at most a year, so that every clock and every wait can count it."""
 
+
 def _one_or_several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 

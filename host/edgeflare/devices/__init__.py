@@ -20,9 +20,10 @@ from edgeflare.devices.opening import (
     prune_device,
 )
 from edgeflare.devices.prune import PruneReport
+from edgeflare.devices.replies import LoadedModel, Reply
 from edgeflare.devices.report import DeviceReport, LeaseHeld
 from edgeflare.devices.runtimes import DeviceOptions, runtime_for
-from edgeflare.devices.session import DeviceSession, LoadedModel, Reply
+from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.status import DeviceStatus, State
 from edgeflare.devices.steady import SteadySession
 from edgeflare.devices.telemetry import DeviceMinute

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from edgeflare.devices.adb_start import start_server
 from edgeflare.devices.deadline import Deadline
+from edgeflare.devices.reported import LONGEST_LINE, clean_text
 from edgeflare.devices.ssh_dial import notice_death
 from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
 
@@ -147,7 +148,7 @@ def _request(link: socket.socket, service: str, deadline: Deadline) -> None:
     link.sendall(b"%04x%s" % (len(name), name))
     status = _exactly(link, 4, deadline)
     if status == b"FAIL":
-        raise AdbRefusedError(_text(link, deadline).strip())
+        raise AdbRefusedError(clean_text(_text(link, deadline).strip(), LONGEST_LINE))
     if status != b"OKAY":
         raise DeviceProtocolError(
             f"something else than an adb server answers: it began with {status!r}; check "

@@ -1,7 +1,8 @@
 """The host's end of the wire to one agent: handshake, pipelined requests, heartbeats.
 
 Three threads: the writer waits for frames to send, the reader settles futures, the watch sends
-heartbeats and ends the link when the agent hangs.
+heartbeats and ends the link when the agent hangs. None of them ends, however it does, without ending the
+link, and with it every wait for a future: the watch is the deadline of them all.
 """
 
 import threading
@@ -10,17 +11,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from numpy.typing import NDArray
 
-from edgeflare.devices import agent_errors
+from edgeflare.devices import agent_errors, reported
 from edgeflare.devices.compression import Compression
 from edgeflare.devices.ending import Ending, Told, copy
 from edgeflare.devices.health import Health, steady
 from edgeflare.devices.heartbeat import Ping
 from edgeflare.devices.limits import Limits
 from edgeflare.devices.read_ahead import ReadAhead
+from edgeflare.devices.replies import check_hello
 from edgeflare.devices.request_table import Request, RequestTable
 from edgeflare.devices.transport import Stream, Transport
 from edgeflare.devices.vitals import Vitals
@@ -45,7 +48,6 @@ _TOGETHER = 32 << 10
 _SHOWN_LINES = 3
 _HELLO = 0
 _MAY_HOLD_THE_INTERPRETER = (Kind.HELLO, Kind.LOAD)
-_NONSENSE = (LookupError, TypeError, ValueError)
 
 
 class AgentLink:
@@ -70,6 +72,7 @@ class AgentLink:
         self._next_id = _HELLO
         self._end = Ending()
         self._closing = False
+        self._most_reply_bytes = 0
         self._stopped = threading.Event()
         self._from_agent = ReadAhead(stream)
         self._to_agent = WriteOut(stream)
@@ -78,7 +81,9 @@ class AgentLink:
         self._table.send_next()
         self._table.written(self._greeting)
         self._threads = [
-            threading.Thread(target=task, name=f"edgeflare-{task.__name__[1:]}", daemon=True)
+            threading.Thread(
+                target=self._run, args=[task], name=f"edgeflare-{task.__name__[1:]}", daemon=True
+            )
             for task in (self._reader, self._writer, self._watch)
         ]
 
@@ -155,9 +160,11 @@ class AgentLink:
         *,
         read: Callable[[Frame], Any],
         allowance_s: float | None = None,
+        most_bytes: int = 0,
     ) -> "Future[Any]":
         """Queue a request without waiting for anything; the future has `read(reply)`.
 
+        `most_bytes`: how large the body of its reply may be; a larger one is refused before it is read.
         The future's callbacks run in the reader's thread: they must be short. Its errors are those of
         ERROR frames and of the link; a link that has failed gives a failed future. The arrays must not
         change until it is done. Raises UsageError for a body over the limit.
@@ -179,6 +186,7 @@ class AgentLink:
             failure = self._end.failure
             if failure is None:
                 self._table.add(request)
+                self._most_reply_bytes = max(self._most_reply_bytes, most_bytes)
                 self._wake_writer()
         if failure is not None:
             request.future.set_exception(copy(failure))
@@ -234,20 +242,26 @@ class AgentLink:
         self._table.window, self._table.most_bytes = window.size, window.most_bytes
         self._wake_writer()
 
-    def _reader(self) -> None:
+    def _run(self, task: Callable[[], None]) -> None:
+        """Do the work of one of the threads; whatever ends it ends the link."""
         try:
-            _, frame = find_first_frame(self._from_agent.read, self.limits.max_body)
-            self._greet(frame)
-            while self._end.failure is None:
-                self._dispatch(read_frame(self._from_agent.read, self.limits.max_body))
-        except EndOfStreamError:
-            self._ended()
-        except ProtocolError as error:
-            self._fail(self._misread(str(error)))
-        except _NONSENSE as error:
-            self._fail(self._misread(repr(error)))
+            task()
         except UnreachableError as error:
             self._fail(error)
+        except ProtocolError as error:
+            self._fail(self._misread(str(error)))
+        except Exception as error:  # noqa: BLE001  whatever came, or broke: nobody waits for ever
+            self._fail(self._misread(str(error) if type(error) is ValueError else repr(error)))
+
+    def _reader(self) -> None:
+        try:
+            _, frame = find_first_frame(self._from_agent.read, 0)
+            self._greet(_checked(frame))
+            while self._end.failure is None:
+                self._from_agent.wait()  # the limit is that of what was asked before the reply came
+                self._dispatch(_checked(read_frame(self._from_agent.read, self._most_reply_bytes)))
+        except EndOfStreamError:
+            self._ended()
 
     def _greet(self, frame: Frame) -> None:
         if frame.kind is not Kind.HELLO or not isinstance(frame.header.get("device"), dict):
@@ -255,8 +269,9 @@ class AgentLink:
         if frame.header.get("protocol") != VERSION:
             self._fail(agent_errors.other_version(self.name, frame.header.get("protocol")))
             return
+        check_hello(frame.header)
         with self._changed:
-            waited_for = self._table.take(_HELLO) is not None
+            waited_for = self._table.take(self._greeting)
         if waited_for:  # else the link was given up just before
             self._greeting.future.set_result(frame)
 
@@ -272,25 +287,24 @@ class AgentLink:
             self._fail(self._reported(frame))
             return
         with self._changed:
-            request = self._table.take(frame.header["id"])
-        if request is None:
-            return
-        if frame.kind is Kind.ERROR:
-            with self._changed:
-                self._wake_writer()
-            request.future.set_exception(self._reported(frame))
-            return
-        try:
-            result = request.result_of(frame)
-            seconds = sum(frame.header["seconds"]) if frame.kind is Kind.RESULT else None
-        except _NONSENSE as error:
-            self._fail(self._misread(repr(error)), request)
-            return
+            request = self._table.find(frame.header["id"])
+        if request is not None:
+            self._settle(request, frame)
+
+    def _settle(self, request: Request, frame: Frame) -> None:
+        """Give a request its reply. Until that is read it stays in the table, and fails with the link."""
+        failed = frame.kind is Kind.ERROR
+        result = self._reported(frame) if failed else request.result_of(frame)
         with self._changed:
-            if seconds is not None:
-                self._vitals.window.answered(seconds, request.size)
+            if frame.kind is Kind.RESULT:
+                self._vitals.window.answered(sum(frame.header["seconds"]), request.size)
+            if not self._table.take(request):
+                return  # the link was given up meanwhile
             self._adapt()
-        request.future.set_result(result)
+        if failed:
+            request.future.set_exception(result)
+        else:
+            request.future.set_result(result)
 
     def _pong(self, frame: Frame) -> None:
         received = steady()
@@ -301,12 +315,13 @@ class AgentLink:
             ping.future.set_result(received - ping.sent)
 
     def _reported(self, frame: Frame) -> EdgeFlareError:
-        message = str(frame.header.get("message", "an error without a message"))
+        message = reported.text(frame.header, "message") or "an error without a message"
         for word, users in self.users_words.items():
             message = message.replace(word, users)
         return agent_errors.reported(self.name, str(frame.header.get("code")), message)
 
     def _misread(self, why: str) -> EdgeFlareError:
+        why = reported.clean_text(why, reported.LONGEST_LINE)
         version = self._from_agent.first_version()
         if self._greeting.future.done():
             return agent_errors.damaged(self.name, why)
@@ -345,7 +360,7 @@ class AgentLink:
         while not self._stopped.wait(tick):
             self._beat()
             with self._changed:
-                overdue = self._table.overdue()
+                overdue = self._table.overdue(self._to_agent.wrote_at)
                 head = self._table.head
                 inferring_s = self._vitals.health.inferring_s or 0.0
             quiet_s = time.monotonic() - max(self._from_agent.heard_at, self._to_agent.wrote_at)
@@ -376,18 +391,16 @@ class AgentLink:
             self._fail(DeviceError(f"the session with {self.name} was closed"))
             return
         status = self._stream.exit_status(_STATUS_S)
-        stderr = self._stream.stderr_tail().splitlines()
+        lines = self._stream.stderr_tail().splitlines()
+        stderr = [reported.clean_text(line, reported.LONGEST_LINE) for line in lines]
         self._fail(agent_errors.died(self.name, status, stderr, self._printed()))
 
-    def _fail(self, error: EdgeFlareError, *taken: Request) -> None:
-        """End the link: tell so, settle every future with this error, wake the threads, end the agent.
-
-        `taken`: requests that are not in the table any more, and not settled either.
-        """
-        pending: list[Future[Any]] = [one.future for one in taken]
+    def _fail(self, error: EdgeFlareError) -> None:
+        """End the link: tell so, settle every future with this error, wake the threads, end the agent."""
+        pending: list[Future[Any]]
         with self._changed:
             to_tell = self._end.end(error, by_itself=not self._closing)
-            pending += [one.future for one in self._table.drain()] + self._vitals.pings.drain()
+            pending = [one.future for one in self._table.drain()] + self._vitals.pings.drain()
             self._changed.notify_all()
         self._stopped.set()
         first = self._end.failure or error
@@ -397,4 +410,10 @@ class AgentLink:
         finally:
             for future in pending:
                 future.set_exception(copy(first))
-            self._stream.close()
+            with suppress(EdgeFlareError, OSError):  # it may be broken already
+                self._stream.close()
+
+
+def _checked(frame: Frame) -> Frame:
+    """Return a frame with its header as `reported.checked` has it; the message names the kind."""
+    return frame._replace(header=reported.checked(frame.header, frame.kind.name))

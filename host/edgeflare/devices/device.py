@@ -45,7 +45,7 @@ class Device(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=2000)
     """What to call it in messages: its name in the inventory, or the ``ssh://`` or ``adb://`` text."""
     transport: Literal["ssh", "local", "adb"] = "ssh"
     """``adb``: a phone on adb, through it to the SSH server of an app such as Termux."""
@@ -131,7 +131,7 @@ class Device(BaseModel):
                 )
         return self
 
-    @field_validator("host", "serial", "user", "python", "cache")
+    @field_validator("name", "host", "serial", "user", "python", "cache")
     @classmethod
     def _one_line(cls, value: str | None) -> str | None:
         if value is not None and (not value.isprintable() or value != value.strip()):

@@ -8,12 +8,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from edgeflare.devices.reported import LONGEST_LINE, LONGEST_TEXT, checked, clean_text
 from edgeflare.devices.transport import Completed, Transport
 from edgeflare.errors import DeviceProtocolError, DevicePythonError
 
 _BEGIN, _END = "<<<edgeflare<<<", ">>>edgeflare>>>"
 _SHOWN_LINES = 3
-_LONGEST_LINE = 200
 
 
 class Answer(NamedTuple):
@@ -45,12 +45,20 @@ def ask_script(
     before, _, rest = printed.partition(_BEGIN)
     text, end, after = rest.partition(_END)
     try:
-        answer = json.loads(text) if end else None
+        answer = checked(json.loads(text)) if end else None
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         raise _not_ours(transport.name, python, done)
-    return Answer(answer, before + after)
+    return Answer(answer, clean_text(before + after, LONGEST_TEXT, lines=True))
+
+
+def nonsense(name: str, why: object) -> DeviceProtocolError:
+    """Return the error for an answer whose fields are not what the script returns."""
+    return DeviceProtocolError(
+        f"the Python on {name} gave an answer that makes no sense: {why}; check `python` in the device's "
+        "inventory entry"
+    )
 
 
 def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | DeviceProtocolError:
@@ -60,7 +68,7 @@ def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | De
             "give its command as `python` in the device's inventory entry"
         )
     printed = done.stdout.decode(errors="replace").split("\n") + done.stderr.split("\n")
-    lines = [line.strip()[:_LONGEST_LINE] for line in printed if line.strip()]
+    lines = [clean_text(line.strip(), LONGEST_LINE) for line in printed if line.strip()]
     if len(lines) > _SHOWN_LINES:  # a traceback says what is wrong in its last one
         gap = ["..."] if len(lines) > _SHOWN_LINES + 1 else []
         lines = [*lines[:_SHOWN_LINES], *gap, lines[-1]]

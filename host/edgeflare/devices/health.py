@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from edgeflare.devices.reported import count, number, seconds, truth, words
+
 LEAST_JUMP_S = 5.0
 _RECENT_PINGS = 64
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
@@ -51,29 +53,32 @@ class HealthRecord:
     def note(self, pong: Mapping[str, Any], sent: float, received: float, empty: bool) -> None:
         """Take in an answer; times are of `steady`, `empty` pings are those that tell the round trip.
 
-        Raises TypeError or ValueError for an answer that makes no sense.
+        Raises ValueError for an answer that makes no sense.
         """
         if empty:
             self._round_trips.append(received - sent)
-        if pong.get("wall") is not None:
-            self._clock.note(float(pong["wall"]), sent, received)
+        wall = number(pong, "wall")
+        if wall is not None:
+            self._clock.note(wall, sent, received)
         since_boot = pong.get("throttled_since_boot")
         self.health = Health(
-            busy_s=float(pong.get("busy_s", 0.0)),
-            uptime_s=float(pong.get("uptime_s", 0.0)),
-            served=int(pong.get("served", 0)),
-            waiting=int(pong.get("waiting", 0)),
-            inferring_s=optional_number(pong.get("inferring_s")),
-            rss_bytes=None if pong.get("rss_bytes") is None else int(pong["rss_bytes"]),
-            temperature_c=optional_number(pong.get("temperature_c")),
-            frequency_mhz=optional_number(pong.get("frequency_mhz")),
-            throttled=optional_truth(pong.get("throttled")),
-            throttle_reasons=words(pong.get("throttle_reasons")),
-            throttled_since_boot=None if since_boot is None else words(since_boot),
-            battery_percent=optional_number(pong.get("battery_percent")),
-            battery_charging=optional_truth(pong.get("battery_charging")),
-            gpu_load=optional_number(pong.get("gpu_load")),
-            gpu_mhz=optional_number(pong.get("gpu_mhz")),
+            busy_s=seconds(pong, "busy_s") or 0.0,
+            uptime_s=seconds(pong, "uptime_s") or 0.0,
+            served=count(pong, "served") or 0,
+            waiting=count(pong, "waiting") or 0,
+            inferring_s=seconds(pong, "inferring_s"),
+            rss_bytes=count(pong, "rss_bytes"),
+            temperature_c=number(pong, "temperature_c"),
+            frequency_mhz=number(pong, "frequency_mhz"),
+            throttled=truth(pong, "throttled"),
+            throttle_reasons=words(pong, "throttle_reasons"),
+            throttled_since_boot=None
+            if since_boot is None
+            else words(pong, "throttled_since_boot"),
+            battery_percent=number(pong, "battery_percent"),
+            battery_charging=truth(pong, "battery_charging"),
+            gpu_load=number(pong, "gpu_load"),
+            gpu_mhz=number(pong, "gpu_mhz"),
             round_trip_s=min(self._round_trips, default=None),
             clock_jump_s=self._clock.jump_s,
         )
@@ -100,18 +105,3 @@ class ClockWatch:
 def steady() -> float:
     """Return seconds on a clock that nobody sets, and that runs on while the host sleeps if it can."""
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
-
-
-def optional_number(value: Any) -> float | None:
-    """Return a number of a header, None for null. Raises TypeError or ValueError for anything else."""
-    return None if value is None else float(value)
-
-
-def optional_truth(value: Any) -> bool | None:
-    """Return a truth value of a header, None for null."""
-    return None if value is None else bool(value)
-
-
-def words(value: Any) -> tuple[str, ...]:
-    """Return a list of words of a header, none for null. Raises TypeError for what is no list."""
-    return tuple(map(str, value or ()))

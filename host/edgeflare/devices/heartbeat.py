@@ -14,13 +14,14 @@ _NUMBER = "ping"
 
 
 class Ping:
-    """One heartbeat with `size` bytes; the future has its round trip in seconds."""
+    """One heartbeat with `size` bytes; the future, which can't be cancelled, has its round trip in seconds."""
 
     def __init__(self, number: int, size: int) -> None:
         self.number = number
         self.size = size
         self.sent = steady()
         self.future: Future[float] = Future()
+        self.future.set_running_or_notify_cancel()
 
     def frame(self) -> Frame:
         """Return what goes on the wire, now; its bytes can't be compressed on their way."""

@@ -13,6 +13,7 @@ from edgeflare import toml
 from edgeflare.devices.adb_url import phone_from_url
 from edgeflare.devices.device import LOCAL, Device, device_from_url, plain
 from edgeflare.devices.managed import with_managed
+from edgeflare.devices.reported import clean_text
 from edgeflare.devices.runtimes import DeviceOptions
 from edgeflare.errors import InventoryError
 
@@ -46,7 +47,7 @@ def _read_inventory(path: Path) -> dict[str, Device]:
     for key in data:
         if key != "devices":
             raise InventoryError(
-                f"{_place(path, text, None, key)}: unknown key `{key}`; "
+                f"{_place(path, text, None, key)}: unknown key `{clean_text(key)}`; "
                 "each device is a table such as [devices.pi4]"
             )
     tables = data.get("devices", {})
@@ -96,7 +97,8 @@ def _usual_places() -> tuple[Path, Path]:
 def _read_device(path: Path, text: str, name: str, table: object) -> Device:
     where = _place(path, text, name, None)
     if not isinstance(table, dict):
-        raise InventoryError(f"{where}: `{name}` must be a table, [devices.{name}]")
+        shown = clean_text(name)
+        raise InventoryError(f"{where}: `{shown}` must be a table, [devices.{shown}]")
     if "name" in table:
         raise InventoryError(
             f"{_place(path, text, name, 'name')}: a device's name stands in its header, "
@@ -110,7 +112,7 @@ def _read_device(path: Path, text: str, name: str, table: object) -> Device:
 
 
 def _sentence(path: Path, text: str, name: str, problem: Any) -> str:
-    keys = [str(part) for part in problem["loc"]]
+    keys = [clean_text(str(part)) for part in problem["loc"]]
     where = header = _place(path, text, name, None)
     for key in keys:  # the innermost that has a line of its own
         found = _place(path, text, name, key)

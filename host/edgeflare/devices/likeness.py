@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, Protocol
 
-from edgeflare.devices.session import Reply
+from edgeflare.devices.replies import Reply
 from edgeflare.errors import DeviceAwayError, DeviceChangedError, UsageError
 from edgeflare.types import Sample
 from edgeflare_agent.pieces import Decoded

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from edgeflare.devices.device import Device, plain
-from edgeflare.devices.device_scripts import PROBE, run_script
+from edgeflare.devices.device_scripts import PROBE, nonsense, run_script
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
     DeviceError,
-    DeviceProtocolError,
     DevicePythonError,
     DeviceRuntimeError,
 )
@@ -89,10 +88,7 @@ def probe(transport: Transport, device: Device) -> Probe:
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
-        raise DeviceProtocolError(
-            f"the Python on {device.name} gave an answer that makes no sense: {where}: "
-            f"{plain(problem['msg'])}; check `python` in the device's inventory entry"
-        ) from error
+        raise nonsense(device.name, f"{where}: {plain(problem['msg'])}") from error
 
 
 def require(seen: Probe, runtime: str | None = None) -> None:

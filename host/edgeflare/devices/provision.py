@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from edgeflare.devices.bundle import agent_bundle
 from edgeflare.devices.device import Device
-from edgeflare.devices.device_scripts import TEND, run_script
+from edgeflare.devices.device_scripts import TEND, nonsense, run_script
 from edgeflare.devices.probe import Probe
+from edgeflare.devices.reported import count, texts
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import DeviceDiskFullError, DeviceError, ModelError
 
@@ -210,7 +211,12 @@ def tend(
         "recent_s": recent_s,
         "stale_s": RECENT_S,
     }
-    return run_script(transport, seen.command, TEND, parameters, timeout)
+    answer = run_script(transport, seen.command, TEND, parameters, timeout)
+    try:
+        removed = {name: count(answer, name) or 0 for name in ("files", "bytes")}
+        return {"bad": texts(answer, "bad"), **removed}
+    except ValueError as error:
+        raise nonsense(seen.name, error) from error
 
 
 def _check_space(seen: Probe, missing: Sequence[_File]) -> None:

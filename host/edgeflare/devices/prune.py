@@ -25,4 +25,4 @@ def prune(transport: Transport, seen: Probe, everything: bool) -> PruneReport:
             raise lack.error()
     recent_s = -RECENT_S if everything else RECENT_S
     answer = tend(transport, seen, limit=-1, recent_s=recent_s)
-    return PruneReport(int(answer["files"]), int(answer["bytes"]))
+    return PruneReport(answer["files"], answer["bytes"])

@@ -1,5 +1,6 @@
 """What a device's shell says where its Python command can't be run."""
 
+from edgeflare.devices.reported import LONGEST_LINE, clean_text
 from edgeflare.devices.transport import Completed
 from edgeflare.errors import DevicePythonError
 
@@ -12,7 +13,7 @@ def check_ran(done: Completed, python: str, name: str, otherwise: str = "") -> N
     if done.status not in (126, 127):
         return
     problem = "can't be run" if done.status == 126 else "is not there"
-    said = done.stderr.strip().splitlines()[-1:]
+    said = [clean_text(line, LONGEST_LINE) for line in done.stderr.strip().splitlines()[-1:]]
     raise DevicePythonError(
         f"the Python command {python!r} {problem} on {name}"
         f"{f' ({said[0]})' if said else ''}; install Python 3.8 or later there, or give "

@@ -2,6 +2,7 @@
 
 import time
 
+from edgeflare.devices.reported import LONGEST_LINE, clean_text
 from edgeflare.devices.transport import Stream
 from edgeflare_agent.wire import MAGIC, SCAN_LIMIT
 
@@ -24,19 +25,23 @@ class ReadAhead:
 
     def read(self, n: int) -> bytes:
         """Return at least one and at most n bytes; ``b""`` at the end."""
+        self.wait(n)
+        chunk = self._ahead[self._at : self._at + n]
+        self._at += len(chunk)
+        return chunk
+
+    def wait(self, n: int = 1) -> None:
+        """Wait until there is something to read, or the end; `n` is how many bytes will be wanted."""
         if self._at == len(self._ahead):
             self._ahead, self._at = self._stream.read(max(n, _AT_LEAST)), 0
             self.heard_at = time.monotonic()
             if len(self.first) < SCAN_LIMIT:
                 self.first += self._ahead[:SCAN_LIMIT]
-        chunk = self._ahead[self._at : self._at + n]
-        self._at += len(chunk)
-        return chunk
 
     def first_lines(self, count: int) -> list[str]:
         """Return the first lines that aren't blank, as text."""
         lines = self.first.decode(errors="replace").splitlines()
-        return [line.strip() for line in lines if line.strip()][:count]
+        return [clean_text(line.strip(), LONGEST_LINE) for line in lines if line.strip()][:count]
 
     def first_version(self) -> int | None:
         """Return the protocol version of the first frame; None where none began."""

@@ -6,10 +6,11 @@ from typing import Any
 from edgeflare._version import __version__
 from edgeflare.devices.agent_link import AgentLink
 from edgeflare.devices.doctor.cpu import shown_name
-from edgeflare.devices.health import optional_number, optional_truth, words
+from edgeflare.devices.reported import count, number, seconds, tables, text, truth, words
 from edgeflare_agent.wire import VERSION, Frame, Kind
 
 _PINGS = 5
+_MOST_LEASES = 100
 
 
 @dataclass(frozen=True)
@@ -70,22 +71,22 @@ def ask_report(link: AgentLink) -> DeviceReport:
             agent=f"{__version__}, protocol {VERSION}",
             python=str(hello.get("python")),
             numpy=str(hello.get("numpy")),
-            runtimes=dict(hello.get("runtimes") or {}),
+            runtimes=hello.get("runtimes") or {},
             board=about.get("board") or shown_name(about.get("cpu") or "") or None,
-            leases=tuple(map(_lease, state["leases"])),
-            temperature_c=optional_number(state.get("temperature_c")),
-            frequency_mhz=optional_number(state.get("frequency_mhz")),
-            throttled=optional_truth(state.get("throttled")),
-            memory_available_bytes=_optional_count(state.get("memory_available_bytes")),
-            disk_free_bytes=_optional_count(state.get("disk_free_bytes")),
-            load=_load(state.get("load")),
+            leases=tuple(map(_lease, tables(state, "leases")[:_MOST_LEASES])),
+            temperature_c=number(state, "temperature_c"),
+            frequency_mhz=number(state, "frequency_mhz"),
+            throttled=truth(state, "throttled"),
+            memory_available_bytes=count(state, "memory_available_bytes"),
+            disk_free_bytes=count(state, "disk_free_bytes"),
+            load=_load(state),
             round_trip_s=round_trip,
-            throttle_reasons=words(state.get("throttle_reasons")),
-            throttled_since_boot=words(state.get("throttled_since_boot")),
-            battery_percent=optional_number(state.get("battery_percent")),
-            battery_charging=optional_truth(state.get("battery_charging")),
-            gpu_load=optional_number(state.get("gpu_load")),
-            gpu_mhz=optional_number(state.get("gpu_mhz")),
+            throttle_reasons=words(state, "throttle_reasons"),
+            throttled_since_boot=words(state, "throttled_since_boot"),
+            battery_percent=number(state, "battery_percent"),
+            battery_charging=truth(state, "battery_charging"),
+            gpu_load=number(state, "gpu_load"),
+            gpu_mhz=number(state, "gpu_mhz"),
         )
 
     answer: DeviceReport = link.request(Kind.STATUS, {}, read=read).result()
@@ -94,14 +95,14 @@ def ask_report(link: AgentLink) -> DeviceReport:
 
 def _lease(entry: dict[str, Any]) -> LeaseHeld:
     return LeaseHeld(
-        str(entry["about"]), str(entry["holder"]), float(entry["since_s"]), bool(entry["share"])
+        text(entry, "about") or "",
+        text(entry, "holder") or "",
+        seconds(entry, "since_s") or 0.0,
+        truth(entry, "share") or False,
     )
 
 
-def _optional_count(value: Any) -> int | None:
-    return None if value is None else int(value)
-
-
-def _load(value: Any) -> float | None:
+def _load(state: dict[str, Any]) -> float | None:
     """Return the load average over a minute, which some agents give with those over more."""
-    return optional_number(value[0] if isinstance(value, list) else value)
+    load = state.get("load")
+    return number({"load": load[0] if isinstance(load, list) and load else load}, "load", 0)

@@ -21,8 +21,7 @@ REPLIES = {
 class Request:
     """One request: its encoded frame of `size` bytes, and how its reply becomes the future's result.
 
-    `allowance_s` is how long the agent may work on it. `read` raises LookupError, TypeError or
-    ValueError for a reply that makes no sense.
+    `allowance_s` is how long the agent may work on it. `read` raises for a reply that makes no sense.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class Request:
         self.written_at: float | None = None
 
     def result_of(self, reply: Frame) -> Any:
-        """Return the future's result. Raises LookupError, TypeError or ValueError for nonsense."""
+        """Return the future's result. Raises ValueError, or what `read` raises, for nonsense."""
         if reply.kind is not REPLIES[self.kind]:
             raise ValueError(f"{reply.kind.name} as reply to {self.kind.name}")
         return self._read(reply)
@@ -118,21 +117,25 @@ class RequestTable:
         """Note that a request is on the wire as a whole."""
         request.written_at = self._clock()
 
-    def take(self, id_: int) -> Request | None:
-        """Remove a request that was answered; None for one that was answered before.
+    def find(self, id_: int) -> Request | None:
+        """Return the request under way with this id; None for one that was answered before.
 
         Raises KeyError for one that was never sent.
         """
-        if id_ not in self._sent:
-            if self._was_answered(id_):
-                return None
+        if id_ not in self._sent and not self._was_answered(id_):
             raise KeyError(id_)
-        was_head = self.head is self._sent[id_]
-        request = self._sent.pop(id_)
+        return self._sent.get(id_)
+
+    def take(self, request: Request) -> bool:
+        """Remove a request that was answered; False where it is not under way any more."""
+        if request.id not in self._sent:
+            return False
+        was_head = self.head is request
+        del self._sent[request.id]
         self._sent_bytes -= request.size
         if was_head:
             self._head_since = self._clock()
-        return request
+        return True
 
     def _was_answered(self, id_: int) -> bool:
         """Whether a request that is not under way was; ids are numbers, given out in order."""
@@ -144,12 +147,17 @@ class RequestTable:
         """The request that the agent works on."""
         return next(iter(self._sent.values()), None)
 
-    def overdue(self) -> Request | None:
-        """Return the request that the agent has worked on for longer than it may."""
+    def overdue(self, wrote_at: float) -> Request | None:
+        """Return the request that the agent has worked on for longer than it may.
+
+        `wrote_at`: when the link last took something. One that is not written as a whole since then, by an
+        agent that reads no more, is overdue, too.
+        """
         head = self.head
-        if head is None or head.written_at is None:
+        if head is None:
             return None
-        worked = self._clock() - max(self._head_since, head.written_at)
+        begun = wrote_at if head.written_at is None else head.written_at
+        worked = self._clock() - max(self._head_since, begun)
         return head if worked > head.allowance_s else None
 
     def drain(self) -> list[Request]:

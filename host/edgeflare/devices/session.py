@@ -1,12 +1,8 @@
 """A deployed model on its device, ready to answer."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any
-
-from numpy.typing import NDArray
 
 from edgeflare.devices.agent_link import AgentLink
 from edgeflare.devices.bandwidth import measure_bandwidth
@@ -16,41 +12,21 @@ from edgeflare.devices.health import Health
 from edgeflare.devices.lease import Lease
 from edgeflare.devices.limits import Limits
 from edgeflare.devices.provision import Provisioned
+from edgeflare.devices.replies import (
+    Answers,
+    LoadedModel,
+    Reply,
+    read_memory,
+    read_model,
+    read_nothing,
+)
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
-from edgeflare_agent.pieces import Decoded
-from edgeflare_agent.spec import TensorInfo
 from edgeflare_agent.wire import Frame, Kind
 
 _FIRST_PINGS = 5
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The device's answer to one request, in the order of its samples.
-
-    `outputs`: raw arrays of the configured output, not dequantised, or what a decoder made of them; `seconds`:
-    the device's own time for preprocessing, inference and decoding of each.
-    """
-
-    outputs: Sequence[NDArray[Any] | Decoded]
-    seconds: list[float]
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was asked.
-
-    `decoder`: of a speech recogniser whose file says how its outputs are read, what identifies that.
-    """
-
-    inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
-    runtime: dict[str, Any]
-    metadata: dict[str, str]
-    decoder: dict[str, Any] | None = None
 
 
 class DeviceSession:
@@ -71,6 +47,7 @@ class DeviceSession:
             "numpy": hello.get("numpy"),
         }
         self.model = model
+        self._answers = Answers(model, None)
         self.fingerprint = fingerprint(self.device, model.runtime)
 
     @classmethod
@@ -104,7 +81,7 @@ class DeviceSession:
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
         try:
             if lease is not None:
-                link.request(Kind.LEASE, lease.to_json(share), read=_read_nothing).result()
+                link.request(Kind.LEASE, lease.to_json(share), read=read_nothing).result()
             _measure(link, compression)
             owned = transport if owns_transport else None
             return cls.load(link, provisioned, runtime, options, owned)
@@ -127,8 +104,8 @@ class DeviceSession:
         """
         link.users_words.update(provisioned.users_words)
         header = {"model": provisioned.model_name, "runtime": runtime, "options": dict(options)}
-        loaded = link.request(Kind.LOAD, header, read=_read_model)
-        memory = link.request(Kind.STATUS, {}, read=_read_memory)
+        loaded = link.request(Kind.LOAD, header, read=read_model)
+        memory = link.request(Kind.STATUS, {}, read=read_memory)
         model = loaded.result()
         link.learn(memory=memory.result())
         link.ping()  # a reading of the device is at hand even before its first heartbeat
@@ -179,27 +156,30 @@ class DeviceSession:
         header = {"input": spec.to_json(), "output": output}
         if decoder is not None:
             header["decoder"] = dict(decoder)
-        self._link.request(Kind.CONFIGURE, header, read=_read_nothing).result()
+        self._link.request(Kind.CONFIGURE, header, read=read_nothing).result()
+        self._answers = Answers(self.model, output, decoded=decoder is not None)
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
         The future's callbacks run in the session's reader thread: they must be short, and wait for no
-        other reply. Its errors: UsageError, DeviceError and all of its kinds. The samples must not
-        change until it is done. Raises UsageError for more bytes than one request may have.
+        other reply. Its errors: UsageError, DeviceError and all of its kinds; DeviceProtocolError for
+        outputs of other size or dtype than the model was announced with. The samples must not change until it is done. Raises UsageError for more bytes than one request may have.
         """
-        count = len(samples)
+        count, answers = len(samples), self._answers
 
         def read(frame: Frame) -> Reply:
-            seconds = [float(one) for one in frame.header["seconds"]]
-            outputs: Sequence[NDArray[Any] | Decoded]
-            outputs = _decoded(frame) if frame.header.get("decoded") else frame.arrays
-            if not len(seconds) == len(outputs) == count:
-                raise ValueError(f"{len(outputs)} outputs for {count} samples")
-            return Reply(outputs, seconds)
+            return answers.read(frame, count)
 
         allowance = self._link.limits.timeout_s * max(1, count)
-        return self._link.request(Kind.INFER, {}, samples, read=read, allowance_s=allowance)
+        return self._link.request(
+            Kind.INFER,
+            {},
+            samples,
+            read=read,
+            allowance_s=allowance,
+            most_bytes=answers.most_bytes(count),
+        )
 
     def ping(self) -> float:
         """Return one round trip to the agent and back, in seconds; also while it infers."""
@@ -220,35 +200,3 @@ def _measure(link: AgentLink, compression: CompressionMode) -> None:
     bandwidth = measure_bandwidth(link.round_trip, round_trip)
     link.learn(bytes_per_s=bandwidth)
     link.compression = Compression(compression, bandwidth)
-
-
-def _read_model(frame: Frame) -> LoadedModel:
-    header = frame.header
-    return LoadedModel(
-        tuple(TensorInfo.from_json(one) for one in header["inputs"]),
-        tuple(TensorInfo.from_json(one) for one in header["outputs"]),
-        dict(header["runtime"]),
-        dict(header["metadata"]),
-        header.get("decoder"),
-    )
-
-
-def _decoded(frame: Frame) -> list[Decoded]:
-    """Return what the device's decoder read. Raises ValueError for arrays that are nothing of the kind."""
-    *scores, text = frame.arrays
-    found = [
-        Decoded(tuple(map(str, pieces)), numbers)
-        for pieces, numbers in zip(json.loads(text.tobytes()), scores, strict=True)
-    ]
-    if any(one.scores.shape != (len(one.pieces), 2) for one in found):
-        raise ValueError("texts and scores are not of one length")
-    return found
-
-
-def _read_nothing(_: Frame) -> None:
-    """Take a reply that has no content."""
-
-
-def _read_memory(frame: Frame) -> int | None:
-    available = frame.header.get("memory_available_bytes")
-    return None if available is None else int(available)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from edgeflare.devices.background import Task
 from edgeflare.devices.health import Health
-from edgeflare.devices.session import LoadedModel, Reply
+from edgeflare.devices.replies import LoadedModel, Reply
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec

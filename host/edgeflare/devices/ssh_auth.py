@@ -5,6 +5,7 @@ from pathlib import Path
 
 import paramiko
 
+from edgeflare.devices.reported import LONGEST_LINE, clean_text
 from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_errors import explain
 from edgeflare.devices.ssh_keys import (
@@ -181,7 +182,9 @@ class _Login:
         self, title: str, instructions: str, fields: Sequence[tuple[str, bool]]
     ) -> list[str]:
         del title, instructions
-        return [self._typed(f"{self._who}: {prompt}") for prompt, _ in fields]
+        return [
+            self._typed(f"{self._who}: {clean_text(prompt, LONGEST_LINE)}") for prompt, _ in fields
+        ]
 
     def _typed(self, prompt: str) -> str:
         answer = self._ask(prompt) if self._ask else None

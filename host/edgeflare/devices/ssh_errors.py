@@ -9,6 +9,7 @@ from paramiko import ssh_exception as ssh
 from paramiko.sftp import SFTPError
 from paramiko.ssh_exception import SSHException
 
+from edgeflare.devices.reported import LONGEST_LINE, clean_text
 from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.errors import (
     AuthenticationError,
@@ -118,7 +119,8 @@ def explain(error: Exception, endpoint: Endpoint) -> DeviceError | InventoryErro
         sentence = (
             "no route to {address} ({why}); is the device on, and this machine in its network?"
         )
-    why = (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    why = clean_text(said.rstrip("."), LONGEST_LINE)
     return kind(
         sentence.format(address=endpoint.address, host=endpoint.host, user=endpoint.user, why=why)
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import paramiko
 from paramiko.sftp import SFTPError
 
+from edgeflare.devices.reported import LONGEST_LINE, clean_text
 from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_errors import explain
 from edgeflare.devices.ssh_stream import WINDOW, closed_after
@@ -17,6 +18,7 @@ STALL_S = 60.0
 """Seconds without any progress after which a transfer has failed."""
 
 _FAILED = 74
+_FULL = (str(errno.ENOSPC), str(errno.EDQUOT))
 _MARK = "edgeflare-errno:"
 _RECEIVE = f"""
 import os, shutil, sys
@@ -72,13 +74,14 @@ def put_by_python(
     _, marked, problem = done.stderr.rpartition(_MARK)
     number, _, text = problem.strip().partition(" ")
     where = f"{remote} on {address}"
-    if done.status == _FAILED and marked and int(number) in (errno.ENOSPC, errno.EDQUOT):
+    if done.status == _FAILED and marked and number in _FULL:
         raise DeviceDiskFullError(
             f"no space left on the device for {where} ({size / 1e6:.1f} MB); free some there, run "
             "`edgeflare devices prune`, or give another folder as `cache` in the inventory"
         )
     last = done.stderr.strip().splitlines()[-1:]
-    raise DeviceError(f"can't write {where}: {text if marked else ' '.join(last) or done.status}")
+    why = clean_text(text if marked else " ".join(last), LONGEST_LINE)
+    raise DeviceError(f"can't write {where}: {why or done.status}")
 
 
 def link_lost(

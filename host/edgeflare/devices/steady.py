@@ -15,7 +15,7 @@ from edgeflare.devices.ending import copy
 from edgeflare.devices.kept import DEATHS, Kept, KeptRequests
 from edgeflare.devices.likeness import check_unchanged
 from edgeflare.devices.rates import Pulse, Throughput
-from edgeflare.devices.session import Reply
+from edgeflare.devices.replies import Reply
 from edgeflare.devices.sessions import Configuration, Session, closing
 from edgeflare.devices.status import DeviceStatus, State
 from edgeflare.devices.telemetry import Minutes

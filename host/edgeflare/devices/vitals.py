@@ -25,7 +25,7 @@ class Vitals:
     def ponged(self, frame: Frame, received: float) -> Ping | None:
         """Take in an answer to a heartbeat, received at this time of `steady`; None for a second one.
 
-        Raises LookupError, TypeError or ValueError for one that makes no sense.
+        Raises LookupError or ValueError for one that makes no sense.
         """
         ping = self.pings.find(frame.header)
         if ping is None:

@@ -1,4 +1,4 @@
-"""Links that misbehave, for those who test what they run on devices; EdgeFlare's own suites use it, too.
+"""Links and agents that misbehave, for those who test what they run on devices; EdgeFlare's own suites use it, too.
 
 A `FaultPlan` says what goes wrong on a device's streams, from a seed or by hand; wrap the device's
 transport in it and every run meets the same faults. A `Relay` stands between a client and a server
@@ -11,8 +11,12 @@ and makes the way between them long, narrow, dead or cut::
     session = open_device(device, model, connect=connecting({device.name: plan}, connect))
     ...
     print(plan)  # what was to happen, and what did
+
+A `FakeAgent` stands in for the agent itself and answers nonsense wherever a `Replace` says so; `connecting`
+takes one in place of a plan.
 """
 
+from edgeflare.testing.fake_agent import FakeAgent, Replace, raw_frame
 from edgeflare.testing.faults import DIRECTIONS, KINDS, Direction, Fault, Kind
 from edgeflare.testing.plan import FaultPlan
 from edgeflare.testing.relay import Relay
@@ -22,10 +26,13 @@ __all__ = [
     "DIRECTIONS",
     "KINDS",
     "Direction",
+    "FakeAgent",
     "Fault",
     "FaultPlan",
     "FaultyTransport",
     "Kind",
     "Relay",
+    "Replace",
     "connecting",
+    "raw_frame",
 ]

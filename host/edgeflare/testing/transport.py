@@ -6,6 +6,7 @@ from pathlib import Path
 from edgeflare.devices import Completed, Device, Transport
 from edgeflare.devices import connect as connect_to
 from edgeflare.errors import DeviceError, UnreachableError
+from edgeflare.testing.fake_agent import FakeAgent
 from edgeflare.testing.plan import FaultPlan
 from edgeflare.testing.stream import FaultyStream
 
@@ -81,11 +82,13 @@ def refuse(plan: FaultPlan, name: str) -> None:
         raise UnreachableError(f"{name} refused the connection, as its fault plan says")
 
 
-def connecting(plans: Mapping[str, FaultPlan], connect: Connect = connect_to) -> Connect:
+def connecting(
+    plans: Mapping[str, FaultPlan | FakeAgent], connect: Connect = connect_to
+) -> Connect:
     """Return a `connect` for `open_device` and campaigns in which devices meet their plans' faults.
 
     `plans`: by the device's name; a device without one is reached as ever. Refusals come at once, before
-    anything is asked of the device.
+    anything is asked of the device. A fake agent takes the place of the device's own.
     """
 
     def connect_with_faults(
@@ -94,7 +97,8 @@ def connecting(plans: Mapping[str, FaultPlan], connect: Connect = connect_to) ->
         plan = plans.get(device.name)
         if plan is None:
             return connect(device, ask)
-        refuse(plan, device.name)
+        if isinstance(plan, FaultPlan):
+            refuse(plan, device.name)
         return plan.wrap(connect(device, ask))
 
     return connect_with_faults

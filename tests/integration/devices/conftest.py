@@ -39,7 +39,7 @@ def answer(frame):
     if frame.kind is Kind.PING:
         send(Kind.PONG, frame.header)
     elif frame.kind is Kind.LOAD:
-        tensor = {{"name": "x", "shape": [1], "dtype": "float32", "quantization": None}}
+        tensor = {{"name": "x", "shape": [None], "dtype": "uint8", "quantization": None}}
         send(Kind.LOADED, {{"id": frame.header["id"], "inputs": [tensor], "outputs": [tensor],
             "runtime": {{"name": "fake"}}, "metadata": {{}}}})
     elif frame.kind is Kind.STATUS:

@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeflare.devices import Device
+from edgeflare.devices import Completed, Device, Stream
 from edgeflare.devices.device_scripts import PROBE, run_script
 from edgeflare.devices.local import LocalTransport
 from edgeflare.devices.probe import Probe, how_to_install, probe, require
@@ -270,3 +271,54 @@ def test_answer_that_makes_no_sense_is_a_protocol_error(
     script.write_text(f"print('<<<edgeflare<<<' + {answer!r} + '>>>edgeflare>>>')")
     with pytest.raises(DeviceProtocolError, match="makes no sense"):
         look(f"{sys.executable} {script}", tmp_path / "cache")
+
+
+class Said:
+    """A transport on which every command prints this, whatever it is."""
+
+    name = "bench"
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
+        del arguments, stdin, timeout
+        return Completed(0, self.text.encode(), "")
+
+    def open(self, arguments: Sequence[str]) -> Stream:
+        raise NotImplementedError
+
+    def put(self, local: Path, remote: str) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        '"version": [3, 11, Infinity]',
+        '"version": [3]',
+        '"version": null',
+        '"home": 4',
+        '"runtimes": ["onnxruntime"]',
+        '"files": {"models": {"a": [1]}}',
+        '"free_bytes": 1e400',
+        f'"free_bytes": {10**400}',
+        f'"libc": {"[" * 100_000}{"]" * 100_000}',
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_a_protocol_error(seen: Probe, changed: str) -> None:
+    honest = json.dumps({**asdict(seen), "version": [3, 11, 2]})
+    transport = Said(f"<<<edgeflare<<<{honest[:-1]}, {changed}}}>>>edgeflare>>>")
+    with pytest.raises(DeviceProtocolError, match=r"makes no sense|did not behave as Python does"):
+        probe(transport, Device(name="bench", transport="local"))
+
+
+def test_what_is_printed_in_place_of_an_answer_can_not_write_to_the_terminal() -> None:
+    transport = Said("\x1b]0;owned\x07\x1b[2Jmenu\u202e" + "x" * 9000)
+    with pytest.raises(DeviceProtocolError, match="it printed: menu") as caught:
+        probe(transport, Device(name="bench", transport="local"))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000

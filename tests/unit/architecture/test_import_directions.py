@@ -35,7 +35,7 @@ FREE = {"testing": {"errors", "types", "devices"}}
 """Parts that may import less than all that is below them: these, and of packages their public names."""
 
 USERS = {
-    "edgeflare_agent": {"models", "devices", "seeds"},
+    "edgeflare_agent": {"models", "devices", "seeds", "testing"},
     "edgeflare_mutators": {"search"},
 }
 """The parts of host/edgeflare that may import the other roots."""

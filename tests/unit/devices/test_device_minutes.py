@@ -192,7 +192,7 @@ def test_new_facts_of_a_heartbeat_become_health() -> None:
     record.note({"throttle_reasons": None}, 0.0, 0.1, True)
     assert (record.health.throttle_reasons, record.health.gpu_load) == ((), None)
     assert record.health.throttled_since_boot is None
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="throttle_reasons is 5, not a list of texts"):
         record.note({"throttle_reasons": 5}, 0.0, 0.1, True)
 
 

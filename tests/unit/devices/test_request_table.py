@@ -82,18 +82,21 @@ class TableMachine(RuleBasedStateMachine):
             self.worked = 0.0
         self.sent.remove(id_)
         self.answered.append(id_)
-        assert self.table.take(id_) is self.requests[id_]
+        assert self.table.find(id_) is self.requests[id_]
+        assert self.table.take(self.requests[id_])
 
     @precondition(lambda self: self.answered)
     @rule(data=st.data())
     def answer_again(self, data: st.DataObject) -> None:
-        assert self.table.take(data.draw(st.sampled_from(self.answered))) is None
+        id_ = data.draw(st.sampled_from(self.answered))
+        assert self.table.find(id_) is None
+        assert not self.table.take(self.requests[id_])
 
     @rule(beyond=st.integers(0, 3))
     def answer_what_was_never_sent(self, beyond: int) -> None:
         for id_ in [*self.waiting, len(self.requests) + beyond, -1]:
             with pytest.raises(KeyError):
-                self.table.take(id_)
+                self.table.find(id_)
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
@@ -116,9 +119,9 @@ class TableMachine(RuleBasedStateMachine):
         assert (self.table.in_flight, self.table.queued) == (len(self.sent), len(self.waiting))
         assert self.table.can_send() == self.has_room()
         late = None
-        if self.sent and self.requests[self.sent[0]].written_at is not None:
+        if self.sent:
             late = self.requests[self.sent[0]] if self.worked > ALLOWANCE else None
-        assert self.table.overdue() is late
+        assert self.table.overdue(wrote_at=0.0) is late
 
 
 TestRequestTable = TableMachine.TestCase

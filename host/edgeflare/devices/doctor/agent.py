@@ -21,6 +21,7 @@ from edgeflare.devices.doctor.smoke import (
 from edgeflare.devices.probe import Probe
 from edgeflare.devices.provision import provision_agent
 from edgeflare.devices.report import DeviceReport, ask_report
+from edgeflare.devices.reported import texts
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import DeviceDiskFullError, EdgeFlareError
@@ -164,8 +165,8 @@ def _delegate(transport: Transport, seen: Probe, trials: Sequence[Trial]) -> Che
         return good("delegate", "; ".join(words) or "nothing is in effect")
     try:
         answer = run_script(transport, seen.command, _PROVIDERS, {}, _PROVIDERS_S)
-        others = [str(one) for one in answer.get("providers") or () if one not in used]
-    except EdgeFlareError:
+        others = [one for one in texts(answer, "providers") if one not in used]
+    except (EdgeFlareError, ValueError):
         others = []
     more = f" (also there: {', '.join(others)})" if others else " (no other provider is there)"
     return good("delegate", "; ".join(words) + more)

@@ -6,10 +6,9 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from edgeflare.devices.device import Device
-from edgeflare.devices.device_scripts import ask_script
+from edgeflare.devices.device_scripts import ask_script, nonsense
 from edgeflare.devices.doctor.facts_script import FACTS
 from edgeflare.devices.transport import Transport
-from edgeflare.errors import DeviceProtocolError
 
 _LOOK_S = 60.0
 _VCGENCMD = ("vcgencmd", "/usr/bin/vcgencmd", "/opt/vc/bin/vcgencmd")
@@ -87,9 +86,6 @@ def look(transport: Transport, device: Device) -> Look:
     try:
         facts = Facts.model_validate(answer.value)
     except ValidationError as error:
-        raise DeviceProtocolError(
-            f"the Python on {device.name} gave an answer that makes no sense: "
-            f"{error.errors()[0]['msg']}"
-        ) from error
+        raise nonsense(device.name, error.errors()[0]["msg"]) from error
     half = max(0.0, taken - facts.took_s) / 2
     return Look(facts, answer.printed, facts.clock - (sent + half), half)

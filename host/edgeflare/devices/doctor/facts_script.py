@@ -9,6 +9,7 @@ import time
 ROOT = ["/"]
 SLOWS_THE_CPU = ("cpufreq", "thermal-cpufreq", "cpu-thermal", "cpu-throttle")
 PATIENCE_S = 5
+ALL_BITS = 0xFFFFFFFF
 
 
 def main(cache, vcgencmd, root):
@@ -120,7 +121,7 @@ def firmware(vcgencmd):
     ):
         for word in texts(pattern):
             try:
-                return int(word, 16)
+                return int(word, 16) & ALL_BITS
             except ValueError:
                 pass
     return ask_firmware(vcgencmd)
@@ -130,7 +131,7 @@ def ask_firmware(names):
     for name in names:
         path = which(name)
         try:
-            return int((said([path, "get_throttled"]) if path else "").strip().partition("=")[2], 16)
+            return int((said([path, "get_throttled"]) if path else "").strip().partition("=")[2], 16) & ALL_BITS
         except ValueError:
             pass
     return None

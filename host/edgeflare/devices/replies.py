@@ -1,0 +1,185 @@
+"""What an agent says of itself and of its model, and its answers, held against what it announced."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from edgeflare.devices import reported
+from edgeflare_agent.decoders import KINDS
+from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.wire import DEFAULT_MAX_BODY, Frame
+
+_MOST_ELEMENTS = 1 << 30
+_MOST_OPEN_BYTES = 16 << 20
+_MOST_PIECES = 1 << 16
+_PIECE_BYTES = 96
+_BRACKETS_BYTES = 1 << 10
+_TEXTS = ("board", "soc", "cpu", "arch", "kernel", "os", "hostname")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The device's answer to one request, in the order of its samples.
+
+    `outputs`: raw arrays of the configured output, not dequantised, or what a decoder made of them; `seconds`:
+    the device's own time for preprocessing, inference and decoding of each.
+    """
+
+    outputs: Sequence[NDArray[Any] | Decoded]
+    seconds: list[float]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was asked.
+
+    `decoder`: of a speech recogniser whose file says how its outputs are read, what identifies that.
+    """
+
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    runtime: dict[str, Any]
+    metadata: dict[str, str]
+    decoder: dict[str, Any] | None = None
+
+
+class Answers:
+    """What the answers to INFER must be like: arrays of one announced tensor, or what a decoder reads.
+
+    `output`: the name of the tensor, None: the only one.
+    """
+
+    def __init__(self, model: LoadedModel, output: str | None, *, decoded: bool = False) -> None:
+        named = [one for one in model.outputs if output in (None, one.name)]
+        self._tensor = named[0] if named else model.outputs[0]
+        self._decoded = decoded
+        self._elements = _elements(self._tensor.shape)
+        if decoded:
+            known = [_elements(one.shape) or _MOST_PIECES for one in model.outputs]
+            pieces = min(_MOST_PIECES, max(known))
+            self._most_bytes = pieces * _PIECE_BYTES + _BRACKETS_BYTES
+        elif self._elements is None:
+            self._most_bytes = _MOST_OPEN_BYTES
+        else:
+            self._most_bytes = self._elements * 8
+
+    def most_bytes(self, count: int) -> int:
+        """Return how many bytes the answer on so many samples may have."""
+        return min(DEFAULT_MAX_BODY, self._most_bytes * count)
+
+    def read(self, frame: Frame, count: int) -> Reply:
+        """Return the answer on so many samples. Raises ValueError where it is not as announced."""
+        seconds = reported.all_seconds(frame.header, "seconds", count)
+        if bool(reported.truth(frame.header, "decoded")) is not self._decoded:
+            asked = "text" if self._decoded else f"output {self._described()}"
+            raise ValueError(f"{asked} was asked for, and {'no ' * self._decoded}text came")
+        outputs: Sequence[NDArray[Any] | Decoded] = frame.arrays
+        if self._decoded:
+            outputs = _decoded(frame.arrays)
+        if len(outputs) != count:
+            raise ValueError(f"{len(outputs)} outputs came for {count} samples")
+        for output in outputs:
+            if not isinstance(output, Decoded):
+                self._check(output)
+        return Reply(outputs, seconds)
+
+    def _check(self, array: NDArray[Any]) -> None:
+        fits = array.size == self._elements
+        if self._elements is None:
+            known = math.prod(n for n in self._tensor.shape if n)
+            fits = array.size > 0 and array.size % known == 0
+        if not fits or array.dtype.name != self._tensor.dtype:
+            raise ValueError(
+                f"output {self._described()} was announced, {_times(array.shape)} {array.dtype.name} came"
+            )
+
+    def _described(self) -> str:
+        tensor = self._tensor
+        return f"{tensor.name!r} of {_times(tensor.shape)} {tensor.dtype}"
+
+
+def check_hello(header: dict[str, Any]) -> None:
+    """Raise ValueError where the handshake's fields are not of the types that others rely on."""
+    for name in ("python", "executable", "numpy"):
+        reported.text(header, name)
+    reported.text_table(header, "runtimes")
+    device = reported.table(header, "device")
+    for name in _TEXTS:
+        reported.text(device, name)
+    reported.texts(device, "cpu_flags")
+    for name in ("cores", "memory_bytes"):
+        reported.count(device, name)
+
+
+def read_model(frame: Frame) -> LoadedModel:
+    """Return what LOADED announces. Raises LookupError, TypeError or ValueError where it makes no sense."""
+    header = frame.header
+    decoder = None
+    if header.get("decoder") is not None:
+        decoder = reported.table(header, "decoder")
+        if decoder.get("kind") not in KINDS:
+            raise ValueError("the model's decoder is of no known kind")
+    inputs, outputs = (
+        tuple(map(_tensor, reported.tables(header, name))) for name in ("inputs", "outputs")
+    )
+    if len(inputs) != 1 or not outputs:
+        raise ValueError(f"the model has {len(inputs)} inputs and {len(outputs)} outputs")
+    runtime = reported.table(header, "runtime")
+    for name in ("name", "package", "version"):
+        reported.text(runtime, name)
+    reported.texts(runtime, "providers")
+    return LoadedModel(inputs, outputs, runtime, reported.text_table(header, "metadata"), decoder)
+
+
+def read_nothing(_: Frame) -> None:
+    """Take a reply that has no content."""
+
+
+def read_memory(frame: Frame) -> int | None:
+    """Return the memory that is available, in bytes; None where the device doesn't tell."""
+    return reported.count(frame.header, "memory_available_bytes")
+
+
+def _tensor(data: dict[str, Any]) -> TensorInfo:
+    tensor = TensorInfo.from_json(data)
+    shape = data["shape"]
+    fits = all(n is None or (type(n) is int and n >= 0) for n in shape)
+    if not fits or math.prod(n for n in shape if n) > _MOST_ELEMENTS:
+        raise ValueError(f"tensor {tensor.name!r} has the shape {str(shape)[:99]}")
+    return tensor
+
+
+def _elements(shape: Sequence[int | None]) -> int | None:
+    """Return how many values a tensor has for one sample; None: the model's file leaves it open.
+
+    An open first axis of several is the batch, which has one sample; an axis of 0 is open, too. A shape without
+    axes may be one that the file doesn't tell.
+    """
+    known = [1, *shape[1:]] if len(shape) > 1 and not shape[0] else list(shape)
+    return math.prod(n or 0 for n in known) or None if known else None
+
+
+def _decoded(arrays: Sequence[NDArray[Any]]) -> list[Decoded]:
+    """Return what the device's decoder read. Raises ValueError for arrays that are nothing of the kind."""
+    *scores, text = arrays
+    texts = json.loads(text.tobytes())
+    found = []
+    for pieces, numbers in zip(texts, scores, strict=True):
+        if not isinstance(pieces, list) or not all(isinstance(one, str) for one in pieces):
+            raise ValueError("what was decoded is no list of texts")
+        if numbers.shape != (len(pieces), 2) or numbers.dtype.name != "float64":
+            raise ValueError(
+                f"{len(pieces)} texts came with scores {_times(numbers.shape)} {numbers.dtype.name}"
+            )
+        "".join(pieces).encode()  # raises for half a surrogate pair, which no file can hold
+        found.append(Decoded(tuple(pieces), numbers))
+    return found
+
+
+def _times(shape: Sequence[int | None]) -> str:
+    return " x ".join("?" if n is None else str(n) for n in shape) or "[]"

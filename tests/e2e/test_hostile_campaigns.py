@@ -1,0 +1,113 @@
+"""Campaigns on devices that answer nonsense: a stated error, no false finding, and the others go on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_models import dense_onnx, flat_weights
+
+from edgeflare import CampaignConfig, Notice, config_from, connect, run_campaign
+from edgeflare.errors import DeviceError
+from edgeflare.store import Store
+from edgeflare.testing import FakeAgent, Replace, connecting
+from edgeflare_agent.wire import Frame
+
+SEEDS = 4
+SHAPE = (1, 8, 8, 1)
+TENSOR = {"dtype": "float32", "quantization": None}
+LOADED = {
+    "inputs": [{"name": "x", "shape": list(SHAPE), **TENSOR}],
+    "outputs": [{"name": "y", "shape": [1, 4], **TENSOR}],
+    "metadata": {"edgeflare.input": '{"scale": "1/255"}'},
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def infer(sample: np.ndarray) -> np.ndarray:
+    """The original, with rounded weights."""
+    sums = sample.reshape(1, 64) / np.float32(255) @ flat_weights().round(1)
+    powers = np.exp(sums - sums.max())
+    return np.asarray(powers / powers.sum(), np.float32)
+
+
+def agent(*plan: Replace) -> FakeAgent:
+    return FakeAgent(*plan, loaded=LOADED, infer=infer)
+
+
+def config(folder: Path, devices: int) -> CampaignConfig:
+    rng = np.random.default_rng(0)
+    np.savez(folder / "seeds.npz", images=rng.integers(0, 256, (SEEDS, 8, 8, 1), np.uint8))
+    model = dense_onnx(folder / "model.onnx", list(SHAPE))
+    values = {
+        "original": {"path": model},
+        "deployed": {"path": model},
+        "seeds": {"path": folder / "seeds.npz"},
+        "search": {"strategy": "dflare", "max_queries": 60, "timeout_s": 0},
+        "devices": ["local"] * devices,
+        "out": folder / "out",
+        "fleet": {"handover_s": 0.2, "patience_s": 1.0},
+    }
+    return config_from(values, "test")
+
+
+def run(folder: Path, *agents: FakeAgent) -> tuple[Path, list[str]]:
+    """Run a campaign on these agents; return its folder and what the user was told."""
+    names = ["local", *(f"local#{k}" for k in range(2, len(agents) + 1))]
+    told: list[str] = []
+    done = run_campaign(
+        config(folder, len(agents)),
+        connect=connecting(dict(zip(names, agents, strict=True)), connect),
+        progress=lambda event: told.append(event.text) if isinstance(event, Notice) else None,
+    )
+    return done, told
+
+
+def results(change: Callable[[Frame], Frame]) -> Replace:
+    """All answers are changed after the preflight's and the seeds' own."""
+    return Replace("RESULT", change, first=40)
+
+
+def with_array(array: np.ndarray) -> Callable[[Frame], Frame]:
+    return lambda honest: honest._replace(arrays=(array,) * len(honest.arrays))
+
+
+def with_seconds(value: Any) -> Callable[[Frame], Frame]:
+    return lambda honest: honest._replace(
+        header={**honest.header, "seconds": [value] * len(honest.arrays)}
+    )
+
+
+HOSTILE = {
+    "NaN seconds": results(with_seconds(float("nan"))),
+    "negative seconds": results(with_seconds(-1.0)),
+    "too few values": results(with_array(np.zeros((1, 3), np.float32))),
+    "twice the values": results(with_array(np.eye(1, 8, 7, dtype=np.float32))),
+    "another dtype": results(with_array(np.zeros((1, 4), np.int64))),
+    "no values": results(with_array(np.zeros((0, 4), np.float32))),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_the_other_device_does_what_a_hostile_one_leaves(tmp_path: Path, case: str) -> None:
+    folder, told = run(tmp_path, agent(HOSTILE[case]), agent())
+    assert any("local is lost: what the agent on local said" in text for text in told), told
+    with Store.open(folder) as store:
+        outcomes = list(store.outcomes())
+    assert len(outcomes) == SEEDS
+    assert {one.deployed.size for one in outcomes if isinstance(one.deployed, np.ndarray)} <= {4}
+
+
+@pytest.mark.parametrize("case", ["NaN seconds", "twice the values"])
+def test_a_campaign_on_a_hostile_device_alone_ends_as_a_devices_fault(
+    tmp_path: Path, case: str
+) -> None:
+    with pytest.raises(DeviceError, match="makes no sense") as caught:
+        run(tmp_path, agent(HOSTILE[case]))
+    assert caught.value.exit_code == 3
