@@ -13,6 +13,20 @@ def _refuse(status, sentence):
     sys.exit(status)
 
 
+def take_wire():
+    # type: () -> tuple[int, int]
+    """Return stdin and stdout as file descriptors of their own, for the wire alone.
+
+    Whatever a library prints from here on goes to stderr, and what a library's child process reads is empty.
+    """
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return wire_in, wire_out
+
+
 def _main():
     # type: () -> None
     if sys.version_info < (3, 8):
@@ -27,13 +41,7 @@ def _main():
 
     if not is_installed("numpy"):
         _refuse(EXIT_NO_NUMPY, "numpy is missing: {}".format(how_to_install("numpy")))
-    # From here on the wire has file descriptors of its own: whatever a library prints goes to stderr,
-    # and whatever a library's child process reads is empty.
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    os.dup2(2, 1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    wire_in, wire_out = take_wire()
     from edgeflare_agent.server import serve
 
     serve(wire_in, wire_out, sys.argv[1:])

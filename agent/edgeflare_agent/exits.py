@@ -12,6 +12,7 @@ from typing import Callable, List, Optional, Type
 DONE = 0  # told so, or the stream ended
 BROKEN_STREAM = 66
 LOST_HEARTBEAT = 67
+LATE = 68  # an inference took longer than it may
 FAULT = 70  # a fault of the agent's own
 
 _last: List[Callable[[], None]] = []

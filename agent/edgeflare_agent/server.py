@@ -95,19 +95,9 @@ class _Server:
         while True:
             frame = self._requests.get()
             self._tally.begin()
-            reply = self._reply(frame)
+            reply = reply_to(self._worker, frame)
             self._tally.end(frame.kind is Kind.INFER)
             self._link.write(reply)
-
-    def _reply(self, frame: Frame) -> List[bytes]:
-        try:
-            kind, header, arrays = self._worker.answer(frame)
-            return encode(Frame(kind, {"id": frame.header["id"], **header}, arrays))
-        except AgentError as error:
-            return encode(_refusal(frame, error.code, str(error)))
-        except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on
-            words = "{}: {}".format(type(error).__name__, error)
-            return encode(_refusal(frame, AgentError.code, words))
 
     def _accept(self, frame: Frame) -> None:
         if frame.kind is Kind.PING:
@@ -153,6 +143,18 @@ class _Server:
             raise ProtocolError("START makes no sense: its limits must be positive")
         self._link.heartbeat_s, self._link.max_body = heartbeat_s, max_body
         self._max_queue = max_queue
+
+
+def reply_to(worker: Worker, frame: Frame) -> List[bytes]:
+    """Return the encoded reply to a request; an error of any kind is one, too."""
+    try:
+        kind, header, arrays = worker.answer(frame)
+        return encode(Frame(kind, {"id": frame.header["id"], **header}, arrays))
+    except AgentError as error:
+        return encode(_refusal(frame, error.code, str(error)))
+    except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on
+        words = "{}: {}".format(type(error).__name__, error)
+        return encode(_refusal(frame, AgentError.code, words))
 
 
 def _refusal(frame: Frame, code: str, message: str) -> Frame:

@@ -43,6 +43,7 @@ class Worker:
         self._spec: Optional[Spec] = None
         self._read: Callable[[List[Array]], Union[Array, Decoded]] = _first
         self._began: Optional[float] = None
+        self._timer: Callable[[], float] = clock
         self._verbs: Dict[Kind, Callable[[Frame], Reply]] = {
             Kind.LOAD: self._load,
             Kind.CONFIGURE: self._configure,
@@ -65,7 +66,7 @@ class Worker:
         return verb(frame)
 
     def _load(self, frame: Frame) -> Reply:
-        path = verified(self._root, str(frame.header.get("model")), "model")
+        path, what = self._model_file(frame)
         options = frame.header.get("options") or {}
         if not isinstance(options, dict):
             raise RequestError("options must be an object of names and values")
@@ -74,8 +75,8 @@ class Worker:
         self._runtime, self._spec = None, None
         runtime = load(path, str(frame.header.get("runtime")), options, self._root)
         try:
-            check_single_input(runtime.inputs, "the model")
-            self._file_decoder = decoder_in(runtime.metadata, "the model")
+            check_single_input(runtime.inputs, what)
+            self._file_decoder = decoder_in(runtime.metadata, what)
         except ModelError:
             runtime.close()
             raise
@@ -88,6 +89,10 @@ class Worker:
             "decoder": self._file_decoder and self._file_decoder.describe(),
         }
         return Kind.LOADED, header, ()
+
+    def _model_file(self, frame: Frame) -> Tuple[str, str]:
+        """Return the path of the file that is to be loaded, and what messages call it."""
+        return verified(self._root, str(frame.header.get("model")), "model"), "the model"
 
     def _configure(self, frame: Frame) -> Reply:
         runtime = self._loaded()
@@ -121,9 +126,9 @@ class Worker:
         answers: List[Union[Array, Decoded]] = []
         try:
             for sample in frame.arrays:
-                self._began = begin = clock()
+                self._began, begin = clock(), self._timer()
                 answers.append(self._read(runtime.run(prepare(sample, self._spec))))
-                seconds.append(clock() - begin)
+                seconds.append(self._timer() - begin)
         finally:
             self._began = None
         return (Kind.RESULT, *_result(seconds, answers))

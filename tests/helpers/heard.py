@@ -37,6 +37,9 @@ class Listener:
     def scores(self, samples: Sequence[Sample]) -> list[Transcript]:
         return [self.one(sample) for sample in samples]
 
+    def answer(self, samples: Sequence[Sample]) -> tuple[list[Transcript], list[float]]:
+        return self.scores(samples), []
+
 
 class ListeningDevice:
     """A device with a `Listener`; always there."""

@@ -33,6 +33,9 @@ class Linear:
     def scores(self, samples: Sequence[Sample]) -> list[Scores]:
         return [self.one(sample) for sample in samples]
 
+    def answer(self, samples: Sequence[Sample]) -> tuple[list[Scores], list[float]]:
+        return self.scores(samples), []
+
 
 class Device:
     """Answers from threads of its own, in an order of its own; always there."""

@@ -65,6 +65,49 @@ def dense_onnx(path: Path, shape: list[Any], dtype: str = "float32", softmax: bo
     )
 
 
+def endless_onnx(path: Path, rounds: int = 10**12, above: float = -1.0) -> Path:
+    """What `dense_onnx` makes, after so many rounds of a loop: for pixels the first of which is above `above`, else none."""
+    real, whole = TensorProto.FLOAT, TensorProto.INT64
+    body = helper.make_graph(
+        [
+            helper.make_node("Sin", ["sum_in"], ["sum_out"]),
+            helper.make_node("Identity", ["go_in"], ["go_out"]),
+        ],
+        "round",
+        [
+            helper.make_tensor_value_info("round", whole, []),
+            helper.make_tensor_value_info("go_in", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("sum_in", real, [1, 4]),
+        ],
+        [
+            helper.make_tensor_value_info("go_out", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("sum_out", real, [1, 4]),
+        ],
+    )
+    nodes = [
+        helper.make_node("Reshape", ["x", "rows"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "w"], ["sums"]),
+        helper.make_node("Gather", ["flat", "first"], ["pixels"], axis=1),
+        helper.make_node("Squeeze", ["pixels"], ["pixel"]),
+        helper.make_node("Greater", ["pixel", "above"], ["go"]),
+        helper.make_node("Loop", ["rounds", "go", "sums"], ["y"], body=body),
+    ]
+    return save_onnx(
+        path,
+        nodes,
+        [helper.make_tensor_value_info("x", real, [1, 8, 8, 1])],
+        [helper.make_tensor_value_info("y", real, [1, 4])],
+        {
+            "rows": np.array([-1, 64]),
+            "w": flat_weights(),
+            "first": np.array([0]),
+            "above": np.array(above, np.float32),
+            "rounds": np.array(rounds),
+        },
+        {"edgeflare.input": '{"scale": "1/255"}'},
+    )
+
+
 def quantized_onnx(path: Path, dtype: str) -> Path:
     """Integers in, integers out: de-quantise, dense, softmax, quantise."""
     zero = np.array(np.iinfo(dtype).min, dtype)

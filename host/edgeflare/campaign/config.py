@@ -200,7 +200,8 @@ class CampaignConfig(_Section):
     """Everything that a campaign is run from.
 
     `devices` are ``local``, names in the inventory, ``ssh://user@host:port`` or ``adb://serial``; one
-    that stands there several times gets as many agents. `python` is the command of their Python, over what the inventory
+    that stands there several times gets as many agents. `original_timeout_s`: loading the original on the
+    host, or one inference of it, may take so many seconds (a device's own limit stands in the inventory). `python` is the command of their Python, over what the inventory
     says. `concurrency` is the number of searches in flight on each device (None: as many as keep it
     busy). `one_trip` gathers what all searches ask a device into few large requests, which alone doesn't
     change what is found; for the strategy boundary it also sends 4 candidates at once (option
@@ -216,6 +217,7 @@ class CampaignConfig(_Section):
     devices: Annotated[tuple[str, ...], BeforeValidator(_one_or_several), Field(min_length=1)] = (
         "local",
     )
+    original_timeout_s: float = Field(default=60.0, ge=1, le=86400, allow_inf_nan=False)
     python: str | None = Field(default=None, min_length=1)
     inventory: AbsolutePath | None = None
     out: Annotated[Path, AfterValidator(expand_home)] | None = None

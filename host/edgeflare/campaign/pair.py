@@ -125,14 +125,15 @@ class DeployedModel:
 
 
 class RawOriginal:
-    """The original model, whose scores are raw outputs."""
+    """The original model, whose answers are raw outputs."""
 
     def __init__(self, original: OriginalModel) -> None:
         self._original = original
 
-    def scores(self, samples: Sequence[Sample]) -> list[Output]:
-        """Return one raw output, or transcript, a sample."""
-        return [unread(self._original.raw(sample)) for sample in samples]
+    def answer(self, samples: Sequence[Sample]) -> tuple[list[Output], list[float]]:
+        """Return one raw output, or transcript, a sample, and the seconds of each."""
+        raws, seconds = self._original.raw_answer(samples)
+        return [unread(raw) for raw in raws], seconds
 
 
 def resolve_pair(

@@ -107,7 +107,7 @@ def cost_ratio(
             raise _away([device], patience_s)
         pending.result()
 
-    host = _typical(lambda sample: original.scores([sample]), samples, clock)
+    host = _typical(lambda sample: original.answer([sample]), samples, clock)
     took = []
     for device in _there(devices, samples[0], patience_s, handover_s):
         with suppress(DeviceAwayError):

@@ -1,6 +1,5 @@
 """Both models are asked about every seed of the store."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
@@ -274,17 +273,14 @@ class _NoOracle:
 
 
 class _Timed:
-    """Passes on what a model answers; `seconds` has the processor time of each sample, as budgets count it."""
+    """Passes on what a model answers; `seconds` has those of each sample, as budgets count them."""
 
     def __init__(self, model: Original) -> None:
         self._model = model
         self.seconds: list[float] = []
 
-    def scores(self, samples: Sequence[Sample]) -> Sequence[Output]:
-        """Return one answer a sample."""
-        answers: list[Output] = []
-        for sample in samples:
-            began = time.thread_time()
-            answers += self._model.scores([sample])
-            self.seconds.append(time.thread_time() - began)
-        return answers
+    def answer(self, samples: Sequence[Sample]) -> tuple[Sequence[Output], Sequence[float]]:
+        """Return one answer a sample, and the seconds of each."""
+        answers, seconds = self._model.answer(samples)
+        self.seconds += seconds
+        return answers, seconds

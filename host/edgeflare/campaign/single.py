@@ -257,6 +257,7 @@ def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
         config.original.path,
         config.original.runtime or runtime_for(config.original.path),
         config.original.options,
+        timeout_s=config.original_timeout_s,
     )
     try:
         yield original

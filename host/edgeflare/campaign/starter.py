@@ -9,6 +9,7 @@ STARTER = """\
 # Relative paths start at this file's folder. Flags of `edgeflare run` win over what stands here.
 
 devices = ["local"]         # "local", names in devices.toml, "ssh://user@host:port", "adb://serial"; several share the seeds
+# original_timeout_s = 60   # seconds that loading the original here, or one inference of it, may take
 # python = "/home/pi/venv/bin/python"   # the devices' Python command, over the inventory's
 # inventory = "devices.toml"
 # out = "campaigns/first"   # where the campaign's folder is made; by default under campaigns/

@@ -3,6 +3,7 @@
 import functools
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import ParamSpec
 
 import typer
@@ -37,7 +38,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt as interrupt:
             if _Debug.on:
                 raise
-            say("edgeflare: interrupted")
+            with suppress(OSError):  # the terminal may be gone
+                say("edgeflare: interrupted")
             raise typer.Exit(INTERRUPTED) from interrupt
 
     def told(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -72,6 +72,7 @@ def values_of(flags: Mapping[str, Any]) -> dict[str, Any]:
                 "patience_s": flags["patience"],
             },
             "devices": flags["device"],
+            "original_timeout_s": flags["original_timeout"],
             "python": flags["python"],
             "inventory": flags["inventory"],
             "out": flags["out"],

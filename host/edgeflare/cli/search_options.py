@@ -119,6 +119,16 @@ MaxQueries = Annotated[
         rich_help_panel=SEARCH,
     ),
 ]
+OriginalTimeout = Annotated[
+    float | None,
+    typer.Option(
+        min=1,
+        max=86400,
+        metavar="SECONDS",
+        help="Seconds that loading the original here, or one inference of it, may take; default 60.",
+        rich_help_panel=SEARCH,
+    ),
+]
 Timeout = Annotated[
     float | None,
     typer.Option(

@@ -1,17 +1,23 @@
-"""Ctrl-C and SIGTERM: the campaign is stopped once, in good order."""
+"""Ctrl-C, SIGTERM and SIGHUP: the campaign is stopped once, in good order, and within seconds."""
 
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GRACE_S = 9.0
 _SHOW_CURSOR = b"\x1b[?25h"
 _WAIT = b"\nedgeflare: what was found is being written; once more to end at once\n"
+_GIVEN_UP = (
+    b"\nedgeflare: something did not end and was given up; what was found is kept, and "
+    b"`edgeflare resume FOLDER` goes on\n"
+)
 INTERRUPTED = 130
 
 
@@ -19,11 +25,13 @@ class Stop:
     """Whether the user has asked for an end.
 
     The first signal raises KeyboardInterrupt in the main thread. The second one, while the campaign is
-    put down, only says so; the third one ends the process: nothing that was written is lost.
+    put down, only says so; the third one ends the process: nothing that was written is lost. So does the end of
+    `grace_s` seconds after the first one, whatever keeps the process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, grace_s: float = _GRACE_S) -> None:
         self.signals = 0
+        self._grace_s = grace_s
 
     @property
     def asked(self) -> bool:
@@ -41,10 +49,23 @@ class Stop:
         else:
             _end()
 
+    def watch(self, arrived: int) -> None:
+        """Wait for a signal's number on this file descriptor, then end the process `grace_s` later.
+
+        The number is written as soon as the signal comes, even where the main thread can't take it, since it is in
+        a library's code. Returns at the end of the stream.
+        """
+        with open(arrived, "rb", buffering=0) as numbers:
+            while number := numbers.read(1):
+                if number[0] in _SIGNALS:
+                    time.sleep(self._grace_s)
+                    _write(_GIVEN_UP)
+                    _end()
+
 
 @contextmanager
-def stoppable() -> Iterator[Stop]:
-    """Take Ctrl-C and SIGTERM for a block, in the main thread.
+def stoppable(grace_s: float = _GRACE_S) -> Iterator[Stop]:
+    """Take Ctrl-C, SIGTERM and SIGHUP for a block, in the main thread.
 
     Once one has come they stay taken until the process ends, so that an impatient second one meets no
     half-ended interpreter. A signal that the process was started to ignore (``nohup``) stays ignored.
@@ -53,7 +74,7 @@ def stoppable() -> Iterator[Stop]:
     """
     from edgeflare import EdgeFlareError
 
-    stop = Stop()
+    stop = Stop(grace_s)
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -61,6 +82,10 @@ def stoppable() -> Iterator[Stop]:
     taken = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
     for number in taken:
         signal.signal(number, stop.take)
+    arrived, written = os.pipe()
+    os.set_blocking(written, False)
+    wakeup = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    threading.Thread(target=stop.watch, args=(arrived,), daemon=True).start()
     try:
         yield stop
     except EdgeFlareError as error:
@@ -71,6 +96,8 @@ def stoppable() -> Iterator[Stop]:
         if not stop.asked:
             for number in taken:
                 signal.signal(number, before[number])
+            signal.set_wakeup_fd(wakeup)
+            os.close(written)
 
 
 def _write(text: bytes) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from edgeflare.devices.backoff import Backoff
 from edgeflare.durations import duration
-from edgeflare.errors import EdgeFlareError
+from edgeflare.errors import EdgeFlareError, InferenceTimeoutError
 
 _QUIET_S = 60.0
 
@@ -33,6 +33,7 @@ class Absence:
         self._clock = clock
         self._since = 0.0
         self._tries = 0
+        self._at_once = False
         self._next_try_at = 0.0
         self._told_at: float | None = None
         self._told_lost = False
@@ -52,6 +53,7 @@ class Absence:
     def begin(self, cause: EdgeFlareError | None, *, anew: bool) -> None:
         """Note that the device is lost; `anew`: it was well before, this is no trouble that goes on."""
         self.cause = cause
+        self._at_once = isinstance(cause, InferenceTimeoutError)
         self._next_try_at = now = self._clock()
         if anew:
             self._since = now
@@ -59,7 +61,14 @@ class Absence:
             self._told_at = None
 
     def next_delay_s(self) -> float:
-        """Return the seconds to wait before the next try, and count it."""
+        """Return the seconds to wait before the next try, and count it; 0 at first where an inference was late.
+
+        Such a device lives and is reached: a pause helps nothing.
+        """
+        if self._at_once:
+            self._at_once = False
+            self._next_try_at = self._clock()
+            return 0.0
         delay = self._backoff.delay_s(self._tries, self._rng)
         self._tries += 1
         self._next_try_at = self._clock() + delay

@@ -1,79 +1,89 @@
-"""The original model, run in the host's own process by the agent's runtimes."""
+"""The original model, run on the host by the agent's runtimes, in processes of their own.
 
-import queue
+A process can be ended whatever its runtime does: so an inference that doesn't end, or a runtime that crashes, costs
+one answer and not the campaign.
+"""
+
+import os
+import threading
+import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from edgeflare.errors import EdgeFlareError, InferenceFailedError, ModelError
+import numpy as np
+
+from edgeflare.errors import InferenceFailedError
+from edgeflare.models.model_process import ModelProcess, decoded
 from edgeflare.models.outputs import OutputReader, RawOutput
 from edgeflare.types import Output, Sample
-from edgeflare_agent import errors as agent_errors
 from edgeflare_agent.audio_spec import Spec
-from edgeflare_agent.decoders import Decoder, decoder_in
-from edgeflare_agent.preprocess import prepare
-from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.wire import Kind
+
+_REQUEST_BYTES = 1 << 20
+_MOST_BYTES = 2 << 30
+"""The model files of all processes together; about what they hold in memory."""
 
 
 class OriginalModel:
-    """The original model. Safe to use from several threads, each with a runtime of its own if need be.
+    """The original model. Safe to use from several threads at once.
 
     Every sample is inferred alone, with the model's fixed number of threads, so an answer depends on
-    nothing but the sample.
+    nothing but the sample. There are as many processes as threads ask at once, but another one is started only when
+    threads have waited for the others for as long as its start takes; at most one for each processor, and as many as
+    hold 2 GiB of model files. An inference that takes longer than `timeout_s` ends its process.
     """
 
-    def __init__(self, path: Path, runtime: str, options: Mapping[str, Any]) -> None:
-        """Load the model. Raises ModelError, or UsageError for an unknown runtime or option."""
+    def __init__(
+        self, path: Path, runtime: str, options: Mapping[str, Any], *, timeout_s: float = 60.0
+    ) -> None:
+        """Load the model. Raises ModelError, also for an unknown runtime or option; DeviceTimeoutError."""
         self.path = path
-        self._runtime = runtime
-        self._options = dict(options)
-        self._idle: queue.LifoQueue[Runtime] = queue.LifoQueue()
-        first = self._load()
-        if len(first.inputs) != 1:
-            names = ", ".join(tensor.name for tensor in first.inputs)
-            raise ModelError(
-                f"{path} has {len(first.inputs)} inputs ({names}); EdgeFlare drives models with one"
-            )
-        self.input: TensorInfo = first.inputs[0]
-        self.outputs: Sequence[TensorInfo] = first.outputs
-        self.metadata: Mapping[str, str] = first.metadata
-        self.in_effect: Mapping[str, Any] = first.describe()
-        with _mapped(path):
-            self._file_decoder = decoder_in(first.metadata, str(path))
-        self._first = first
-        self._idle.put(first)
-        self._spec: Spec | None = None
-        self._output = 0
-        self._output_name: str | None = None
-        self._decoder: Decoder | None = None
-        self._reader: OutputReader | None = None
-
-    @property
-    def decoder(self) -> dict[str, Any] | None:
+        self._load = {"model": str(path), "runtime": runtime, "options": dict(options)}
+        self._timeout_s = timeout_s
+        size = path.stat().st_size if path.is_file() else 0
+        self._most = max(1, min(os.cpu_count() or 1, _MOST_BYTES // max(1, size)))
+        self._changed = threading.Condition()
+        self._idle: list[ModelProcess] = []
+        self._processes: set[ModelProcess] = set()
+        weakref.finalize(self, _end, self._processes)
+        self._closed = False
+        self._count = 0
+        self._waited_s = 0.0
+        began = time.monotonic()
+        with self._borrowed() as first:
+            self._start_s = time.monotonic() - began
+            loaded = first.loaded
+        self.input = TensorInfo.from_json(loaded["inputs"][0])
+        self.outputs: Sequence[TensorInfo] = [
+            TensorInfo.from_json(one) for one in loaded["outputs"]
+        ]
+        self.metadata: Mapping[str, str] = loaded["metadata"]
+        self.in_effect: Mapping[str, Any] = loaded["runtime"]
+        self.decoder: dict[str, Any] | None = loaded["decoder"]
         """Of a speech recogniser whose file says how its outputs are read: what identifies that."""
-        return self._file_decoder and self._file_decoder.describe()
+        self._configuration: dict[str, Any] | None = None
+        self._reader: OutputReader | None = None
 
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
     ) -> None:
         """Set how samples are prepared, which output counts, and what makes text of it.
 
-        `output` and `decoder` as `DeviceSession.configure` takes them. Raises ModelError where the outputs don't fit
-        the decoder, UsageError for a decoder that makes no sense.
+        `output` and `decoder` as `DeviceSession.configure` takes them. Raises ModelError where they don't fit the
+        model.
         """
-        self._spec, self._output_name = spec, output
-        if decoder is None:
-            self._decoder = None
-            names = [tensor.name for tensor in self.outputs]
-            self._output = 0 if output is None else names.index(output)
-            return
-        with _mapped(self.path):
-            own = decoder.get("vocabulary") is None
-            self._decoder = self._file_decoder if own else Decoder.from_json(dict(decoder))
-            assert self._decoder is not None, "the file has a decoder"  # noqa: S101
-            self._decoder.check_outputs(self.outputs, output)
+        configuration: dict[str, Any] = {"input": spec.to_json(), "output": output}
+        if decoder is not None:
+            configuration["decoder"] = dict(decoder)
+        elif output is None:
+            configuration["output"] = self.outputs[0].name
+        with self._borrowed() as process:
+            process.configure(configuration)
+        self._configuration = configuration
 
     def read_with(self, reader: OutputReader) -> None:
         """Set how raw outputs become answers."""
@@ -82,53 +92,120 @@ class OriginalModel:
     def raw(self, sample: Sample, spec: Spec | None = None) -> RawOutput:
         """Return the raw output for one sample; `spec` prepares it in another way than configured.
 
-        Raises InferenceFailedError where the runtime fails on it.
+        Raises InferenceFailedError where the runtime fails on it, crashes or takes too long.
         """
-        chosen = spec or self._spec
-        assert chosen is not None, "configure comes first"  # noqa: S101
-        with _mapped(self.path), self._borrowed() as runtime:
-            outputs = runtime.run(prepare(sample, chosen))
-            if self._decoder is None:
-                return outputs[self._output]
-            named = {tensor.name: raw for tensor, raw in zip(self.outputs, outputs, strict=True)}
-            return self._decoder.decode(named, self.outputs, self._output_name)
+        return self._infer([sample], spec)[0][0]
 
     def scores(self, samples: Sequence[Sample], spec: Spec | None = None) -> list[Output]:
         """Return one answer a sample: its scores, or what was heard; `spec`, and what it raises, as for `raw`."""
         assert self._reader is not None, "read_with comes first"  # noqa: S101
-        return [self._reader.read(self.raw(sample, spec)) for sample in samples]
+        return [self._reader.read(raw) for raw in self._infer(samples, spec)[0]]
+
+    def answer(self, samples: Sequence[Sample]) -> tuple[list[Output], list[float]]:
+        """Return one answer a sample, and the seconds that the model took for each.
+
+        They are processor time where the model has one thread on the CPU, else wall time. Raises as `raw`.
+        """
+        raws, seconds = self.raw_answer(samples)
+        assert self._reader is not None, "read_with comes first"  # noqa: S101
+        return [self._reader.read(raw) for raw in raws], seconds
+
+    def raw_answer(self, samples: Sequence[Sample]) -> tuple[list[RawOutput], list[float]]:
+        """Return the raw outputs, and the seconds as `answer` does. Raises as `raw`."""
+        return self._infer(samples)
 
     def close(self) -> None:
-        """Free the runtimes."""
-        while not self._idle.empty():
-            self._idle.get_nowait().close()
+        """End the processes. Safe to repeat; what they work on fails."""
+        with self._changed:
+            self._closed = True
+            self._idle.clear()
+            _end(self._processes)
+            self._changed.notify_all()
 
-    def _load(self) -> Runtime:
-        with _mapped(self.path):
-            return load(str(self.path), self._runtime, self._options)
+    def _infer(
+        self, samples: Sequence[Sample], spec: Spec | None = None
+    ) -> tuple[list[RawOutput], list[float]]:
+        configuration = self._configuration
+        assert configuration is not None, "configure comes first"  # noqa: S101
+        if spec is not None:
+            configuration = {**configuration, "input": spec.to_json()}
+        raws: list[RawOutput] = []
+        seconds: list[float] = []
+        with self._borrowed() as process:
+            process.configure(configuration)
+            for part in _parts(samples):
+                reply = process.ask(Kind.INFER, {}, part)
+                seconds += reply.header["seconds"]
+                raws += (
+                    decoded(reply)
+                    if reply.header.get("decoded")
+                    else [np.require(raw, requirements="A") for raw in reply.arrays]
+                )
+        return raws, seconds
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Runtime]:
-        if self._first.shareable:
-            yield self._first
-            return
+    def _borrowed(self) -> Iterator[ModelProcess]:
+        process = self._idle_one() or self._started()
         try:
-            runtime = self._idle.get_nowait()
-        except queue.Empty:
-            runtime = self._load()
-        try:
-            yield runtime
+            yield process
         finally:
-            self._idle.put(runtime)
+            with self._changed:
+                if process.alive and process in self._processes:
+                    process.idle_since = time.monotonic()
+                    self._idle.append(process)
+                else:
+                    self._processes.discard(process)
+                    self._count -= 1
+                self._changed.notify()
+
+    def _idle_one(self) -> ModelProcess | None:
+        """Wait for a process that is idle; None, already counted, where another is to be started."""
+        began = time.monotonic()
+        with self._changed:
+            while True:
+                while self._idle:
+                    process = self._idle.pop()
+                    if not process.has_died():
+                        self._waited_s += time.monotonic() - began
+                        return process
+                    process.end()
+                    self._processes.discard(process)
+                    self._count -= 1
+                if self._closed:
+                    raise InferenceFailedError(f"original model: {self.path} was closed")
+                patience = None
+                if self._count < self._most:
+                    waited = self._waited_s + time.monotonic() - began
+                    patience = self._start_s - waited if self._count else 0.0
+                    if patience <= 0:
+                        self._count += 1
+                        self._waited_s = 0.0
+                        return None
+                self._changed.wait(patience)
+
+    def _started(self) -> ModelProcess:
+        process = None
+        try:
+            process = ModelProcess(str(self.path), self._load, self._timeout_s)
+        finally:
+            with self._changed:
+                if process is None:
+                    self._count -= 1
+                    self._changed.notify()
+                elif self._closed:
+                    process.end()
+                else:
+                    self._processes.add(process)
+        return process
 
 
-@contextmanager
-def _mapped(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (agent_errors.ModelError, agent_errors.RequestError) as error:
-        raise ModelError(f"original model: {error}") from error
-    except agent_errors.InferenceError as error:
-        raise InferenceFailedError(f"original model: {error}") from error
-    except agent_errors.AgentError as error:
-        raise EdgeFlareError(f"original model {path}: {error}") from error
+def _parts(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+    """Divide samples into requests of a bounded size."""
+    most = max(1, _REQUEST_BYTES // max(1, samples[0].nbytes)) if samples else 1
+    for begin in range(0, len(samples), most):
+        yield samples[begin : begin + most]
+
+
+def _end(processes: set[ModelProcess]) -> None:
+    while processes:
+        processes.pop().end()

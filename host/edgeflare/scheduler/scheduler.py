@@ -18,12 +18,18 @@ from edgeflare.scheduler.keeper import Keeper
 from edgeflare.scheduler.lane import GATHERED_BYTES, Deployed, Lane, Running
 from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
 
+_LAST_STEPS_S = 2.0
+"""So long steps under way are waited for when a run stops: an original may not answer for minutes."""
+
 
 class Original(Protocol):
     """The original model; called from several worker threads at once."""
 
-    def scores(self, samples: Sequence[Sample]) -> Sequence[Output]:
-        """Return one answer a sample: scores, or a transcript. Raises InferenceFailedError where it can't."""
+    def answer(self, samples: Sequence[Sample]) -> tuple[Sequence[Output], Sequence[float]]:
+        """Return one answer a sample, scores or a transcript, and the seconds that each took elsewhere than in this thread.
+
+        Raises InferenceFailedError where it can't.
+        """
         ...
 
 
@@ -110,15 +116,18 @@ class Scheduler(Generic[R]):
         or Ctrl-C stops the run: what was done by then is still handed to `on_result`, then the error is raised;
         DeviceAwayError where no device is left. Ends early where the limits are used up: `left` says so.
         """
-        with (
-            Keeper(on_result) as keeper,
-            ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step") as pool,
-        ):
+        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step")
+        with Keeper(on_result) as keeper:
             try:
                 self._loop(pool, keeper, on_tick)
+                pool.shutdown()
             except BaseException:
                 self._stopping.set()
-                pool.shutdown(wait=True, cancel_futures=True)
+                ending = threading.Thread(
+                    target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True
+                )
+                ending.start()
+                ending.join(_LAST_STEPS_S)
                 self._hand_over_the_rest(keeper)
                 raise
 
@@ -249,13 +258,16 @@ class Scheduler(Generic[R]):
         try:
             ask = step()
             pending = None if ask.of == "original" else self._ask(running.lane, ask.samples)
+            asked: Sequence[Output] | None = None
+            seconds: Sequence[float] = ()
             try:
-                asked = self._original.scores(ask.samples) if ask.of != "deployed" else None
+                if ask.of != "deployed":
+                    asked, seconds = self._original.answer(ask.samples)
             except InferenceFailedError as error:
                 self._fail(pool, running, error, pending)
                 return
             if job.seconds_count:
-                job.counters.seconds += time.thread_time() - began
+                job.counters.seconds += time.thread_time() - began + sum(seconds)
             if pending is None:
                 self._resume(pool, running, partial(self._answer, ask, asked, None))
             else:

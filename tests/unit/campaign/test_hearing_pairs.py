@@ -90,7 +90,7 @@ def test_files_that_say_how_they_are_read_are_read_so(tmp_path: Path, stack: Exi
     assert (original.classes, deployed.classes) == (0, 0)
     assert (original.output.name, deployed.output.name) == ("logits", "tokens")
     assert pair.device.configured == [(deployed.spec, "tokens", {"vocabulary": None})]
-    answers = RawOriginal(pair.original).scores([spelt("ab|c")])
+    answers, _ = RawOriginal(pair.original).answer([spelt("ab|c")])
     (first, second), doubts = readers(pair.config, pair.sides, (answers, answers))
     assert (first.kind, second.kind, doubts) == ("transcript", "transcript", [])
     pair.original.read_with(first)

@@ -29,9 +29,9 @@ class FakeOriginal:
         self._clock = clock
         self._seconds = seconds
 
-    def scores(self, samples: Sequence[Sample]) -> Sequence[Scores]:
+    def answer(self, samples: Sequence[Sample]) -> tuple[Sequence[Scores], Sequence[float]]:
         self._clock.now += self._seconds * len(samples)
-        return [np.array([1.0]) for _ in samples]
+        return [np.array([1.0]) for _ in samples], []
 
 
 class FakeDevice:

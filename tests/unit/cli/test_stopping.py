@@ -57,7 +57,7 @@ def campaign(tmp_path) -> Iterator[subprocess.Popen]:
         process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_one_ends_in_good_order(campaign, number):
     campaign.send_signal(number)
     assert campaign.stdout.readline() == "writing\n"
@@ -93,6 +93,42 @@ def test_the_third_one_ends_at_once_without_a_traceback(campaign):
     assert "Traceback" not in campaign.stderr.read()
 
 
+@pytest.mark.parametrize("kept_by", ["a program", "a library"])
+def test_what_does_not_end_is_given_up(tmp_path, kept_by):
+    """A library's code doesn't let the main thread take the signal at all."""
+    keeps = {
+        "a program": "while True:\n            try: say(); time.sleep(60)\n            except KeyboardInterrupt: pass",
+        "a library": "say(); lock = ctypes.create_string_buffer(64); library = ctypes.CDLL(None); "
+        "library.pthread_mutex_lock(lock); library.pthread_mutex_lock(lock)",
+    }
+    code = f"""
+import ctypes, time
+from edgeflare.cli.stopping import stoppable
+
+def say():
+    print("searching", flush=True)
+
+def forever():
+    with stoppable(grace_s=0.2):
+        {keeps[kept_by]}
+
+forever()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "searching\n"
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "`edgeflare resume FOLDER` goes on" in err
+    assert "Traceback" not in err
+
+
 def test_without_an_interrupt_the_signals_are_as_before():
     from edgeflare.cli.stopping import stoppable
 
@@ -116,7 +152,7 @@ def test_what_nohup_ignores_stays_ignored():
 
 def torn(number: signal.Signals | None) -> None:
     """A block that a signal ends, where something fails in turn."""
-    with stoppable():
+    with stoppable(grace_s=3600):
         try:
             if number is not None:
                 signal.raise_signal(number)

@@ -19,6 +19,7 @@ from edgeflare.errors import (
     EdgeFlareError,
     HostKeyError,
     InferenceFailedError,
+    InferenceTimeoutError,
     InventoryError,
     ModelError,
     UnreachableError,
@@ -90,6 +91,28 @@ def test_trouble_that_goes_on_is_not_told_each_time_and_waits_longer_and_longer(
     assert bench.steady.away_s == 0.0
     assert bench.steps.waits[-1] <= 1.0
     assert len(bench.told) == 3
+
+
+def test_a_device_that_lives_but_does_not_answer_is_started_anew_at_once_and_three_times_at_most(
+    bench: Bench,
+) -> None:
+    """A pause would help a link or a device that is off; this one is neither."""
+    late = InferenceTimeoutError("pi4 did not answer within 8 s")
+    inputs = [bench.steady.submit([sample(n)]) for n in range(4)]
+    session = bench.first
+    for _ in range(12):
+        waits = len(bench.steps.waits)
+        session.fail(late)
+        bench.steps.step()
+        assert bench.steps.waits[waits:] == [0.0]
+        session = FakeSession()
+        bench.come_back(session)
+    for future in inputs:
+        with pytest.raises(InferenceFailedError, match="3 times in a row: pi4 did not answer"):
+            future.result(0)
+    session.fail(late)
+    bench.come_back(UnreachableError("off"), UnreachableError("off"))
+    assert bench.steps.waits[-1] > 0.0
 
 
 @pytest.mark.parametrize(

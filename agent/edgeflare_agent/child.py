@@ -1,0 +1,71 @@
+"""Serves one model to the process that started this one: requests on stdin, replies on stdout.
+
+The requests are those of `server`: LOAD (which names any file of this machine), CONFIGURE and INFER. There is
+no handshake, no heartbeat and no queue, and one thread does all, so that a small model's reply comes at once.
+The process ends with the one that started it, and when an inference takes longer than LOAD's `timeout_s` allows.
+"""
+
+import select
+import threading
+import time
+from typing import Tuple
+
+from edgeflare_agent import exits
+from edgeflare_agent.__main__ import take_wire
+from edgeflare_agent.files import default_root
+from edgeflare_agent.leases import Leases
+from edgeflare_agent.link import Link
+from edgeflare_agent.server import reply_to
+from edgeflare_agent.telemetry import clock
+from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame
+from edgeflare_agent.worker import Reply, Worker
+
+_LOOK_S = 0.5
+_CPU = ["CPUExecutionProvider"]
+
+
+class _Worker(Worker):
+    """Counts processor time where the model runs on this thread alone, else wall time."""
+
+    timeout_s = float("inf")
+
+    def _load(self, frame: Frame) -> Reply:
+        self.timeout_s = float(frame.header["timeout_s"])
+        reply = super()._load(frame)
+        described = reply[1]["runtime"]
+        on_this_thread = (
+            described["name"] != "tensorrt"
+            and described["threads"] == 1
+            and described.get("providers", _CPU) == _CPU
+        )
+        self._timer = time.thread_time if on_this_thread else clock
+        return reply
+
+    def _model_file(self, frame: Frame) -> Tuple[str, str]:
+        path = str(frame.header.get("model"))
+        return path, path
+
+
+def serve() -> None:
+    """Serve until the stream ends; does not return."""
+    wire_in, wire_out = take_wire()
+    root = default_root()
+    worker = _Worker(root, Leases(root), lambda _: {})
+    threading.Thread(target=_watch, args=(wire_in, worker), daemon=True).start()
+    link = Link(wire_in, wire_out)
+    link.max_body = DEFAULT_MAX_BODY
+    try:
+        while True:
+            link.write(reply_to(worker, link.receive()))
+    except (EndOfStreamError, ConnectionResetError):
+        exits.leave(exits.DONE)
+
+
+def _watch(wire_in: int, worker: _Worker) -> None:
+    """End the process once its parent has ended, or an inference takes too long."""
+    hang_up = select.poll()
+    hang_up.register(wire_in, 0)
+    while not hang_up.poll(1000 * min(_LOOK_S, worker.timeout_s / 4)):
+        if (worker.inferring_s or 0.0) > worker.timeout_s:
+            exits.leave(exits.LATE)
+    exits.leave(exits.DONE)
