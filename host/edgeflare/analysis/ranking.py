@@ -4,8 +4,8 @@ Differences. The paper ranks by the mean queries that its search needs. Here tha
 not the default: queries vary so much from seed to seed that only large differences show. Measured on LeNet-5
 and 150 seeds (device queries with those on the seed and for confirmation): of five prunings from 20 to 80 % of
 the weights `disagreement` tells all ten pairs apart, in the right order, with 11 device queries a seed, queries
-eight with 16 to 90; of five from 30 to 50 % nine with 11 and eight with 26 to 58, where a difference that tells
-is 1.6 to 5.3 half widths of its interval, against 1.0 to 2.6. `severity`, the smaller of both models' margins, falls again for a
+eight with 16 to 90; of five from 30 to 50 % nine with 11 and eight with 26 to 58 (by intervals of mean differences,
+before verdicts rested on a permutation test of the measure, of queries on one of their ranks). `severity`, the smaller of both models' margins, falls again for a
 model so damaged that it is sure of nothing: 60, 70 and 80 % tie by it, in the wrong order.
 """
 

@@ -33,7 +33,7 @@ class SearchRow:
     to the seed (`l2` on a scale of pixels from 0 to 1, of audio of samples from -1 to 1; `linf` in levels of 8 bits, of
     audio of 16; `ssim` 1 for equal images, `snr_db` of audio), both
     models' margins (top-1 minus top-2) and labels, or texts of speech recognisers, whether the original still gives it the seed's
-    label or words, its digest, and in `words` what was done to the seed (the first 5 steps) and both labels. `ssim` is None, too, for images below 3 pixels or without scikit-image.
+    label or words, its digest, and in `words` what was done to the seed (the last 5 steps) and both labels. `ssim` is None, too, for images below 3 pixels or without scikit-image.
     """
 
     pair: str

@@ -71,7 +71,7 @@ def test_the_seed_is_shown_where_the_source_has_it(tmp_path: Path, read: Read, s
     assert not shown["trigger:a"]
 
 
-def test_of_a_long_search_the_first_steps_are_told(
+def test_of_a_long_search_the_last_steps_are_told(
     campaign: Any, tmp_path: Path, read: Read
 ) -> None:
     steps = tuple({"operator": "average", "params": {"size": n}} for n in range(378))
@@ -85,5 +85,5 @@ def test_of_a_long_search_the_first_steps_are_told(
         page.rows[0]["words"],
         *(report_text(campaign.store, f) for f in ("junit", "markdown")),
     ):
-        assert "average (size=4) + 373 more" in told
+        assert "373 earlier + average (size=373) + " in told
         assert "size=5" not in told
