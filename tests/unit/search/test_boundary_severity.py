@@ -95,9 +95,13 @@ def test_where_the_drift_is_known_and_the_same_everywhere_findings_are_as_severe
     original = affine(SHAPE, 2)
     drift = np.array([shift, 0.0])
     pair = Pair(original, replace(original, bias=original.bias + drift))
-    run = search(pair, pair.seed(seed_of(pair)), device_budget=8)
+    severest = [
+        search(pair, pair.seed(sample), number, device_budget=8).severest
+        for number, sample in enumerate(agreed(pair, SHAPE, 5, surely=0.3))
+    ]
     most = np.tanh(abs(shift) / 4)  # both models are as sure, of different answers
-    assert 0.95 * most <= run.severest <= most
+    assert max(severest) <= most
+    assert np.median(severest) >= 0.9 * most
 
 
 @pytest.mark.parametrize("crossing", CROSSINGS)
