@@ -270,3 +270,14 @@ def test_answer_that_makes_no_sense_is_a_protocol_error(
     script.write_text(f"print('<<<edgeflare<<<' + {answer!r} + '>>>edgeflare>>>')")
     with pytest.raises(DeviceProtocolError, match="makes no sense"):
         look(f"{sys.executable} {script}", tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    "text", ["'<<<edgeflare<<<' + '[' * 200_000 + '>>>edgeflare>>>'", "'<<<edgeflare<<<' * 400_000"]
+)
+def test_an_endless_answer_is_a_short_error(tmp_path: Path, text: str) -> None:
+    script = tmp_path / "liar.py"
+    script.write_text(f"print({text})")
+    with pytest.raises(DeviceProtocolError, match="did not behave as Python does") as caught:
+        look(f"{sys.executable} {script}", tmp_path / "cache")
+    assert len(str(caught.value)) < 1000
