@@ -199,12 +199,15 @@ def check_ours(path):
 def check_parents(path):
     import os
     import stat
-    about = os.stat(path)
-    kept = about.st_mode & stat.S_ISVTX and about.st_uid in (0, os.geteuid())
-    if about.st_mode & 0o002 and not kept:
-        raise OSError(1, "every user may rename what is in there", path)
-    if path != os.path.dirname(path):
-        check_parents(os.path.dirname(path))
+    while path != os.path.dirname(path):
+        try:
+            about = os.stat(path)
+        except OSError:  # Android lets no app look at some of them
+            about = None
+        if about is not None and about.st_mode & 0o002:
+            if not about.st_mode & stat.S_ISVTX or about.st_uid not in (0, os.geteuid()):
+                raise OSError(1, "every user may rename what is in there", path)
+        path = os.path.dirname(path)
 
 
 def free_bytes(path):

@@ -10,11 +10,11 @@ from edgeflare.errors import DeviceProtocolError
 OUTPUT_LIMIT = 8 << 20
 """Bytes that a command run to its end may print on stdout."""
 STDERR_LIMIT = 1 << 20
-"""Bytes of its stderr that are kept, the last ones."""
+"""Bytes of its stderr that are kept at most, the last ones."""
 
 
 class Completed(NamedTuple):
-    """A command that ended: exit status, everything on stdout, stderr's last MiB as text."""
+    """A command that ended: exit status, everything on stdout, the end of stderr as text."""
 
     status: int
     stdout: bytes

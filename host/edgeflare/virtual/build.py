@@ -99,6 +99,9 @@ def ensure_build(settings: BoardSettings, tell: Tell) -> tuple[Build, bool]:
         build = None if settings.rebuild else read_build(key)
         if build is not None and _is_whole(build, tell):
             return build, False
+        if (root / key).exists() and not settings.rebuild:
+            with _step("removing a build that is damaged or an older version's", tell):
+                shutil.rmtree(root / key)
         pip = look_for_builders()
         look_for_space(root)
         for left in root.glob("building-*"):

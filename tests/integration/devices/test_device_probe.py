@@ -322,3 +322,14 @@ def test_what_is_printed_in_place_of_an_answer_can_not_write_to_the_terminal() -
         probe(transport, Device(name="bench", transport="local"))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "text", ["'<<<edgeflare<<<' + '[' * 200_000 + '>>>edgeflare>>>'", "'<<<edgeflare<<<' * 400_000"]
+)
+def test_an_endless_answer_is_a_short_error(tmp_path: Path, text: str) -> None:
+    script = tmp_path / "liar.py"
+    script.write_text(f"print({text})")
+    with pytest.raises(DeviceProtocolError, match="did not behave as Python does") as caught:
+        look(f"{sys.executable} {script}", tmp_path / "cache")
+    assert len(str(caught.value)) < 1000

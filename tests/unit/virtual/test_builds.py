@@ -75,7 +75,9 @@ def test_a_damaged_build_is_made_anew(
     assert new
     whole = (made.folder / name).read_bytes()
     (made.folder / name).write_bytes(bytes(len(whole)) if content is None else content)
-    assert ensure_build(BoardSettings(), silent) == (made, True)
+    told: list[str] = []
+    assert ensure_build(BoardSettings(), lambda what, _: told.append(what)) == (made, True)
+    assert "removing a build that is damaged" in told[-1]
     assert (made.folder / name).read_bytes() == whole
     assert ensure_build(BoardSettings(), silent) == (made, False)
 
