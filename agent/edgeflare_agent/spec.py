@@ -9,6 +9,8 @@ from edgeflare_agent.resize import RULES
 LAYOUTS = ("HWC", "CHW")
 COLORS = ("RGB", "BGR", "GRAY")
 RESIZES = tuple(RULES)
+MOST_PIXELS = 100_000_000
+"""Pixels of the largest image, be it a file's or a model's input."""
 DTYPES = (
     *("float16", "float32", "float64"),
     *("int8", "int16", "int32", "int64"),
@@ -105,6 +107,12 @@ class InputSpec(NamedTuple):
             count *= n
         problems = (
             (min(self.shape + self.size) < 1, "shape and size must be positive"),
+            (
+                self.size[0] * self.size[1] > MOST_PIXELS,
+                "{} x {} pixels are too many, at most {} can be used".format(
+                    *self.size, MOST_PIXELS
+                ),
+            ),
             (self.layout not in LAYOUTS, "layout must be one of " + ", ".join(LAYOUTS)),
             (self.color not in COLORS, "color must be one of " + ", ".join(COLORS)),
             (

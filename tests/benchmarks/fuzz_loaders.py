@@ -42,136 +42,19 @@ from edgeflare_agent.spec import InputSpec, TensorInfo
 Rng = np.random.Generator
 _MEMORY = 4 << 30
 _SLOW_S = 20.0
-_NUMBERS = (
-    0,
-    1,
-    2,
-    0x7F,
-    0x80,
-    0xFF,
-    0x7FFF,
-    0xFFFF,
-    0x7FFFFFFF,
-    0xFFFFFFFF,
-    1 << 40,
-    (1 << 63) - 1,
-)
-_WORDS = (
-    *(
-        b"[" * 3000,
-        b'{"a":' * 3000,
-        b"1e999999999",
-        b"1/1e999999999",
-        b"9" * 5000,
-        b"-1",
-        b"0",
-        b"1e308",
-        b"nan",
-        b"inf",
-    ),
-    *(
-        b"~nobody-here/x",
-        b"\\u0000",
-        b"\0",
-        b"\\ud800",
-        b"'",
-        b'"',
-        b'""',
-        b"''",
-        b"[]",
-        b"{}",
-        b"true",
-        b"null",
-        b"\xff",
-    ),
-    *(
-        b"1979-05-27",
-        b"=",
-        b"\n",
-        b"#",
-        b"[[a]]",
-        b"[a]",
-        b"a.b",
-        b"16384",
-        b"134217728",
-        b"8192",
-        b"1000000",
-        b"\xef\xbb\xbf",
-    ),
-)
-
-
-_VALUES = (
-    *(
-        0,
-        -1,
-        1,
-        2,
-        7,
-        8192,
-        16384,
-        10**6,
-        1 << 27,
-        1 << 31,
-        1 << 63,
-        10**400,
-        0.5,
-        1e308,
-        -1e308,
-        5e-324,
-    ),
-    *(
-        float("nan"),
-        float("inf"),
-        None,
-        True,
-        False,
-        "",
-        "x",
-        "1/255",
-        "1e308",
-        "\ud800",
-        "~nobody-here/x",
-    ),
-    *(
-        [],
-        {},
-        [0],
-        [1, 2, 3],
-        [0.0] * 999,
-        ["a"],
-        ["a"] * 9,
-        [[[]]],
-        {"a": 1},
-        json.loads("[" * 400 + "]" * 400),
-    ),
-    *(
-        "waveform",
-        "log-mel",
-        "mfcc",
-        "whisper",
-        "CHW",
-        "HWC",
-        "BGR",
-        "GRAY",
-        "nearest",
-        "area",
-        "magnitude",
-    ),
-    *(
-        "power",
-        "htk",
-        "slaney",
-        "ln",
-        "log10",
-        "tensorflow",
-        "bands-frames",
-        "none",
-        "maximum",
-        "tokens",
-        "ctc",
-    ),
-)
+_NUMBERS = [2, 128, *((1 << bits) - 1 for bits in (0, 1, 7, 8, 15, 16, 31, 32, 40, 63))]
+_WORDS = [
+    *b"""-1 0 1e308 nan inf true null [] {} "" '' [a] [[a]] a.b = # ' " 16384 134217728 8192 1000000 1979-05-27""".split(),
+    *(b"1e999999999", b"1/1e999999999", b"~nobody-here/x", b"\\u0000", b"\\ud800", b"\0", b"\xff", b"\n"),
+    *(b"[" * 3000, b'{"a":' * 3000, b"9" * 5000, b"\xef\xbb\xbf"),
+]  # fmt: skip
+_VALUES = [
+    *(0, -1, 1, 2, 7, 8192, 16384, 10**6, 1 << 27, 1 << 31, 1 << 63, 10**400, 0.5, 1e308, -1e308, 5e-324),
+    *(float("nan"), float("inf"), None, True, False, "", "\ud800", [], {}, [0], [1, 2, 3], [0.0] * 999),
+    *(["a"], ["a"] * 9, [[[]]], {"a": 1}, json.loads("[" * 400 + "]" * 400), "x", "1/255", "1e308", "~nobody-here/x"),
+    *("waveform", "log-mel", "mfcc", "whisper", "CHW", "HWC", "BGR", "GRAY", "nearest", "area", "magnitude"),
+    *("power", "htk", "slaney", "ln", "log10", "tensorflow", "bands-frames", "none", "maximum", "tokens", "ctc"),
+]  # fmt: skip
 _KEYS = (*InputOptions.model_fields, "text_tokens", "space", "bytes", "blank")
 
 
@@ -239,13 +122,9 @@ def images() -> Target:
     valid = [
         (f"a{suffix}", cv2.imencode(suffix, colour, options)[1].tobytes())
         for suffix, options in (
-            *(
-                (".png", []),
-                (".jpg", []),
-                (".jpg", [cv2.IMWRITE_JPEG_PROGRESSIVE, 1]),
-                (".bmp", []),
-            ),
-            *((".webp", []), (".webp", [cv2.IMWRITE_WEBP_QUALITY, 80]), (".tif", []), (".ppm", [])),
+            *((".png", []), (".jpg", []), (".jpg", [cv2.IMWRITE_JPEG_PROGRESSIVE, 1])),
+            *((".webp", []), (".webp", [cv2.IMWRITE_WEBP_QUALITY, 80]), (".bmp", [])),
+            *((".tif", []), (".tif", [cv2.IMWRITE_TIFF_COMPRESSION, 8]), (".ppm", [])),
         )
     ]
     valid += [

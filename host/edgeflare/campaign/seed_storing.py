@@ -53,12 +53,8 @@ def store_seeds(
     if source.skipped:
         shown = "; ".join(f"{one.name} ({one.reason})" for one in source.skipped[:_SHOWN])
         more = len(source.skipped) - _SHOWN
-        reporter(
-            Notice(
-                f"{len(source.skipped)} files skipped: {shown}"
-                + (f"; and {more} more" if more > 0 else "")
-            )
-        )
+        count = "1 file" if len(source.skipped) == 1 else f"{len(source.skipped)} files"
+        reporter(Notice(f"{count} skipped: {shown}" + (f"; and {more} more" if more > 0 else "")))
     notices = list(source.notices)
     if labelled:
         notices.append(

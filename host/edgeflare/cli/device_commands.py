@@ -157,4 +157,5 @@ def prune(
     entry = resolve_device(device, load_inventory(inventory))
     report = prune_device(entry, everything=everything, ask=ask)
     kept = "" if everything else "; files used within the last hour stay, --all removes them, too"
-    say(f"removed {report.files} files, {report.bytes / 1e6:.1f} MB{kept}")
+    files = "1 file" if report.files == 1 else f"{report.files} files"
+    say(f"removed {files}, {report.bytes / 1e6:.1f} MB{kept}")

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
-from edgeflare.seeds.decode import MOST_PIXELS
 from edgeflare.seeds.records import UnreadableError
 from edgeflare.types import Sample
 from edgeflare_agent.resize import bilinear_antialias
+from edgeflare_agent.spec import MOST_PIXELS
 
 _LUMA = np.array([299, 587, 114], dtype=np.uint32)  # ITU-R BT.601, in thousandths
 

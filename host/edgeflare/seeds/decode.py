@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from edgeflare.seeds.image_header import orientation, stated_pixels, turned
 from edgeflare.seeds.records import UnreadableError
 from edgeflare.types import Sample
+from edgeflare_agent.spec import MOST_PIXELS
 
 _LOGGING: Any = getattr(cv2.utils, "logging", cv2)  # OpenCV 4 has the functions at the top
 _SILENT = 0
-
-MOST_PIXELS = 100_000_000
-"""Pixels of the largest image that is read; decoding one of 16 bits a channel takes up to 2 GB."""
 _TIFF_HEADERS = (b"II*\0", b"MM\0*")
 
 

@@ -64,6 +64,7 @@ def test_what_is_stated_wins() -> None:
         base(),
         deployed_input={"layout": "CHW"},
         deployed_output="logits",
+        deployed_output_name="z",
         runtime_options={"threads": 2},
         devices=["local", "local"],
         fleet="replicate",
@@ -71,6 +72,7 @@ def test_what_is_stated_wins() -> None:
         confirmations=7,
     )
     assert (config.deployed.input.layout, config.deployed.output) == ("CHW", "logits")
+    assert config.deployed.output_name == "z"
     assert config.deployed.options == {"delegate": False, "threads": 2}
     assert (config.devices, config.fleet.mode) == (("local", "local"), "replicate")
     assert config.fleet.patience_s == 2.5
