@@ -75,11 +75,12 @@ class Answers:
     def read(self, frame: Frame, count: int) -> Reply:
         """Return the answer on so many samples. Raises ValueError where it is not as announced."""
         seconds = reported.all_seconds(frame.header, "seconds", count)
-        if bool(reported.truth(frame.header, "decoded")) is not self._decoded:
+        decoded = bool(reported.truth(frame.header, "decoded"))
+        if decoded is not (self._decoded and count > 0):
             asked = "text" if self._decoded else f"output {self._described()}"
             raise ValueError(f"{asked} was asked for, and {'no ' * self._decoded}text came")
         outputs: Sequence[NDArray[Any] | Decoded] = frame.arrays
-        if self._decoded:
+        if decoded:
             outputs = _decoded(frame.arrays)
         if len(outputs) != count:
             raise ValueError(f"{len(outputs)} outputs came for {count} samples")
