@@ -1,11 +1,15 @@
 """Campaigns on devices that answer nonsense: a stated error, no false finding, and the others go on."""
 
+import json
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command import ROOT, edgeflare
 from small_models import dense_onnx, flat_weights
 
 from edgeflare import CampaignConfig, Notice, config_from, connect, run_campaign
@@ -37,8 +41,8 @@ def infer(sample: np.ndarray) -> np.ndarray:
     return np.asarray(powers / powers.sum(), np.float32)
 
 
-def agent(*plan: Replace) -> FakeAgent:
-    return FakeAgent(*plan, loaded=LOADED, infer=infer)
+def agent(*plan: Replace, **ending: Any) -> FakeAgent:
+    return FakeAgent(*plan, loaded=LOADED, infer=infer, **ending)
 
 
 def config(folder: Path, devices: int) -> CampaignConfig:
@@ -111,3 +115,45 @@ def test_a_campaign_on_a_hostile_device_alone_ends_as_a_devices_fault(
     with pytest.raises(DeviceError, match="makes no sense") as caught:
         run(tmp_path, agent(HOSTILE[case]))
     assert caught.value.exit_code == 3
+
+
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31mboard\u202e" + "x" * 8000
+PROGRAM = """
+import os, sys
+if sys.argv[1].startswith("-"):
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+sys.path[:0] = {path!r}
+from test_hostile_campaigns import ESCAPES, Replace, agent
+agent(
+    Replace("HELLO", {{"device": {{"board": ESCAPES}}}}),
+    Replace("PONG", {{"throttle_reasons": [ESCAPES] * 50}}),
+    Replace("RESULT", lambda _: "end"),
+    stderr=ESCAPES,
+    status=3,
+).serve()
+"""
+
+
+def test_on_the_command_line_a_hostile_device_is_a_short_sentence_and_exit_code_3(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "python.py"
+    paths = [str(Path(__file__).parent), str(ROOT / "tests" / "helpers")]
+    program.write_text(PROGRAM.format(path=paths))
+    python = json.dumps(shlex.join([sys.executable, str(program)]))
+    inventory = tmp_path / "devices.toml"
+    inventory.write_text(f'[devices.bad]\ntransport = "local"\npython = {python}\n')
+    pair = config(tmp_path, 1)
+    models = ("--original", pair.original.path, "--deployed", pair.deployed.path)
+    where = ("--inventory", inventory, "--device", "bad", "--patience", 1, "--out", tmp_path / "o")
+    ran = edgeflare("run", *models, "--seeds", tmp_path / "seeds.npz", *where, home=tmp_path)
+    assert ran.code == 3, ran.err
+    assert "Traceback" not in ran.err
+    assert "exit status 3" in ran.sentence
+    assert all(char in "\n\r" or char.isprintable() for char in ran.out + ran.err)
+    assert max(map(len, ran.err.splitlines())) < 2000
+    status = edgeflare("devices", "status", "bad", "--inventory", inventory, home=tmp_path)
+    assert status.code == 0, status.err
+    assert "board" in status.out
+    assert "owned" not in status.out
+    assert all(char == "\n" or char.isprintable() for char in status.out + status.err)

@@ -266,8 +266,9 @@ class AgentLink:
     def _greet(self, frame: Frame) -> None:
         if frame.kind is not Kind.HELLO or not isinstance(frame.header.get("device"), dict):
             raise ProtocolError("its handshake doesn't describe the device")
-        if frame.header.get("protocol") != VERSION:
-            self._fail(agent_errors.other_version(self.name, frame.header.get("protocol")))
+        version = reported.count(frame.header, "protocol")
+        if version != VERSION:
+            self._fail(agent_errors.other_version(self.name, version))
             return
         check_hello(frame.header)
         with self._changed:

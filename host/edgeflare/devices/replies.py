@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from edgeflare.devices import reported
+from edgeflare_agent.arrays import DType
 from edgeflare_agent.decoders import KINDS
 from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.spec import TensorInfo
@@ -57,6 +58,8 @@ class Answers:
     def __init__(self, model: LoadedModel, output: str | None, *, decoded: bool = False) -> None:
         named = [one for one in model.outputs if output in (None, one.name)]
         self._tensor = named[0] if named else model.outputs[0]
+        self._dtypes: set[DType] = set()
+        """Those that were seen to be the announced one: asking a dtype for its name takes its time."""
         self._decoded = decoded
         self._elements = _elements(self._tensor.shape)
         if decoded:
@@ -75,11 +78,12 @@ class Answers:
     def read(self, frame: Frame, count: int) -> Reply:
         """Return the answer on so many samples. Raises ValueError where it is not as announced."""
         seconds = reported.all_seconds(frame.header, "seconds", count)
-        if bool(reported.truth(frame.header, "decoded")) is not self._decoded:
+        decoded = bool(reported.truth(frame.header, "decoded"))
+        if decoded is not (self._decoded and count > 0):
             asked = "text" if self._decoded else f"output {self._described()}"
             raise ValueError(f"{asked} was asked for, and {'no ' * self._decoded}text came")
         outputs: Sequence[NDArray[Any] | Decoded] = frame.arrays
-        if self._decoded:
+        if decoded:
             outputs = _decoded(frame.arrays)
         if len(outputs) != count:
             raise ValueError(f"{len(outputs)} outputs came for {count} samples")
@@ -93,7 +97,9 @@ class Answers:
         if self._elements is None:
             known = math.prod(n for n in self._tensor.shape if n)
             fits = array.size > 0 and array.size % known == 0
-        if not fits or array.dtype.name != self._tensor.dtype:
+        if array.dtype not in self._dtypes and array.dtype.name == self._tensor.dtype:
+            self._dtypes.add(array.dtype)
+        if not fits or array.dtype not in self._dtypes:
             raise ValueError(
                 f"output {self._described()} was announced, {_times(array.shape)} {array.dtype.name} came"
             )

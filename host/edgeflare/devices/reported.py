@@ -39,8 +39,8 @@ def clean_text(text: str, longest: int = LONGEST_TEXT, *, lines: bool = False) -
     writing), lone surrogates and what has no glyph become U+FFFD. `lines`: line feeds and tabs are kept, else they
     become spaces.
     """
-    text = text[: 2 * longest]
     if not text.isprintable():
+        text = text[: 2 * longest]
         text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
         text = "".join(_shown(char, lines) for char in (text if lines else text.strip("\n")))
     return text if len(text) <= longest else text[: longest - 3] + "..."
@@ -61,24 +61,26 @@ def checked(value: Any, name: str = "a header") -> Any:
 
 
 def _checked(value: Any, name: str, longest: int, lines: bool, depth: int) -> Any:
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return clean_text(value, longest, lines=lines)
-    if isinstance(value, float) and not math.isfinite(value):
+    if kind is float and not math.isfinite(value):
         raise ValueError(f"{name} is {value}, which is no number")
-    if isinstance(value, int) and not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
+    if kind is int and not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
         raise ValueError(f"{name} is a number of more than 64 bits")
-    if isinstance(value, list | dict) and depth >= _DEEPEST:
+    if kind not in (list, dict):
+        return value
+    if depth >= _DEEPEST:
         raise ValueError(f"{name} is nested more than {_DEEPEST} deep")
-    if isinstance(value, list):
+    if kind is list:
         return [_checked(one, name, longest, lines, depth + 1) for one in value]
-    if isinstance(value, dict):
-        found = {}
-        for key, one in value.items():
-            key = clean_text(key, _LONGEST_KEY)  # noqa: PLW2901
-            inner = _LONGEST.get(key, longest)
-            found[key] = _checked(one, key, inner, lines or key in _WITH_LINES, depth + 1)
-        return found
-    return value
+    found = {}
+    for key, one in value.items():
+        inner = _LONGEST.get(key, longest)
+        found[clean_text(key, _LONGEST_KEY)] = _checked(
+            one, key, inner, lines or key in _WITH_LINES, depth + 1
+        )
+    return found
 
 
 def number(
@@ -103,10 +105,10 @@ def all_seconds(fields: Mapping[str, Any], name: str, count: int) -> list[float]
     values = fields.get(name)
     if not isinstance(values, list) or len(values) != count:
         raise _odd(name, values, f"a list of {count} numbers")
-    found = [seconds({name: one}, name) for one in values]
-    if None in found:
-        raise _odd(name, values, f"a list of {count} numbers")
-    return [one for one in found if one is not None]
+    for one in values:
+        if type(one) not in (int, float) or not 0 <= one <= _LARGEST_S:
+            raise _odd(name, one, f"a number from 0 to {_LARGEST_S:g}")
+    return [float(one) for one in values]
 
 
 def count(fields: Mapping[str, Any], name: str) -> int | None:

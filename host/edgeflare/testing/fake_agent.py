@@ -1,13 +1,15 @@
 """An agent of the host's own process that speaks the real wire and answers as a test states."""
 
 import json
+import os
 import queue
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +67,7 @@ class FakeAgent:
     it is not known. `received` counts the frames that came, by kind, `replaced` the replies that were replaced.
 
     `transport` is a device that consists of the agent alone, for a `DeviceSession`; `wrap` puts the agent in the
-    place of another device's, so that a whole campaign meets it::
+    place of another device's, so that a whole campaign meets it; `serve` makes a program of it::
 
         agent = FakeAgent(Replace("LOADED", {"outputs": [
             {"name": "y", "shape": [1e400, 2], "dtype": "float32", "quantization": None}]}))
@@ -104,6 +106,31 @@ class FakeAgent:
     def wrap(self, transport: Transport) -> "FakeTransport":
         """Return a device whose commands and files are another's, and whose agent is this one."""
         return FakeTransport(self, transport.name, transport)
+
+    def serve(self) -> NoReturn:
+        """Be the agent on this process's own stdin and stdout, and end as it is to end.
+
+        For a script that stands in for a device's Python command: it hands what begins with ``-`` to a real one,
+        and calls this for the rest.
+        """
+        stream = FakeStream(self)
+
+        def take() -> None:
+            try:
+                while data := os.read(sys.stdin.fileno(), 1 << 16):
+                    stream.write([data])
+            except UnreachableError:
+                pass
+            finally:
+                stream.close()
+
+        threading.Thread(target=take, daemon=True).start()
+        while piece := stream.read(1 << 20):
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+        sys.stderr.write(self.stderr)
+        sys.stderr.flush()
+        os._exit(self.status or 0)
 
     def greeting(self) -> list[bytes]:
         """Return what comes unasked when the agent starts, in the form of `reply`."""
