@@ -251,7 +251,7 @@ def test_a_control_under_way_is_seen_and_not_run_twice(tmp_path: Path) -> None:
 def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
     tmp_path: Path, undisturbed: Path
 ) -> None:
-    folder = run_campaign(config(tmp_path / "c", concurrency=1, fleet={"total_queries": 1}))
+    folder = run_campaign(config(tmp_path / "c", concurrency=1, fleet={"total_queries": SEEDS + 9}))
     assert not (folder / "control").exists()
     paused = summarize(folder).control
     assert paused is not None

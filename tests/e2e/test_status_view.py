@@ -122,7 +122,7 @@ def test_replicas_are_compared(home: Path) -> None:
 
 
 def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -> None:
-    limits = ("--concurrency", 1, "--total-queries", 1)
+    limits = ("--concurrency", 1, "--total-queries", 15)
     ran = edgeflare("run", *DEMO_PAIR, "--limit", 6, *limits, "--out", "limited", home=home)
     assert ran.code == 0, ran.err
     left = edgeflare("show", "limited", "--json", home=home).json["unfinished"]

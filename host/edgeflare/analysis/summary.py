@@ -22,7 +22,7 @@ from edgeflare.analysis.opening import opened
 from edgeflare.analysis.telemetry import TelemetryCounts, TelemetryFigures
 from edgeflare.analysis.triggers import TriggerFigures
 from edgeflare.answers import top_label
-from edgeflare.store import SeedRecord, Store
+from edgeflare.store import MEASURING, SeedRecord, Store
 from edgeflare.store.replay_input import REPLAY
 from edgeflare.types import Decision, Status
 
@@ -40,7 +40,7 @@ class Summary:
     `success_rate` is found / searched, None while nothing was searched. `queries_*` are search queries and
     `seconds_*` search time without queueing: over the seeds with a triggering input, and over all that were
     searched; None for no seed at all. `queries_found` counts up to the first trigger, though a search went
-    on for a more severe one. `total_queries` has the four counters, `round_trips` the requests of searches
+    on for a more severe one. `total_queries` has the five counters, `round_trips` the requests of searches
     to the devices, over all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1
     minus top-2), of L2, Linf and `snr_db` (as `edgeflare.distances` has them; the last of audio only) are over the
     triggering inputs. Of speech recognisers `word_pairs`, most frequent first, take the place of pairs of labels; they
@@ -164,7 +164,9 @@ def _summary(store: Store) -> Summary:
         seconds_found=spread(figures.found_seconds),
         seconds_searched=spread(figures.searched_seconds),
         total_queries={
-            name: figures.queries[name] for name in ("seed", "search", "confirmation", "host_only")
+            **{name: figures.queries[name] for name in ("seed", "search", "confirmation")},
+            "measuring": sum((store.fact(MEASURING) or {}).values()),
+            "host_only": figures.queries["host_only"],
         },
         round_trips=figures.round_trips,
         label_pairs=figures.label_pairs(),

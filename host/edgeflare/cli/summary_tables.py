@@ -145,7 +145,7 @@ def _key_figures(summary: Summary) -> Table:
     table.add_row(
         "queries in all",
         f"seed {total['seed']}, search {total['search']}, confirmation {total['confirmation']}, "
-        f"host only {total['host_only']}; {summary.round_trips} round trips",
+        f"measuring {total['measuring']}, host only {total['host_only']}; {summary.round_trips} round trips",
     )
     if summary.control:
         table.add_row("control", control_words(summary.control))

@@ -22,7 +22,8 @@ class Budget(NamedTuple):
 class FleetLimits(NamedTuple):
     """What devices may spend and how long they are waited for.
 
-    Once one device was asked `device_queries` inputs, or all together `total_queries`, no new job
+    Once one device was asked `device_queries` inputs, or all together `total_queries`, with those about seeds and
+    those that only measure, no new job
     begins there; jobs under way end. A device away for `handover_s` gives its jobs back to a feed that it
     shares; with no device left for `patience_s` the run ends.
     """
@@ -35,7 +36,7 @@ class FleetLimits(NamedTuple):
 
 @dataclass
 class Counters:
-    """The four kinds of query, and the seconds as `Budget` counts them.
+    """Four of the five kinds of query (what measures devices belongs to no search), and the seconds as `Budget` counts them.
 
     A query is one input given to both models (or to the device alone). `host_only` counts inputs
     given to the original alone. `round_trips` counts the search's requests to the device, each of one

@@ -2,6 +2,8 @@
 
 from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
+    MEASURING,
+    SEED_QUERIES,
     Device,
     OutcomeRecord,
     ReplayRecord,
@@ -15,6 +17,8 @@ from edgeflare.store.replicas import SeedComparison, TriggerAnswer
 from edgeflare.store.store import Store
 
 __all__ = [
+    "MEASURING",
+    "SEED_QUERIES",
     "CampaignLock",
     "Device",
     "OutcomeRecord",

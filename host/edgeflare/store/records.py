@@ -156,6 +156,9 @@ class OutcomeRecord:
         return self.front[0].queries if self.front else self.search_queries
 
 
+SEED_QUERIES, MEASURING = "seed_queries", "measuring_queries"
+"""Facts: how often each device, by name, was asked about seeds, and to measure or to compare devices."""
+
 SEARCH_ENDS = (Status.EXHAUSTED, Status.TIMEOUT, Status.GAVE_UP)
 """Statuses that only a search ends with."""
 
