@@ -22,7 +22,7 @@ from edgeflare.analysis.opening import opened
 from edgeflare.analysis.telemetry import TelemetryCounts, TelemetryFigures
 from edgeflare.analysis.triggers import TriggerFigures
 from edgeflare.answers import top_label
-from edgeflare.store import MEASURING, SeedRecord, Store
+from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store
 from edgeflare.store.replay_input import REPLAY
 from edgeflare.types import Decision, Status
 
@@ -41,7 +41,7 @@ class Summary:
     `seconds_*` search time without queueing: over the seeds with a triggering input, and over all that were
     searched; None for no seed at all. `queries_found` counts up to the first trigger, though a search went
     on for a more severe one. `total_queries` has the five counters, `round_trips` the requests of searches
-    to the devices, over all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1
+    to the devices, over all outcomes; `wall_s` are the seconds of all its runs by the clock. `label_pairs`, most frequent first, medians of the margins (top-1
     minus top-2), of L2, Linf and `snr_db` (as `edgeflare.distances` has them; the last of audio only) are over the
     triggering inputs. Of speech recognisers `word_pairs`, most frequent first, take the place of pairs of labels; they
     are counted on seeds that deviate, too.
@@ -82,6 +82,7 @@ class Summary:
     seconds_searched: Spread | None
     total_queries: dict[str, int]
     round_trips: int
+    wall_s: float | None
     label_pairs: tuple[LabelPair, ...]
     original_margin: float | None
     deployed_margin: float | None
@@ -169,6 +170,7 @@ def _summary(store: Store) -> Summary:
             "host_only": figures.queries["host_only"],
         },
         round_trips=figures.round_trips,
+        wall_s=store.fact(WALL_S),
         label_pairs=figures.label_pairs(),
         original_margin=median(figures.original_margins),
         deployed_margin=median(figures.deployed_margins),

@@ -1,5 +1,6 @@
 """A campaign with both models and its store at hand, stage by stage; each stage goes on where it stopped."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -29,7 +30,7 @@ from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.search import build_strategy
 from edgeflare.seeds import SeedSource
-from edgeflare.store import MEASURING, Store
+from edgeflare.store import MEASURING, WALL_S, Store
 from edgeflare.types import Sample, Seed, Strategy
 
 _PROBES = 16
@@ -91,11 +92,14 @@ class Campaign:
 
     def _run(self, source: SeedSource | None) -> None:
         """Do what is left; how the devices fare meanwhile is kept, and at the end told if they were slow."""
+        began = time.monotonic()
         try:
             with TelemetryKeeper(self._fleet, self._store):
                 self._go_through(source)
         finally:
             with not_interrupted():
+                before = self._store.fact(WALL_S) or 0.0
+                self._store.set_fact(WALL_S, before + time.monotonic() - began)
                 for one in slowed_devices(self._store.telemetry()):
                     self._reporter(Notice(one.words))
 

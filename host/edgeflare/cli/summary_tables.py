@@ -124,6 +124,8 @@ def _key_figures(summary: Summary) -> Table:
             "seconds for a whole search" if goes_on else "seconds for a trigger",
             f"mean {seconds.mean:.3f}, median {seconds.median:.3f}",
         )
+    if summary.wall_s is not None:
+        table.add_row("seconds by the clock", f"{summary.wall_s:.1f} for the whole campaign")
     if summary.original_margin is not None:
         deployed = summary.deployed_margin
         table.add_row(

@@ -9,9 +9,11 @@ class Budget(NamedTuple):
 
     `queries`: search queries; `host_queries`: inputs given to the original alone (those of one
     request that the oracle's floor keeps from the device may go past it); results within these two don't
-    depend on speed. `seconds`: time spent on this
-    chain alone (its own steps and the original model: processor time on the host; the deployed
-    model: time on the device); waiting in a queue doesn't count. None: no limit.
+    depend on speed. `seconds`: time spent on this chain alone: its own steps, as processor time; the original, as
+    processor time where it has one thread on the CPU, else as wall time; the deployed model, as wall time on the
+    device. Neither the link nor waiting in a queue counts. None: no limit.
+
+    Differences: DFLARE's 180 seconds are wall time, of a search that has the machine to itself.
     """
 
     queries: int | None = 2000

@@ -4,6 +4,7 @@ from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
     MEASURING,
     SEED_QUERIES,
+    WALL_S,
     Device,
     OutcomeRecord,
     ReplayRecord,
@@ -19,6 +20,7 @@ from edgeflare.store.store import Store
 __all__ = [
     "MEASURING",
     "SEED_QUERIES",
+    "WALL_S",
     "CampaignLock",
     "Device",
     "OutcomeRecord",
