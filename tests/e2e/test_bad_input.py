@@ -74,6 +74,10 @@ def wrong_size(home: Path) -> Ran:
     return run(home)
 
 
+def too_few_queries(home: Path) -> Ran:
+    return run(home, total_queries=3)
+
+
 def another_shape(home: Path) -> Ran:
     model = classifier(home / "wide.onnx", 10, (1, 32, 32, 1))
     return run(home, deployed=model)
@@ -91,6 +95,7 @@ CASES: dict[str, tuple[Callable[[Path], Ran], int, str]] = {
         "10 classes and the deployed model 7",
     ),
     "input sizes differ": (another_shape, 2, "--deployed-input resize=bilinear"),
+    "queries for fewer than the seeds": (too_few_queries, 2, "--total-queries"),
     "wrong image size": (wrong_size, 2, "--resize"),
     "empty folder": (empty_folder, 2, "nothing"),
     "unknown device": (lambda home: run(home, device="pi9"), 2, "pi9"),

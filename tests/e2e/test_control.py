@@ -16,6 +16,7 @@ from campaigns import found_in
 from command import DEMO, DEMO_PAIR, edgeflare, environment
 from label_models import label_onnx
 from onnx import helper, numpy_helper
+from small_models import dense_onnx
 
 from edgeflare import (
     CampaignConfig,
@@ -252,7 +253,7 @@ def test_a_control_under_way_is_seen_and_not_run_twice(tmp_path: Path) -> None:
 def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
     tmp_path: Path, undisturbed: Path
 ) -> None:
-    folder = run_campaign(config(tmp_path / "c", concurrency=1, fleet={"total_queries": 1}))
+    folder = run_campaign(config(tmp_path / "c", concurrency=1, fleet={"total_queries": SEEDS + 9}))
     assert not (folder / "control").exists()
     paused = summarize(folder).control
     assert paused is not None
@@ -261,6 +262,31 @@ def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
     assert "not begun" in edgeflare("show", folder, home=tmp_path).out
     resume_campaign(folder, fleet_limits={"total_queries": None})
     assert_whole(folder, undisturbed)
+
+
+@pytest.mark.parametrize("told_by", ["the deployed file", "the user, of the deployed model"])
+def test_the_control_takes_the_scale_from_where_the_campaign_does(
+    tmp_path: Path, told_by: str
+) -> None:
+    models = {}
+    for name in ("original", "deployed"):
+        model = onnx.load(dense_onnx(tmp_path / f"{name}.onnx", [1, 8, 8, 1]))
+        if name == "original" or told_by != "the deployed file":
+            del model.metadata_props[:]
+        onnx.save(model, tmp_path / f"{name}.onnx")
+        models[name] = {"path": tmp_path / f"{name}.onnx"}
+    if told_by != "the deployed file":
+        models["deployed"]["input"] = {"scale": 0.5, "mean": [3], "std": [2]}
+    images = np.random.default_rng(3).integers(0, 256, (2, 8, 8, 1), np.uint8)
+    np.savez(tmp_path / "seeds.npz", images=images)
+    told = Told()
+    search = {"strategy": "dflare", "max_queries": 3, "timeout_s": 0}
+    changes = {**models, "seeds": {"path": tmp_path / "seeds.npz"}, "search": search}
+    folder = run_campaign(config(tmp_path / "c", **changes), progress=told)
+    assert not [text for text in told.notices if "can't be run" in text]
+    with Store.open(folder) as store, Store.open(folder / "control") as control:
+        assert control.models["original"]["input"] == store.models["original"]["input"]
+        assert control.models["deployed"]["input"] == store.models["original"]["input"]
 
 
 def test_a_control_model_that_is_none_is_refused_before_the_search(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_campaign_that_lost_a_sample_leaves_no_half_made_replay(
 def test_an_unfinished_campaign_is_replayed_as_far_as_it_came(tmp_path: Path) -> None:
     unfinished = tmp_path / "campaign"
     limited = demo_config(seeds=4, out=unfinished)
-    fleet = limited.fleet.model_copy(update={"total_queries": 1})
+    fleet = limited.fleet.model_copy(update={"total_queries": 13})
     run_campaign(limited.model_copy(update={"fleet": fleet, "concurrency": 1}))
     told: list[str] = []
 

@@ -122,13 +122,16 @@ def test_replicas_are_compared(home: Path) -> None:
 
 
 def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -> None:
-    limits = ("--concurrency", 1, "--total-queries", 1)
+    limits = ("--concurrency", 1, "--total-queries", 15)
     ran = edgeflare("run", *DEMO_PAIR, "--limit", 6, *limits, "--out", "limited", home=home)
     assert ran.code == 0, ran.err
     left = edgeflare("show", "limited", "--json", home=home).json["unfinished"]
     assert left > 0
     again = edgeflare("resume", "limited", "--total-queries", 10**6, "--json", home=home)
     assert (again.code, again.json["unfinished"], again.json["finished"]) == (0, 0, 6), again.err
+    counted, (device,) = again.json["total_queries"], again.json["telemetry"]
+    assert counted["measuring"] == 8
+    assert device["queries"] == sum(counted.values()) - counted["host_only"]
 
 
 def test_a_running_campaign_then_killed(tmp_path: Path, running: "subprocess.Popen[str]") -> None:

@@ -23,7 +23,7 @@ from edgeflare.analysis.opening import opened
 from edgeflare.analysis.telemetry import TelemetryCounts, TelemetryFigures
 from edgeflare.analysis.triggers import TriggerFigures
 from edgeflare.answers import top_label
-from edgeflare.store import SeedRecord, Store
+from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store
 from edgeflare.store.replay_input import REPLAY
 from edgeflare.types import Decision, Status
 
@@ -41,8 +41,8 @@ class Summary:
     `success_rate` is found / searched, None while nothing was searched. `queries_*` are search queries and
     `seconds_*` search time without queueing: over the seeds with a triggering input, and over all that were
     searched; None for no seed at all. `queries_found` counts up to the first trigger, though a search went
-    on for a more severe one. `total_queries` has the four counters, `round_trips` the requests of searches
-    to the devices, over all outcomes. `label_pairs`, most frequent first, medians of the margins (top-1
+    on for a more severe one. `total_queries` has the five counters, `round_trips` the requests of searches
+    to the devices, over all outcomes; `wall_s` are the seconds of all its runs by the clock. `label_pairs`, most frequent first, medians of the margins (top-1
     minus top-2), of L2, Linf and `snr_db` (as `edgeflare.distances` has them; the last of audio only) are over the
     triggering inputs. Of speech recognisers `word_pairs`, most frequent first, take the place of pairs of labels; they
     are counted on seeds that deviate, too.
@@ -83,6 +83,7 @@ class Summary:
     seconds_searched: Spread | None
     total_queries: dict[str, int]
     round_trips: int
+    wall_s: float | None
     label_pairs: tuple[LabelPair, ...]
     original_margin: float | None
     deployed_margin: float | None
@@ -166,9 +167,12 @@ def _summary(store: Store) -> Summary:
         seconds_found=spread(figures.found_seconds),
         seconds_searched=spread(figures.searched_seconds),
         total_queries={
-            name: figures.queries[name] for name in ("seed", "search", "confirmation", "host_only")
+            **{name: figures.queries[name] for name in ("seed", "search", "confirmation")},
+            "measuring": sum((store.fact(MEASURING) or {}).values()),
+            "host_only": figures.queries["host_only"],
         },
         round_trips=figures.round_trips,
+        wall_s=store.fact(WALL_S),
         label_pairs=figures.label_pairs(),
         original_margin=median(figures.original_margins),
         deployed_margin=median(figures.deployed_margins),

@@ -183,7 +183,8 @@ class FleetConfig(_Section):
     "split": devices of one kind share the seeds; "replicate": each device searches from every seed, then
     every triggering input is tried on every device. `allow_mixed` lets devices that differ share seeds;
     what is found then depends on which device took which seed. `device_queries` and `total_queries`:
-    once a device, or all of them, were asked so often, no new search begins; those under way end.
+    once a device, or all of them, were asked so often, about seeds and to measure, too, no new search begins; those
+    under way end.
     `handover_s`: a device away for so long hands its seeds to the others; `patience_s`: with none left
     for so long the campaign pauses.
     """

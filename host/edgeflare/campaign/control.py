@@ -35,6 +35,8 @@ from edgeflare.errors import (
     StrategyError,
     UsageError,
 )
+from edgeflare.models import InputOptions
+from edgeflare.models.input_options import options_in_file, scaling_of_range
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.failures import told_of
@@ -109,6 +111,11 @@ def check_control(config: CampaignConfig) -> None:
     with ExitStack() as stack:
         original = stack.enter_context(single.opened_original(config))
         stack.enter_context(_named())
+        told = options_in_file(original.metadata, str(original.path))
+        own = told.is_audio or told.tells_scaling or scaling_of_range(original.input).tells_scaling
+        if not own and not config.original.input.is_audio:
+            # what the deployed model's file tells isn't known yet; which scale it is doesn't matter here
+            config = _scaled(_scaled(config, config.deployed.input), InputOptions(scale="1/255"))
         config = control_config(config, Path())
         fleet = stack.enter_context(
             Fleet.open(
@@ -154,7 +161,7 @@ def run_control(
                     single.go_on(folder, fill=partial(_fill, store), force=force, progress=pass_on)
                 else:
                     single.begin(
-                        control_config(config, store.folder),
+                        control_config(_scaled(config, _scaling_in(store)), store.folder),
                         devices=[LOCAL],
                         fill=partial(_fill, store),
                         name=f"{store.folder.name}, its control",
@@ -231,6 +238,26 @@ def _cause(config: CampaignConfig) -> str:
 def _notice(text: str, store: Store, reporter: Reporter) -> None:
     if text not in store.notices():
         reporter.notice(text)
+
+
+def _scaling_in(store: Store) -> InputOptions:
+    """Return how the campaign scaled the original's pixels, which may have been told by the deployed model alone."""
+    spec = store.models["original"]["input"]
+    if "size" not in spec:  # of audio
+        return InputOptions()
+    numerator, denominator = spec["scale"]
+    scale = numerator if denominator == 1 else f"{numerator!r}/{denominator!r}"
+    return InputOptions(scale=scale, mean=spec["mean"], std=spec["std"])
+
+
+def _scaled(config: CampaignConfig, known: InputOptions) -> CampaignConfig:
+    """Return the configuration with this scaling of the original's pixels, where it states none and this is one."""
+    stated = config.original.input
+    if stated.is_audio or stated.tells_scaling or not known.tells_scaling or known.is_audio:
+        return config
+    scaling = {"scale": known.scale, "mean": known.mean, "std": known.std}
+    original = config.original.model_copy(update={"input": stated.model_copy(update=scaling)})
+    return config.model_copy(update={"original": original})
 
 
 def _deployed(config: CampaignConfig) -> ModelConfig:

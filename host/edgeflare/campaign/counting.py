@@ -1,8 +1,10 @@
 """How much of a campaign is done, counted in its store over the replicas that it has now."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from edgeflare.store import Store, Tally
+from edgeflare.store import MEASURING, SEED_QUERIES, Store, Tally
 
 
 def replicas_of(store: Store) -> Sequence[str]:
@@ -32,3 +34,20 @@ def is_finished(store: Store) -> bool:
     """Whether every search and every replay is done, and the control where one is wanted."""
     controlled = not store.campaign.get("control") or store.fact("control_finished")
     return bool(store.fact("finished") and controlled)
+
+
+def add_asked(store: Store, kind: str, asked: Mapping[str, int]) -> None:
+    """Add how often devices, by name, were asked outside of searches: `kind` is SEED_QUERIES or MEASURING."""
+    if any(asked.values()):
+        before: Mapping[str, Any] = store.fact(kind) or {}
+        store.set_fact(kind, dict(Counter(before) + Counter(asked)))
+
+
+def asked_before(store: Store) -> Counter[str]:
+    """Return how often each device, by name, was asked: to measure, about seeds, by searches that ended."""
+    asked: Counter[str] = Counter()
+    for kind in (MEASURING, SEED_QUERIES):
+        asked.update(store.fact(kind) or {})
+    for one in store.outcomes():
+        asked[one.device_name] += one.search_queries + one.confirmation_queries
+    return asked

@@ -15,6 +15,7 @@ from edgeflare.campaign.pair_outputs import (
     tells_label,
     text_source,
 )
+from edgeflare.devices import Reply as DeviceReply
 from edgeflare.devices import State, SteadySession
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
@@ -122,6 +123,21 @@ class DeployedModel:
 
         self._session.submit(samples).add_done_callback(read)
         return answered
+
+
+class CountedDevice:
+    """A device that is asked to measure something; `asked` counts the samples."""
+
+    def __init__(self, session: SteadySession) -> None:
+        self._session = session
+        self.name = session.name
+        self.fingerprint = session.fingerprint
+        self.asked = 0
+
+    def submit(self, samples: Sequence[Sample]) -> "Future[DeviceReply]":
+        """Queue a request without waiting for anything."""
+        self.asked += len(samples)
+        return self._session.submit(samples)
 
 
 class RawOriginal:

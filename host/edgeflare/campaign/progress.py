@@ -18,12 +18,19 @@ class Stage(NamedTuple):
 
 
 class Step(NamedTuple):
-    """`done` of the stage's total; in "search" also the outcome counts so far."""
+    """`done` of the stage's total; in "search" also the outcome counts so far.
+
+    `queries` and `host_queries` (inputs given to the original alone) are those of all searches, also of the
+    `under_way` ones, of which `in_hand` have a triggering input already.
+    """
 
     done: int
     found: int = 0
     searched: int = 0
     queries: int = 0
+    host_queries: int = 0
+    under_way: int = 0
+    in_hand: int = 0
 
 
 class Notice(NamedTuple):

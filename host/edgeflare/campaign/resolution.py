@@ -50,7 +50,7 @@ def resolve_search(
     Does nothing for other strategies, nor where all is stated or was resolved before: a campaign that is
     resumed keeps what it began with. What the searches find depends on the result, and that on how
     fast devices and host are just now; a notice says how to repeat it. The seeds must be answered; what is
-    asked to measure counts as no query of a search. Raises DeviceAwayError where no device answers
+    asked to measure is no query of a search, but counted by its own. Raises DeviceAwayError where no device answers
     within the fleet's patience, and the errors of devices and models.
     """
     search = config.search

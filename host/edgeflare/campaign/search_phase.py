@@ -8,7 +8,7 @@ import numpy as np
 
 from edgeflare.answers import is_finite, top_label
 from edgeflare.campaign.config import CampaignConfig
-from edgeflare.campaign.counting import counted, expected
+from edgeflare.campaign.counting import asked_before, counted, expected
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair import DeployedModel
 from edgeflare.campaign.progress import Notice, Stage, Step
@@ -27,6 +27,7 @@ from edgeflare.scheduler import (
     ChainResult,
     Feed,
     FleetLimits,
+    Job,
     Question,
     Rules,
     Scheduler,
@@ -121,11 +122,11 @@ class SearchPhase:
             if replayed
             else Stage("search", f"{config.search.strategy} on {names}", total)
         )
-        self._reporter(tally.step(0))
+        self._reporter(tally.step())
         try:
-            scheduler.run(keep, lambda: self._reporter(tally.step(scheduler.queries_in_flight)))
+            scheduler.run(keep, lambda: self._reporter(tally.step(scheduler.under_way)))
         finally:
-            self._reporter(tally.step(0))
+            self._reporter(tally.step())
         self._tell_of_the_floor(tally)
         if scheduler.left:
             self._tell_what_is_left(tally.done, total)
@@ -202,15 +203,11 @@ class SearchPhase:
         )
 
     def _asked_before(self) -> dict[str, int]:
-        """Return how often each device was asked by searches that are finished."""
+        """Return how often each device was asked so far, where that is limited."""
         fleet = self._config.fleet
-        asked: dict[str, int] = {}
         if fleet.device_queries is None and fleet.total_queries is None:
-            return asked
-        for one in self._store.outcomes():
-            queries = one.search_queries + one.confirmation_queries
-            asked[one.device_name] = asked.get(one.device_name, 0) + queries
-        return asked
+            return {}
+        return asked_before(self._store)
 
     def _chains(self, replica: str, rules: Rules, others: Sequence[Sample]) -> Iterator[Chain]:
         known = self._known(replica)
@@ -294,6 +291,7 @@ class _Tally:
         self._found = before.found
         self._searched = before.searched
         self._queries = before.queries
+        self._host_queries = 0
         self.ended = self.starved = 0
         self._lock = threading.Lock()
 
@@ -305,7 +303,17 @@ class _Tally:
             self._found += record.status is Status.FOUND
             self._searched += record.searched
             self._queries += record.search_queries
+            self._host_queries += record.host_only_queries
 
-    def step(self, in_flight: int) -> Step:
+    def step(self, under_way: Sequence[Job[ChainResult]] = ()) -> Step:
+        spent = [job.counters for job in under_way]
         with self._lock:
-            return Step(self.done, self._found, self._searched, self._queries + in_flight)
+            return Step(
+                self.done,
+                self._found,
+                self._searched,
+                self._queries + sum(one.search for one in spent),
+                self._host_queries + sum(one.host_only for one in spent),
+                len(under_way),
+                sum(isinstance(job, Chain) and bool(job.front.points) for job in under_way),
+            )

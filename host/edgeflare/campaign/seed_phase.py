@@ -1,16 +1,18 @@
 """Both models are asked about every seed of the store."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
 
 from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.counting import add_asked, asked_before
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.identity import model_identity
 from edgeflare.campaign.pair import DeployedModel, RawOriginal, Side, readers
 from edgeflare.campaign.progress import Stage, Step
 from edgeflare.campaign.reporter import Reporter
-from edgeflare.errors import DeviceAwayError, InferenceFailedError
+from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
 from edgeflare.models import OriginalModel, OutputReader, RawOutput
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler import (
@@ -23,6 +25,7 @@ from edgeflare.scheduler import (
     chain_seed,
 )
 from edgeflare.store import (
+    SEED_QUERIES,
     OutcomeRecord,
     SeedAnswer,
     SeedRecord,
@@ -66,6 +69,20 @@ class SeedPhase:
         self._reporter = reporter
         self._workers = workers
         self._oracle = oracle
+
+    def check_limits(self, replicas: Mapping[str, Sequence[str]]) -> None:
+        """Raise UsageError where the query limits leave too little for the seeds that are not answered yet."""
+        fleet, asked = self._config.fleet, asked_before(self._store)
+        wanted = {replica: len(list(self._unanswered(replica))) for replica in replicas}
+        total = fleet.total_queries
+        if total is not None:
+            _check_limit("total_queries", total, sum(wanted.values()), total - asked.total())
+        each = fleet.device_queries
+        if each is None:
+            return
+        for replica, names in replicas.items():
+            left = sum(max(0, each - asked[name]) for name in names)
+            _check_limit("device_queries", each, wanted[replica], left)
 
     def read(self, sides: tuple[Side, Side], replica: str, names: Sequence[str]) -> Read:
         """Tell how outputs become answers: as the store has it, else from the first seeds' outputs.
@@ -162,11 +179,13 @@ class SeedPhase:
         first = list(islice(self._store.seeds(), FIRST_SEEDS))
         found: dict[str, Answered[SeedRecord]] = {}
         failures: list[str] = []
+        asked: Counter[str] = Counter()
         sessions = [session for session in self._fleet if session.name in names]
         feed: Feed[Answered[SeedRecord]] = Feed(self._question(seed) for seed in first)
         self._reporter(Stage("seed queries", "both models", self._store.seed_count()))
 
-        def keep(answered: Answered[SeedRecord], _: str) -> None:
+        def keep(answered: Answered[SeedRecord], name: str) -> None:
+            asked[name] += 1
             if answered.outputs is not None:
                 found[answered.key.id] = answered
                 return
@@ -183,7 +202,10 @@ class SeedPhase:
             one_trip=self._config.one_trip,
             limits=self._patience(),
         )
-        scheduler.run(keep, lambda: self._reporter(Step(len(found))))
+        try:
+            scheduler.run(keep, lambda: self._reporter(Step(len(found))))
+        finally:
+            add_asked(self._store, SEED_QUERIES, asked)
         if not found:
             raise InferenceFailedError(failures[0])
         return [found[seed.id] for seed in first if seed.id in found]
@@ -196,10 +218,13 @@ class SeedPhase:
         return Question(seed, self._store.get_sample(seed.sample))
 
     def _questions(self, replica: str) -> Iterator[Question[SeedRecord]]:
+        return map(self._question, self._unanswered(replica))
+
+    def _unanswered(self, replica: str) -> Iterator[SeedRecord]:
         finished = self._store.finished_seed_ids(replica)
         for seed in self._store.seeds(replica):
             if seed.outputs is None and seed.id not in finished:
-                yield self._question(seed)
+                yield seed
 
     def _count_answered(self, replica: str) -> int:
         return sum(seed.outputs is not None for seed in self._store.seeds(replica))
@@ -215,10 +240,12 @@ class _Batch:
         self._replica = replica
         self._campaign_seed = campaign_seed
         self._waiting: list[SeedAnswer] = []
+        self._asked: Counter[str] = Counter()
         self.failure: str | None = None
 
     def add(self, answered: Answered[SeedRecord], device: str) -> None:
         seed = answered.key
+        self._asked[device] += 1
         if answered.outputs is None:
             self.failure = answered.detail
             self._store.add_outcome(
@@ -235,6 +262,8 @@ class _Batch:
     def flush(self) -> None:
         self._store.add_seed_answers(self._waiting, self._replica)
         self._waiting = []
+        add_asked(self._store, SEED_QUERIES, self._asked)
+        self._asked.clear()
 
 
 def _scored(
@@ -260,6 +289,14 @@ def _failed(
         replica=replica,
         device_name=device,
     )
+
+
+def _check_limit(name: str, limit: int, wanted: int, left: int) -> None:
+    if wanted > left:
+        raise UsageError(
+            f"{name} is {limit}, which leaves {max(0, left)} queries for {wanted} seeds that are not answered yet: "
+            f"raise it with --{name.replace('_', '-')}, or take fewer seeds with --limit"
+        )
 
 
 class _NoOracle:

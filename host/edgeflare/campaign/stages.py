@@ -1,5 +1,6 @@
 """A campaign with both models and its store at hand, stage by stage; each stage goes on where it stopped."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -8,12 +9,12 @@ import numpy as np
 
 from edgeflare.answers import class_scores
 from edgeflare.campaign.config import CampaignConfig
-from edgeflare.campaign.counting import all_searched, counted, expected
+from edgeflare.campaign.counting import add_asked, all_searched, counted, expected
 from edgeflare.campaign.deciding import oracle_of
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.live import LIVE_NAME, RunState
 from edgeflare.campaign.mismatch import SEEDS_TRIED, Explanation, better_explanation
-from edgeflare.campaign.pair import Side
+from edgeflare.campaign.pair import CountedDevice, Side
 from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
 from edgeflare.campaign.progress import Notice, Stage
 from edgeflare.campaign.replay_states import REPLAY
@@ -29,7 +30,7 @@ from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.search import build_strategy
 from edgeflare.seeds import SeedSource
-from edgeflare.store import Store
+from edgeflare.store import MEASURING, WALL_S, Store
 from edgeflare.types import Sample, Seed, Strategy
 
 _PROBES = 16
@@ -93,11 +94,14 @@ class Campaign:
 
     def _run(self, source: SeedSource | None) -> None:
         """Do what is left; how the devices fare meanwhile is kept, and at the end told if they were slow."""
+        began = time.monotonic()
         try:
             with TelemetryKeeper(self._fleet, self._store):
                 self._go_through(source)
         finally:
             with not_interrupted():
+                before = self._store.fact(WALL_S) or 0.0
+                self._store.set_fact(WALL_S, before + time.monotonic() - began)
                 for one in slowed_devices(self._store.telemetry()):
                     self._reporter(Notice(one.words))
 
@@ -124,13 +128,18 @@ class Campaign:
             self._reporter,
             workers=self._workers,
         )
+        seeds.check_limits(self._replicas)
         read = seeds.read(self._sides, first, self._replicas[first])
         self._check_likeness()
         seeds.answer(read, self._replicas)
         self._check(read)
-        self._config = resolve_search(
-            self._config, self._original, self._fleet.sessions, self._store, self._reporter
-        )
+        devices = [CountedDevice(session) for session in self._fleet]
+        try:
+            self._config = resolve_search(
+                self._config, self._original, devices, self._store, self._reporter
+            )
+        finally:
+            add_asked(self._store, MEASURING, {one.name: one.asked for one in devices})
         searching = SearchPhase(
             self._config,
             self._original,
@@ -176,9 +185,10 @@ class Campaign:
         ]
         rng = np.random.default_rng(0)
         noise = [_noise(samples[0], rng) for _ in range(_PROBES)]
+        devices = [CountedDevice(session) for session in self._fleet]
         try:
             check_like(
-                self._fleet.sessions,
+                devices,
                 samples + noise,
                 timeout_s=max(60.0, self._config.fleet.patience_s),
             )
@@ -186,6 +196,8 @@ class Campaign:
             problem = error
         else:
             return
+        finally:
+            add_asked(self._store, MEASURING, {one.name: one.asked for one in devices})
         if not self._config.fleet.allow_mixed:
             raise problem
         text = f"devices that differ share the seeds ({problem}): what is found depends on which took which"

@@ -102,10 +102,19 @@ class Bars(AbstractContextManager["Bars"]):
             self._bars.reset(self._task, total=stage.total)
 
     def _found(self, step: Step) -> str:
-        if not step.queries:
+        if not step.queries and not step.host_queries:
             return ""
-        queries = f", {_short(step.queries)} queries" if self._tell_queries else ""
-        return f"found {step.found}/{step.searched}{queries}"
+        text = f"found {step.found}/{step.searched}"
+        if step.in_hand:
+            text += f" (+{step.in_hand})"
+        if self._tell_queries:
+            queries, what = step.queries, "queries"
+            if (
+                not step.done
+            ):  # until the first search has ended, what the original is asked shows that it works
+                queries, what = step.host_queries, "on host"
+            text += f", {_short(queries)} {what}"
+        return text
 
     def _say(self, text: str) -> None:
         if self._stop.asked:

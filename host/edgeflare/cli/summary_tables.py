@@ -127,6 +127,8 @@ def _key_figures(summary: Summary) -> Table:
             "seconds for a whole search" if goes_on else "seconds for a trigger",
             f"mean {seconds.mean:.3f}, median {seconds.median:.3f}",
         )
+    if summary.wall_s is not None:
+        table.add_row("seconds by the clock", f"{summary.wall_s:.1f} for the whole campaign")
     if summary.original_margin is not None:
         deployed = summary.deployed_margin
         table.add_row(
@@ -148,7 +150,7 @@ def _key_figures(summary: Summary) -> Table:
     table.add_row(
         "queries in all",
         f"seed {total['seed']}, search {total['search']}, confirmation {total['confirmation']}, "
-        f"host only {total['host_only']}; {summary.round_trips} round trips",
+        f"measuring {total['measuring']}, host only {total['host_only']}; {summary.round_trips} round trips",
     )
     if summary.control:
         table.add_row("control", control_words(summary.control))

@@ -76,6 +76,11 @@ class Lines:
                 f", found {step.found} of {step.searched} searched, {step.queries} search queries, "
                 f"{rate_text(step.queries / elapsed)} queries/s"
             )
+        if step.under_way:
+            line += (
+                f"; {step.under_way} under way, {step.in_hand} with a trigger in hand, "
+                f"{step.host_queries} host queries"
+            )
         waiting = any(state != "up" for state, _ in self._devices.values())
         if total and 0 < step.done < total and not waiting:
             line += f", about {elapsed / step.done * (total - step.done):.0f} s left"

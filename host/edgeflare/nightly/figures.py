@@ -27,7 +27,7 @@ def search_figures(store: Store) -> SearchFigures:
         queries=None if summary.queries_found is None else summary.queries_found.median,
         severity=median(severities) if severities else None,
         total_queries=sum(
-            summary.total_queries[name] for name in ("seed", "search", "confirmation")
+            summary.total_queries[name] for name in ("seed", "search", "confirmation", "measuring")
         ),
         latency_s=None if telemetry is None else telemetry.latency_median_s,
         temperature_c=None if telemetry is None else telemetry.temperature_max_c,

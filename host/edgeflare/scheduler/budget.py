@@ -9,9 +9,11 @@ class Budget(NamedTuple):
 
     `queries`: search queries; `host_queries`: inputs given to the original alone (those of one
     request that the oracle's floor keeps from the device may go past it); results within these two don't
-    depend on speed. `seconds`: time spent on this
-    chain alone (its own steps and the original model: processor time on the host; the deployed
-    model: time on the device); waiting in a queue doesn't count. None: no limit.
+    depend on speed. `seconds`: time spent on this chain alone: its own steps, as processor time; the original, as
+    processor time where it has one thread on the CPU, else as wall time; the deployed model, as wall time on the
+    device. Neither the link nor waiting in a queue counts. None: no limit.
+
+    Differences: DFLARE's 180 seconds are wall time, of a search that has the machine to itself.
     """
 
     queries: int | None = 2000
@@ -22,7 +24,8 @@ class Budget(NamedTuple):
 class FleetLimits(NamedTuple):
     """What devices may spend and how long they are waited for.
 
-    Once one device was asked `device_queries` inputs, or all together `total_queries`, no new job
+    Once one device was asked `device_queries` inputs, or all together `total_queries`, with those about seeds and
+    those that only measure, no new job
     begins there; jobs under way end. A device away for `handover_s` gives its jobs back to a feed that it
     shares; with no device left for `patience_s` the run ends.
     """
@@ -35,7 +38,7 @@ class FleetLimits(NamedTuple):
 
 @dataclass
 class Counters:
-    """The four kinds of query, and the seconds as `Budget` counts them.
+    """Four of the five kinds of query (what measures devices belongs to no search), and the seconds as `Budget` counts them.
 
     A query is one input given to both models (or to the device alone). `host_only` counts inputs
     given to the original alone. `round_trips` counts the search's requests to the device, each of one

@@ -50,10 +50,11 @@ class Deployed(Protocol):
 
 
 class Running(Generic[R]):
-    """A job under way on a lane."""
+    """A job under way on a lane; `number` is that of its beginning, over all lanes."""
 
-    def __init__(self, job: Job[R], lane: "Lane[R]") -> None:
+    def __init__(self, job: Job[R], lane: "Lane[R]", number: int) -> None:
         self.job = job
+        self.number = number
         self.lane = lane
         self.life: Life[R] = job.live()
 
@@ -92,9 +93,9 @@ class Lane(Generic[R]):
         self._most_held = 1
         self._gathering = Gathering(device.submit, self._count) if gathers else None
 
-    def begin(self, job: Job[R]) -> "Running[R]":
+    def begin(self, job: Job[R], number: int) -> "Running[R]":
         """Take a job on."""
-        running = Running(job, self)
+        running = Running(job, self, number)
         self.running.add(running)
         self._most_held = max(self._most_held, job.held_bytes)
         return running

@@ -13,7 +13,7 @@ from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler.budget import FleetLimits
 from edgeflare.scheduler.gathering import Held, Reply
-from edgeflare.scheduler.job import Feed, R
+from edgeflare.scheduler.job import Feed, Job, R
 from edgeflare.scheduler.keeper import Keeper
 from edgeflare.scheduler.lane import GATHERED_BYTES, Deployed, Lane, Running
 from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
@@ -102,6 +102,10 @@ class Scheduler(Generic[R]):
         self._events: queue.SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
             queue.SimpleQueue()  # None: look again whether every job of a device waits for it
         )
+        self._steps: queue.PriorityQueue[tuple[int, Running[R], Callable[[], Ask]]] = (
+            queue.PriorityQueue()
+        )
+        self._begun = 0
         self._stopping = threading.Event()
 
     def run(
@@ -137,9 +141,9 @@ class Scheduler(Generic[R]):
         return any(lane.feed.left for lane in self._lanes)
 
     @property
-    def queries_in_flight(self) -> int:
-        """Search queries so far of the jobs that have not ended."""
-        return sum(one.job.counters.search for lane in self._lanes for one in tuple(lane.running))
+    def under_way(self) -> list[Job[R]]:
+        """The jobs that have begun and not ended."""
+        return [one.job for lane in self._lanes for one in tuple(lane.running)]
 
     def _loop(
         self, pool: ThreadPoolExecutor, keeper: Keeper[R], on_tick: Callable[[], None]
@@ -168,8 +172,9 @@ class Scheduler(Generic[R]):
             lane = min(ready, key=lambda one: one.fill)
             job = lane.feed.take()
             if job is not None:
-                running = lane.begin(job)
-                pool.submit(self._advance, pool, running, running.life.__next__)
+                self._begun += 1
+                running = lane.begin(job, self._begun)
+                self._submit(pool, running, running.life.__next__)
 
     def _send_gathered(self, pool: ThreadPoolExecutor) -> None:
         """Ask each device on which every job waits and no other can begin; in a worker's thread."""
@@ -247,10 +252,12 @@ class Scheduler(Generic[R]):
         )
         return DeviceAwayError(f"no device is left that could go on ({reasons})")
 
-    def _advance(
-        self, pool: ThreadPoolExecutor, running: Running[R], step: Callable[[], Ask]
-    ) -> None:
-        """Take one step of a job; the next one is queued behind those of the others."""
+    def _advance(self, pool: ThreadPoolExecutor) -> None:
+        """Take one step of the oldest job that has one to take.
+
+        So where the host is what is waited for, searches end one after the other, and not all at the same time.
+        """
+        _, running, step = self._steps.get_nowait()
         if self._stopping.is_set():
             return
         job = running.job
@@ -341,8 +348,9 @@ class Scheduler(Generic[R]):
     def _submit(
         self, pool: ThreadPoolExecutor, running: Running[R], step: Callable[[], Ask]
     ) -> None:
+        self._steps.put((running.number, running, step))
         try:
-            pool.submit(self._advance, pool, running, step)
+            pool.submit(self._advance, pool)
         except RuntimeError:  # the pool is shut down: the run is stopping
             if not self._stopping.is_set():
                 raise

@@ -2,6 +2,9 @@
 
 from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
+    MEASURING,
+    SEED_QUERIES,
+    WALL_S,
     Device,
     OutcomeRecord,
     ReplayRecord,
@@ -15,6 +18,9 @@ from edgeflare.store.replicas import SeedComparison, TriggerAnswer
 from edgeflare.store.store import Store
 
 __all__ = [
+    "MEASURING",
+    "SEED_QUERIES",
+    "WALL_S",
     "CampaignLock",
     "Device",
     "OutcomeRecord",

@@ -85,7 +85,7 @@ class OutcomeRecord:
 
     `trigger` is the digest of the stored sample; `original` and `deployed` are both models' answers to
     it, with the labels (None of transcripts) and margins (top-1 minus top-2) they give. `l2` and `linf` are
-    the distances to the seed, `snr_db` that of audio as a ratio in dB, as `edgeflare.distances` has them. `seconds` is search time without queueing, `round_trips`
+    the distances to the seed, `snr_db` that of audio as a ratio in dB, as `edgeflare.distances` has them. `seconds` is search time without queueing, as `Budget` counts it, `round_trips`
     the search's requests to the device; `device_seconds` the device's own time for all queries of the
     search and its confirmations, so that by their number it is the mean latency of inference. `front` has the deviations on the way that no earlier one
     beats in both margin and distance.
@@ -155,6 +155,12 @@ class OutcomeRecord:
         """The search queries up to the first triggering input, though the search went on for a more severe one."""
         return self.front[0].queries if self.front else self.search_queries
 
+
+SEED_QUERIES, MEASURING = "seed_queries", "measuring_queries"
+"""Facts: how often each device, by name, was asked about seeds, and to measure or to compare devices."""
+
+WALL_S = "wall_s"
+"""A fact: the seconds of all runs of a campaign by the clock, without those of a run that was killed."""
 
 SEARCH_ENDS = (Status.EXHAUSTED, Status.TIMEOUT, Status.GAVE_UP)
 """Statuses that only a search ends with."""

@@ -44,6 +44,7 @@ def test_queries_and_seconds_of_found_and_of_searched(finished):
         "seed": 9,
         "search": 900,
         "confirmation": 8,
+        "measuring": 0,
         "host_only": 12,
     }
 

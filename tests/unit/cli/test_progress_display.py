@@ -138,6 +138,26 @@ def test_a_log_has_stages_steps_and_notices(capsys: pytest.CaptureFixture[str]) 
     assert last.startswith("search: 3 of 3, found 2 of 3 searched, 70 search queries, ")
 
 
+def test_work_inside_searches_shows_before_the_first_one_ends(
+    terminal: Console, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now)
+    inside = Step(0, host_queries=15000, under_way=12, in_hand=3)
+    lines = watch.Lines()
+    lines(Stage("search", "boundary", 30))
+    now += 6
+    lines(inside)
+    said = capsys.readouterr().err
+    assert "search: 0 of 30; 12 under way, 3 with a trigger in hand, 15000 host queries" in said
+    with Bars(Stop(), terminal) as bars:
+        bars(Stage("search", "boundary", 30))
+        bars(inside)
+        shown = "".join(frame(bars, terminal))
+    assert "found 0/0 (+3)" in shown
+    assert ("15.0k on host" in shown) == (terminal.width >= 80)
+
+
 def test_a_log_does_not_repeat_a_step(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

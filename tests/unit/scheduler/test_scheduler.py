@@ -192,6 +192,35 @@ def test_nan_ends_a_chain_as_a_finding_of_its_own_kind() -> None:
         assert result.confirmed == 2
 
 
+def test_searches_that_wait_for_the_host_end_one_after_the_other() -> None:
+    """So that one that is interrupted has kept some."""
+
+    def patient(seed: Seed, rng: np.random.Generator) -> Search:
+        for _ in range(50):
+            yield Ask((seed.sample,), of="original")
+        return Outcome(None)
+
+    seeds = make_seeds(20, Linear(), Linear())
+    original = Linear()
+    asked = 0
+
+    def counted(samples: Sequence[Sample]) -> tuple[list[Scores], list[float]]:
+        nonlocal asked
+        asked += len(samples)
+        return original.scores(samples), []
+
+    original.answer = counted  # type: ignore[method-assign]
+    rules = Rules(patient, Budget(500, None), 2, 7, Shelf())
+    feed = Feed(Chain(seed, rules) for seed in seeds)
+    scheduler = Scheduler(
+        original, [Device(Linear())], [feed], LabelOracle(), workers=1, concurrency=20
+    )
+    asked_before: list[int] = []
+    scheduler.run(lambda *_: asked_before.append(asked))
+    assert len(asked_before) == 20
+    assert asked_before[0] < asked / 2
+
+
 def test_questions_to_the_original_alone_cost_no_query() -> None:
     def curious(seed: Seed, rng: np.random.Generator) -> Search:
         for _ in range(5000):
@@ -241,7 +270,10 @@ def test_a_long_search_is_seen_to_move() -> None:
     scheduler = scheduler_over(
         seeds, Slow(Linear()), budget=Budget(5, None), concurrency=2, workers=1
     )
-    scheduler.run(lambda *_: None, lambda: seen.append(scheduler.queries_in_flight))
+    scheduler.run(
+        lambda *_: None,
+        lambda: seen.append(sum(job.counters.search for job in scheduler.under_way)),
+    )
     assert seen == sorted(seen)
     assert 0 < max(seen) <= 10
 

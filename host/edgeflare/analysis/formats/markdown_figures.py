@@ -73,7 +73,9 @@ def _costs(summary: Summary) -> list[list[str]]:
 
 
 def _device_queries(summary: Summary) -> int:
-    return sum(summary.total_queries[name] for name in ("seed", "search", "confirmation"))
+    return sum(
+        summary.total_queries[name] for name in ("seed", "search", "confirmation", "measuring")
+    )
 
 
 def _distance_words(summary: Summary) -> str:
