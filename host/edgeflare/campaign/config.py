@@ -23,7 +23,7 @@ from edgeflare.errors import UsageError
 from edgeflare.models import DecoderOptions, InputOptions, Pixels
 from edgeflare.oracles import OracleName
 
-AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+AbsolutePath = Annotated[Path, AfterValidator(lambda path: toml.expanded(path).absolute())]
 
 
 def _one_or_several(value: object) -> object:
@@ -198,7 +198,7 @@ class CampaignConfig(_Section):
     )
     python: str | None = Field(default=None, min_length=1)
     inventory: AbsolutePath | None = None
-    out: Path | None = None
+    out: Annotated[Path, AfterValidator(toml.expanded)] | None = None
     search: SearchConfig = SearchConfig()
     fleet: FleetConfig = FleetConfig()
     limits: LimitsConfig = LimitsConfig()
@@ -270,5 +270,5 @@ def _anchored(values: dict[str, Any], folder: Path) -> dict[str, Any]:
         for name in tables:
             table = table.get(name, {}) if isinstance(table, dict) else {}
         if isinstance(table, dict) and isinstance(table.get(key), str):
-            table[key] = str(folder / Path(table[key]).expanduser())
+            table[key] = str(folder / toml.expanded(table[key]))
     return values

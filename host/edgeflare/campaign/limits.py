@@ -5,6 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from edgeflare import toml
+
 
 def _share(value: float) -> float:
     if not 0 <= value <= 1:
@@ -43,9 +45,9 @@ class LimitsConfig(BaseModel):
     max_severity: Annotated[Number, Field(ge=0, le=1)] | None = None
     max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = None
     new_pairs: Annotated[bool, Field(strict=True)] = True
-    baseline: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] | None = (
-        None
-    )
+    baseline: (
+        Annotated[Path, AfterValidator(lambda path: toml.expanded(path).absolute())] | None
+    ) = None
     max_new_triggers: Annotated[int, Field(strict=True, ge=0)] | None = None
 
     @model_validator(mode="after")

@@ -1,16 +1,15 @@
 """The device inventory: a TOML file with one table a device, ``[devices.pi4]``."""
 
 import difflib
-import importlib
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from edgeflare import toml
 from edgeflare.devices.adb_url import phone_from_url
 from edgeflare.devices.device import LOCAL, Device, device_from_url, plain
 from edgeflare.devices.managed import with_managed
@@ -18,8 +17,6 @@ from edgeflare.devices.runtimes import DeviceOptions
 from edgeflare.errors import InventoryError
 
 __all__ = ["Device", "DeviceOptions", "find_inventory", "load_inventory", "resolve_device"]
-
-_tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
 def load_inventory(path: Path | None = None) -> dict[str, Device]:
@@ -37,14 +34,14 @@ def load_inventory(path: Path | None = None) -> dict[str, Device]:
 def _read_inventory(path: Path) -> dict[str, Device]:
     try:
         text = path.read_text(encoding="utf-8")
-        data = _tomllib.loads(text)
+        data = toml.loads(text)
     except FileNotFoundError as error:
         raise InventoryError(f"there is no device inventory at {path}") from error
     except OSError as error:
         raise InventoryError(f"can't read the inventory {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InventoryError(f"the inventory {path} is not UTF-8 text") from error
-    except _tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise InventoryError(f"the inventory {path} is not valid TOML: {error}") from error
     for key in data:
         if key != "devices":

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from edgeflare import toml
 from edgeflare.errors import ModelError, UsageError
 from edgeflare_agent import decoders
 from edgeflare_agent import errors as agent_errors
@@ -28,7 +29,7 @@ class DecoderOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["ctc", "tokens"] = "ctc"
-    vocabulary: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+    vocabulary: Annotated[Path, AfterValidator(lambda path: toml.expanded(path).absolute())]
     blank: int = Field(default=0, ge=0)
     space: str | None = Field(default=None, min_length=1)
     bytes: bool = False
