@@ -9,19 +9,21 @@ from edgeflare.errors import UsageError
 
 _reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
-TOMLDecodeError: type[ValueError] = _reader.TOMLDecodeError
+_TOO_DEEP = "tables or arrays are nested too deep"
+_DEEPEST = 50
+"""So many tables and arrays may lie inside each other; the code that goes through them is recursive."""
 
 
 def loads(text: str) -> dict[str, Any]:
-    """Parse a TOML document. Raises TOMLDecodeError with line and column."""
+    """Parse a TOML document. Raises ValueError, with line and column where it is not TOML, and for what no setting can be.
+
+    That is a whole number of more than 64 bits, a NUL character, more than 50 tables or arrays inside each other.
+    """
     try:
         document: dict[str, Any] = _reader.loads(text)
-    except TOMLDecodeError:
-        raise
-    except ValueError as error:  # a number of more digits than Python reads
-        raise TOMLDecodeError(str(error)) from error
     except RecursionError as error:
-        raise TOMLDecodeError("it is nested too deeply") from error
+        raise ValueError(_TOO_DEEP) from error
+    _check(document, _DEEPEST)
     return document
 
 
@@ -33,5 +35,32 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
         raise UsageError(f"there is no {path}; {advice}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} can't be read: {error}") from error
-    except TOMLDecodeError as error:
+    except ValueError as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path in which ``~`` is the home folder; one whose home is not known stays as it is.
+
+    Raises ValueError for a NUL character.
+    """
+    if "\0" in str(path):
+        raise ValueError("a path has no NUL character")
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+def _check(value: Any, depth: int, key: str = "") -> None:
+    if isinstance(value, (dict, list)):
+        if not depth:
+            raise ValueError(_TOO_DEEP)
+        items = value.items() if isinstance(value, dict) else ((key, one) for one in value)
+        for name, below in items:
+            _check(name, depth, name)
+            _check(below, depth - 1, name)
+    elif isinstance(value, str) and "\0" in value:
+        raise ValueError(f"{key!r} has a NUL character")
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{key!r} is a number of more than 64 bits")

@@ -106,6 +106,8 @@ CASES: dict[str, tuple[Callable[[Path], Ran], int, str]] = {
     "unknown input key": (lambda home: run(home, input="zoom=2"), 2, "zoom"),
     "folder in the way": (lambda home: run(home, out=home / "digits"), 2, "digits"),
     "no flags at all": (lambda home: edgeflare("run", home=home), 2, "--original"),
+    "a name too long": (lambda home: edgeflare("replay", "x" * 300, home=home), 2, "too long"),
+    "a user who is not here": (lambda home: run(home, seeds="~no-such-user/x"), 2, "no-such-user"),
     "not a campaign": (lambda home: edgeflare("show", home / "digits", home=home), 2, "digits"),
     "nobody listens": (lambda home: run(home, device="ssh://me@127.0.0.1:9"), 3, "127.0.0.1"),
 }

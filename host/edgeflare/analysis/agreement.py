@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -106,19 +107,16 @@ def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]
             if len(by_device) == len(names):
                 answered += 1
                 on_all += all(one.deviates for one in by_device.values())
-    prints = fingerprints(store)
+    prints = prints_of(store)
     return tuple(
         pair.agreement(what_differs(prints.get(pair.first, {}), prints.get(pair.second, {})))
         for pair in pairs
     ), EveryDevice(len(names), answered, on_all)
 
 
-def fingerprints(store: Store) -> dict[str, dict[str, object]]:
-    """Return each device's fingerprint by its name; devices that are alike share one row of the store."""
-    devices = store.devices()
-    known = {device.digest: device.fingerprint for device in devices}
-    digests = store.fact("fingerprints") or {device.name: device.digest for device in devices}
-    return {name: known[digest] for name, digest in digests.items()}
+def prints_of(store: Store) -> dict[str, dict[str, Any]]:
+    """Return each device's fingerprint by its name, of devices that are alike maybe that of one name only."""
+    return store.fingerprints() or {one.name: one.fingerprint for one in store.devices()}
 
 
 @dataclass

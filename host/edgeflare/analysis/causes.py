@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal, TypeAlias
 
-from edgeflare.analysis.agreement import fingerprints
+from edgeflare.analysis.agreement import prints_of
 from edgeflare.analysis.unlike import Cause, Unlike, cause_of, what_differs
 from edgeflare.store import SeedComparison, Store, TriggerAnswer
 
@@ -26,7 +26,7 @@ class Causes:
         self._comparisons: Iterator[SeedComparison] = iter(())
         if len(replicas) > 1:
             self._comparisons = store.comparisons(replicas)
-        self._prints = fingerprints(store) if len(replicas) > 1 else {}
+        self._prints = prints_of(store) if len(replicas) > 1 else {}
         self._here: SeedComparison | None = None
         self._differences = cache(self._what_differs)
 

@@ -68,6 +68,4 @@ def check_same_devices(bench: Bench, cell: Cell, *, force: bool) -> str | None:
 def devices_of(bench: Bench, cell: Cell) -> dict[str, dict[str, Any]]:
     """Return the fingerprint of each device that a cell's campaign knows, by name."""
     with Store.open(bench.campaign(cell)) as store:
-        described = {device.digest: device.fingerprint for device in store.devices()}
-        known: Mapping[str, str] = store.fact("fingerprints") or {}
-        return {name: described[digest] for name, digest in known.items()}
+        return store.fingerprints()

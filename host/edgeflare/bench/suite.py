@@ -219,7 +219,7 @@ def load_suite(source: str, data: Path | Sequence[Path] | None = None) -> Suite:
 def _file_of(source: str) -> Path:
     if source in suite_names():
         return SUITES / f"{source}.toml"
-    path = Path(source).expanduser()
+    path = toml.expanded(source)
     if not path.is_file():
         raise UsageError(
             f"there is no suite {source!r}: name a suite's TOML file, or one of the packaged suites "

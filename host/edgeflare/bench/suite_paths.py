@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgeflare import toml
 from edgeflare.errors import UsageError
 
 SUITES = Path(__file__).resolve().parent.parent / "assets" / "suites"
@@ -35,7 +36,7 @@ def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[s
                 "with, as in {data}/models/original.onnx"
             )
         if found is None:
-            return str(file.parent / Path(text).expanduser())
+            return str(file.parent / toml.expanded(text))
         if found[1] not in known:
             raise UsageError(
                 f"{file}: {key}: {found[0]} stands for no folder; there are {{data}}, {{demo}} and "

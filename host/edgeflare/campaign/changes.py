@@ -1,6 +1,6 @@
 """What has changed since a campaign began: on the host's disk, in its libraries, on its devices."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from edgeflare.campaign.config import CampaignConfig
@@ -26,8 +26,7 @@ def check_same_devices(config: CampaignConfig, fleet: Fleet, store: Store) -> li
 
     Where each device searches for itself it must be its own, else that of any of them.
     """
-    known: Mapping[str, str] = store.fact("fingerprints") or {}
-    described = {device.digest: device.fingerprint for device in store.devices()}
+    known = store.fingerprints()
     found = []
     for session in fleet:
         own = known.get(session.name)
@@ -35,9 +34,9 @@ def check_same_devices(config: CampaignConfig, fleet: Fleet, store: Store) -> li
             candidates = [own] if own else []
         else:
             candidates = list(known.values())
-        if not candidates or any(described[one] == session.fingerprint for one in candidates):
+        if not candidates or session.fingerprint in candidates:
             continue
-        old = described[own or candidates[0]]
+        old = own or candidates[0]
         changed = ", ".join(
             f"{field} was {one}, is {other}"
             for field, one, other in differences(old, session.fingerprint)[:_SHOWN]

@@ -20,7 +20,7 @@ from edgeflare import toml
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.problem_words import causes, sentence
 from edgeflare.errors import UsageError
-from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels, expand_home
+from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
 from edgeflare.oracles import OracleName
 
 Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]
@@ -221,7 +221,7 @@ class CampaignConfig(_Section):
     original_timeout_s: float = Field(default=60.0, ge=1, le=86400, allow_inf_nan=False)
     python: str | None = Field(default=None, min_length=1)
     inventory: AbsolutePath | None = None
-    out: Annotated[Path, AfterValidator(expand_home)] | None = None
+    out: Annotated[Path, AfterValidator(toml.expanded)] | None = None
     search: SearchConfig = SearchConfig()
     fleet: FleetConfig = FleetConfig()
     limits: LimitsConfig = LimitsConfig()
@@ -292,7 +292,6 @@ def _anchored(values: dict[str, Any], folder: Path) -> dict[str, Any]:
         table: Any = values
         for name in tables:
             table = table.get(name, {}) if isinstance(table, dict) else {}
-        text = table.get(key) if isinstance(table, dict) else None
-        if isinstance(text, str) and not text.startswith("~"):
-            table[key] = str(folder / text)
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = str(folder / toml.expanded(table[key]))
     return values

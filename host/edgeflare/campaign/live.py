@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import uuid
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,7 +12,9 @@ from edgeflare.campaign.counting import counted, expected, is_finished
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store
+from edgeflare.store.documents import moment, read_json, validated
 from edgeflare.store.replay_input import REPLAY
+from edgeflare.store.samples import temporary_beside
 
 LIVE_NAME = "live.json"
 
@@ -82,7 +83,7 @@ def beginning(folder: Path) -> CampaignStatus:
 def leave_status(status: CampaignStatus) -> None:
     """Put the status into the campaign's folder, whole or not at all. Raises OSError."""
     path = Path(status.folder) / LIVE_NAME
-    temporary = path.with_name(f".{LIVE_NAME}-{uuid.uuid4().hex}")
+    temporary = temporary_beside(path)
     try:
         temporary.write_text(json.dumps(status.to_json()), encoding="utf-8")
         temporary.replace(path)
@@ -143,15 +144,15 @@ def _by_kill(told: RunState) -> str:
 def _left(folder: Path) -> CampaignStatus | None:
     path = Path(folder) / LIVE_NAME
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        devices = tuple(DeviceStatus.from_json(one) for one in data["devices"])
-        return CampaignStatus(**{**data, "devices": devices})
+        left: CampaignStatus = validated(CampaignStatus, read_json(path.read_bytes()))
+        moment(left.updated_at)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(
             f"{path} can't be read ({error}); delete it: only the live view is in it"
         ) from error
+    return left
 
 
 def _never_told(store: Store) -> CampaignStatus:

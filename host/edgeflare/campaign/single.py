@@ -132,6 +132,7 @@ def go_on(
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(folder))
         stack.enter_context(CampaignLock(folder))
+        store.remove_torn()
         changed = {
             **({"devices": list(devices)} if devices else {}),
             **({"inventory": inventory} if inventory else {}),

@@ -29,7 +29,8 @@ def say(text: str) -> None:
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Wrap a command: an `EdgeFlareError` becomes its sentence and exit code, Ctrl-C 130, a fault 70."""
+    """Wrap a command: an `EdgeFlareError` becomes its sentence and exit code, Ctrl-C 130, a file that
+    can't be used 2, a fault 70."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -59,6 +60,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as fault:
             if _Debug.on:
                 raise
+            if isinstance(fault, OSError) and fault.filename is not None:
+                say(f"edgeflare: {fault.filename} can't be used: {fault.strerror}; check the path")
+                raise typer.Exit(EdgeFlareError.exit_code) from fault
             say(
                 f"edgeflare: a fault of EdgeFlare's own, {type(fault).__name__}: {fault}; what was "
                 "found so far is kept. Please report it with what `edgeflare --debug ...` prints."

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from edgeflare import toml
 from edgeflare.devices.compression import CompressionMode
 from edgeflare.devices.runtimes import OPTIONS_OF, DeviceOptions, RuntimeName
 from edgeflare.errors import InventoryError
@@ -31,7 +32,7 @@ _PHONE_CACHE = "/data/local/tmp/edgeflare"
 
 
 def _expand_home(value: object) -> object:
-    return Path(value).expanduser() if isinstance(value, str) and value else value
+    return toml.expanded(value) if isinstance(value, str) and value else value
 
 
 _LocalPath = Annotated[Path, BeforeValidator(_expand_home)]

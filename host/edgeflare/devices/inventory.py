@@ -42,7 +42,7 @@ def _read_inventory(path: Path) -> dict[str, Device]:
         raise InventoryError(f"can't read the inventory {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InventoryError(f"the inventory {path} is not UTF-8 text") from error
-    except toml.TOMLDecodeError as error:
+    except ValueError as error:
         raise InventoryError(f"the inventory {path} is not valid TOML: {error}") from error
     for key in data:
         if key != "devices":

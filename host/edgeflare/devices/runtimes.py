@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
+from edgeflare import toml
 from edgeflare.errors import UsageError
 
 RuntimeName = Literal["tflite", "onnx", "tensorrt"]
@@ -82,7 +83,7 @@ def calibration_file(runtime: str, options: Mapping[str, Any]) -> Path | None:
     named = options.get("calibration")
     if runtime != "tensorrt" or named is None:
         return None
-    path = Path(str(named)).expanduser()
+    path = toml.expanded(str(named))
     if path.suffix != ".npy" or not path.is_file():
         raise UsageError(
             f"`calibration` is {named!r}, which is no .npy file here: give one with prepared input tensors, "

@@ -4,7 +4,6 @@ from edgeflare.models.audio_options import audio_input
 from edgeflare.models.decoder_options import (
     AbsolutePath,
     DecoderOptions,
-    expand_home,
     text_output,
 )
 from edgeflare.models.input_options import InputOptions, Pixels, known_of, resolve_input
@@ -39,7 +38,6 @@ __all__ = [
     "audio_input",
     "check_index",
     "detect_kind",
-    "expand_home",
     "has_one_value",
     "is_index",
     "known_of",

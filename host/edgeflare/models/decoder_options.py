@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from edgeflare import toml
 from edgeflare.errors import ModelError, UsageError
 from edgeflare_agent import decoders
 from edgeflare_agent import errors as agent_errors
@@ -16,15 +17,9 @@ _LONGEST = 1_000_000
 """Bytes of a vocabulary as JSON: it travels to the device in a frame's header."""
 
 
-def expand_home(path: Path) -> Path:
-    """Return a path with a leading ``~`` or ``~user`` replaced. Raises ValueError where there is no such user."""
-    try:
-        return path.expanduser()
-    except RuntimeError as error:
-        raise ValueError(f"there is no home folder {path.parts[0]} on this machine") from error
-
-
-AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(lambda path: expand_home(path).absolute())]
+AbsolutePath: TypeAlias = Annotated[
+    Path, AfterValidator(lambda path: toml.expanded(path).absolute())
+]
 
 
 class DecoderOptions(BaseModel):

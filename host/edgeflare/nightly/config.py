@@ -197,7 +197,7 @@ def _placed(value: Any, where: tuple[str, ...], folder: Path) -> Any:
     if isinstance(value, list):
         return [_placed(part, where, folder) for part in value]
     if isinstance(value, str) and where in _PATHS:
-        return str(folder / Path(value).expanduser())
+        return str(folder / toml.expanded(value))
     return value
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Table, insert, select, update
 
-from edgeflare.store import tables
+from edgeflare.store import documents, tables
 from edgeflare.store.access import Access
+from edgeflare.store.failures import decoding
 from edgeflare.store.records import Device, SkippedRecord
-from edgeflare.store.rows import digest_of
+from edgeflare.store.rows import device_from_row, digest_of, environment_from_row
 
 
 class About(Access):
@@ -25,13 +26,14 @@ class About(Access):
     @property
     def created_at(self) -> datetime:
         """When the campaign was made, UTC."""
-        return datetime.fromisoformat(self._campaign_row().created_at)
+        with decoding(self.folder, "when the campaign was made"):
+            return documents.moment(self._campaign_row().created_at)
 
     @property
     def campaign(self) -> dict[str, Any]:
         """The resolved configuration."""
-        config: dict[str, Any] = self._campaign_row().config
-        return config
+        with decoding(self.folder, "the campaign's configuration"):
+            return documents.config(self._campaign_row().config)
 
     def set_campaign(self, campaign: dict[str, Any], notices: Sequence[str] = ()) -> None:
         """Replace the resolved configuration; record, together with it, what there is to know of that."""
@@ -43,8 +45,8 @@ class About(Access):
     @property
     def models(self) -> dict[str, Any]:
         """What is known of "original" and "deployed": name, path, sha256, runtime and so on."""
-        models: dict[str, Any] = self._campaign_row().models
-        return models
+        with decoding(self.folder, "what is known of the models"):
+            return documents.models(self._campaign_row().models)
 
     def set_models(self, original: dict[str, Any], deployed: dict[str, Any]) -> None:
         """Replace what is known of the two models, both JSON objects."""
@@ -54,9 +56,9 @@ class About(Access):
 
     def fact(self, key: str) -> Any | None:
         """Return what `set_fact` was given for this key, a JSON value; None where nothing was."""
-        with self._reading() as connection:
-            query = select(tables.facts.c.value).where(tables.facts.c.name == key)
-            return connection.execute(query).scalar()
+        query = select(tables.facts.c.value).where(tables.facts.c.name == key)
+        with self._reading(f"the fact {key!r}") as connection:
+            return documents.fact(key, connection.execute(query).scalar())
 
     def set_fact(self, key: str, value: Any) -> None:
         """Keep a JSON value under a key of up to 200 characters; replaces what was there."""
@@ -70,7 +72,7 @@ class About(Access):
 
     def environments(self) -> dict[str, dict[str, Any]]:
         """Every environment the campaign ran in, by digest."""
-        return {row.digest: row.description for row in self._rows(tables.environments)}
+        return dict(self._rows(tables.environments, environment_from_row))
 
     def add_environment(self, environment: dict[str, Any]) -> str:
         """Say in what environment outcomes are found from now on; return its digest."""
@@ -87,7 +89,14 @@ class About(Access):
 
     def devices(self) -> list[Device]:
         """Every device that took part, like ones (of one fingerprint) once."""
-        return [Device(row.digest, row.name, row.fingerprint) for row in self._rows(tables.devices)]
+        return self._rows(tables.devices, device_from_row)
+
+    def fingerprints(self) -> dict[str, dict[str, Any]]:
+        """Each device's fingerprint by its name; devices that are alike share one record."""
+        known: dict[str, str] = self.fact("fingerprints") or {}
+        described = {device.digest: device.fingerprint for device in self.devices()}
+        with decoding(self.folder, "the fact 'fingerprints'"):
+            return {name: described[digest] for name, digest in known.items()}
 
     def add_notice(self, text: str) -> None:
         """Record something the user ought to know."""
@@ -96,7 +105,7 @@ class About(Access):
 
     def notices(self) -> list[str]:
         """Every notice, in the order they were added."""
-        return [row.text for row in self._rows(tables.notices)]
+        return self._rows(tables.notices, lambda row: str(row.text))
 
     def add_skipped(self, name: str, reason: str) -> None:
         """Record a file that could not be a seed."""
@@ -115,7 +124,7 @@ class About(Access):
 
     def skipped(self) -> list[SkippedRecord]:
         """Every file that could not be a seed."""
-        return [SkippedRecord(row.name, row.reason) for row in self._rows(tables.skipped)]
+        return self._rows(tables.skipped, lambda row: documents.record(SkippedRecord, row))
 
     def _campaign_row(self) -> Row[Any]:
         with self._reading() as connection:

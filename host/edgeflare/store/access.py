@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, se
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
 from edgeflare.store.database import for_writing
-from edgeflare.store.failures import told_of
+from edgeflare.store.failures import decoding, told_of
 from edgeflare.store.samples import SampleFiles
 
 _T = TypeVar("_T")
@@ -40,14 +40,18 @@ class Access:
             yield connection
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with told_of(self.folder), self._engine.connect() as connection:
+    def _reading(self, what: str = "its database") -> Iterator[Connection]:
+        """Give a connection to read `what` with and to make records of it; StoreError says that it is damaged."""
+        with (
+            decoding(self.folder, what),
+            told_of(self.folder),
+            self._engine.connect() as connection,
+        ):
             yield connection
 
-    def _rows(self, table: Table) -> list[Row[Any]]:
-        """Return all of a short table, in order."""
-        with self._reading() as connection:
-            return list(connection.execute(select(table).order_by(table.c.position)))
+    def _rows(self, table: Table, record: Callable[[Row[Any]], _T]) -> list[_T]:
+        """Return a record of each row of a short table, in order."""
+        return list(self._pages(select(table), table.c.position, record))
 
     def _pages(
         self,
@@ -59,9 +63,13 @@ class Access:
         last = -1
         while True:
             page = query.where(position > last).order_by(position).limit(BATCH)
-            with self._reading() as connection:
+            what = f"the table {position.table.name} of its database"
+            with self._reading(what) as connection:
                 rows = list(connection.execute(page))
-            yield from map(record, rows)
+            for row in rows:
+                with decoding(self.folder, what):
+                    one = record(row)
+                yield one
             if len(rows) < BATCH:
                 return
             last = rows[-1]._mapping[position]

@@ -14,7 +14,7 @@ from edgeflare.store import corpus_tables as tables
 from edgeflare.store.corpus_access import LOCK_NAME, alone, check_per_pair, full_disk_told
 from edgeflare.store.corpus_removal import CorpusRemoval
 from edgeflare.store.database import CORPUS_NAME, connect, put_in_place
-from edgeflare.store.failures import told_of
+from edgeflare.store.failures import decoding, told_of
 from edgeflare.store.samples import sync_folder
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Corpus(CorpusRemoval):
         if create and not is_corpus(folder):
             with told_of(folder, begun=False):
                 _make(folder, per_pair or PER_PAIR)
-        with full_disk_told(folder), told_of(folder):
+        with decoding(folder), full_disk_told(folder), told_of(folder):
             if not folder.is_dir():
                 raise StoreError(f"There is no corpus folder {folder}; check the path.")
             if not is_corpus(folder):

@@ -5,16 +5,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
-from sqlalchemy import Connection, Engine, Row, select, update
+from sqlalchemy import Connection, Engine, select, update
 
 from edgeflare.errors import DiskFullError, StoreError, UsageError
 from edgeflare.store import corpus_tables as tables
 from edgeflare.store.access import Access
 from edgeflare.store.corpus_records import Form
-from edgeflare.store.failures import told_of
+from edgeflare.store.documents import moment, record
+from edgeflare.store.failures import decoding, told_of
 
 LOCK_NAME = "corpus.lock"
 _PATIENCE = 60.0  # s; what another process adds is there within seconds
@@ -45,6 +46,24 @@ def alone(folder: Path) -> Iterator[None]:
             lock.release()
 
 
+class _About(NamedTuple):
+    """What the table about the corpus says."""
+
+    id: str
+    created_at: datetime
+    per_pair: int
+    shape: tuple[int, ...] | None
+    classes: int | None
+    rate: int | None
+
+    @property
+    def form(self) -> Form | None:
+        """The form of all entries; None until something was added."""
+        if self.shape is None or self.classes is None:
+            return None
+        return Form(self.shape, self.classes, self.rate)
+
+
 class CorpusAccess(Access):
     """A corpus's folder with its database, open."""
 
@@ -55,17 +74,17 @@ class CorpusAccess(Access):
     @property
     def id(self) -> str:
         """The corpus's own name, 32 hexadecimal digits."""
-        return str(self._about().id)
+        return self._about().id
 
     @property
     def created_at(self) -> datetime:
         """When the corpus was made, UTC."""
-        return datetime.fromisoformat(self._about().created_at)
+        return self._about().created_at
 
     @property
     def per_pair(self) -> int:
         """How many entries there may be for one seed input and one pair of classes."""
-        return int(self._about().per_pair)
+        return self._about().per_pair
 
     def set_per_pair(self, at_most: int) -> None:
         """Let so many entries in for one seed input and one pair of classes, from the next one on.
@@ -79,8 +98,7 @@ class CorpusAccess(Access):
     @property
     def form(self) -> Form | None:
         """The shape of every sample and the number of classes; None until something was added."""
-        row = self._about()
-        return None if row.shape is None else _form(row)
+        return self._about().form
 
     @property
     def rate(self) -> int | None:
@@ -89,29 +107,32 @@ class CorpusAccess(Access):
         return None if form is None else form.rate
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with full_disk_told(self.folder), super()._reading() as connection:
+    def _reading(self, what: str = "its database") -> Iterator[Connection]:
+        with full_disk_told(self.folder), super()._reading(what) as connection:
             yield connection
 
-    def _about(self) -> Row[Any]:
+    def _about(self) -> "_About":
         with self._reading() as connection:
-            return connection.execute(select(tables.about)).one()
+            return _about(connection)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Let nobody else change the corpus, no thread and no process."""
+        """Let nobody else change the corpus, no thread and no process; a killed one may have left samples half written."""
         with self._changing_one, alone(self.folder), full_disk_told(self.folder):
+            with told_of(self.folder):
+                self._samples.remove_torn()
             yield
 
     def _set_form(self, connection: Connection, form: Form) -> None:
         """Hold every later entry to this form. Raises UsageError where the entries have another."""
-        row = connection.execute(select(tables.about)).one()
-        if row.shape is None:
+        with decoding(self.folder):
+            known = _about(connection).form
+        if known is None:
             change = {"shape": list(form.shape), "classes": form.classes, "rate": form.rate}
             connection.execute(update(tables.about).values(**change))
-        elif _form(row) != form:
+        elif known != form:
             raise UsageError(
-                f"The corpus {self.folder} has inputs of {_words(_form(row))}, "
+                f"The corpus {self.folder} has inputs of {_words(known)}, "
                 f"these are of {_words(form)}; add them to a corpus of their own."
             )
         self._samples.rate = form.rate
@@ -142,8 +163,9 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat()
 
 
-def _form(row: Row[Any]) -> Form:
-    return Form(tuple(row.shape), row.classes, row.rate)
+def _about(connection: Connection) -> _About:
+    row = connection.execute(select(tables.about)).one()
+    return record(_About, row, created_at=moment(row.created_at))
 
 
 def _words(form: Form) -> str:

@@ -13,6 +13,7 @@ from edgeflare.store.corpus_reading import CorpusReading
 from edgeflare.store.corpus_records import Added, CorpusCampaign, EntryLook, Form, Sighting
 from edgeflare.store.corpus_rows import entry_from_row, look_of, look_to_row, sighting_to_row
 from edgeflare.store.corpus_rule import kept
+from edgeflare.store.failures import decoding
 from edgeflare.types import Sample
 
 _ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
@@ -76,8 +77,9 @@ class CorpusAdding(CorpusReading):
                 fresh: set[int] = set()
                 with self._writing() as connection:
                     at_most = connection.execute(select(tables.about.c.per_pair)).scalar_one()
-                    for sighting in some:
-                        known += _add_one(connection, sighting, at_most, fresh, dropped)
+                    with decoding(self.folder):
+                        for sighting in some:
+                            known += _add_one(connection, sighting, at_most, fresh, dropped)
                     self._keep_samples(connection, fresh, read)
                 mine |= fresh
                 seen += len(some)
@@ -98,7 +100,7 @@ class CorpusAdding(CorpusReading):
         noted = 0
         with self._changing():
             for some in batches(looks):
-                with self._writing() as connection:
+                with self._writing() as connection, decoding(self.folder):
                     for look in some:
                         row = connection.execute(_BY_SAMPLE, {"of_sample": look.sample}).first()
                         if row is not None:

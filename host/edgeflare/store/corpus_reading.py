@@ -11,7 +11,7 @@ from edgeflare.store.access import batches
 from edgeflare.store.corpus_access import CorpusAccess
 from edgeflare.store.corpus_records import CorpusCampaign, CorpusEntry, EntryLook
 from edgeflare.store.corpus_rows import campaign_from_row, entry_from_row, look_from_row
-from edgeflare.store.failures import told_of
+from edgeflare.store.failures import decoding, told_of
 from edgeflare.store.replay_input import Look, ReplayInput
 from edgeflare.types import Sample
 
@@ -33,7 +33,7 @@ class CorpusReading(CorpusAccess):
 
     def get_sample(self, digest: str) -> Sample:
         """Read the sample of an entry or of its seed back, uint8 [height, width, channels]."""
-        with told_of(self.folder):
+        with decoding(self.folder, f"the sample {digest}"), told_of(self.folder):
             return self._samples.get(digest)
 
     def known(self, digests: Iterable[str]) -> dict[str, CorpusEntry]:
@@ -79,7 +79,7 @@ class CorpusReading(CorpusAccess):
 
     def campaigns(self) -> list[CorpusCampaign]:
         """Return every campaign that was added, in the order they first were."""
-        return [campaign_from_row(row) for row in self._rows(tables.campaigns)]
+        return self._rows(tables.campaigns, campaign_from_row)
 
     def inputs(
         self,

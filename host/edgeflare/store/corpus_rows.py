@@ -1,13 +1,12 @@
 """Rows of a corpus's tables <-> records."""
 
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
 from edgeflare.store.corpus_access import stamp
 from edgeflare.store.corpus_records import CorpusCampaign, CorpusEntry, EntryLook, Sighting
-from edgeflare.types import Status
+from edgeflare.store.documents import moment, record
 
 
 def sighting_to_row(sighting: Sighting) -> dict[str, Any]:
@@ -24,16 +23,12 @@ def sighting_to_row(sighting: Sighting) -> dict[str, Any]:
 
 def entry_from_row(row: Row[Any]) -> CorpusEntry:
     """Return the record of a row of the table entries."""
-    values = {name: getattr(row, name) for name in CorpusEntry.__dataclass_fields__}
-    return CorpusEntry(
-        **values
-        | {
-            "status": Status(row.status),
-            "found_at": datetime.fromisoformat(row.found_at),
-            "deviated_at": datetime.fromisoformat(row.deviated_at),
-            "agreeing_since": _moment(row.agreeing_since),
-        }
-    )
+    times = {
+        "found_at": moment(row.found_at),
+        "deviated_at": moment(row.deviated_at),
+        "agreeing_since": None if row.agreeing_since is None else moment(row.agreeing_since),
+    }
+    return record(CorpusEntry, row, **times)
 
 
 def look_of(sighting: Sighting) -> EntryLook:
@@ -68,21 +63,10 @@ def look_to_row(look: EntryLook, since: str) -> dict[str, Any]:
 
 def look_from_row(row: Row[Any]) -> EntryLook:
     """Return the record of a row of the table looks and its entry's sample."""
-    values = {name: getattr(row, name) for name in EntryLook.__dataclass_fields__}
-    return EntryLook(
-        **values
-        | {
-            "looked_at": datetime.fromisoformat(row.looked_at),
-            "since": datetime.fromisoformat(row.since),
-        }
-    )
+    times = {"looked_at": moment(row.looked_at), "since": moment(row.since)}
+    return record(EntryLook, row, **times)
 
 
 def campaign_from_row(row: Row[Any]) -> CorpusCampaign:
     """Return the record of a row of the table campaigns."""
-    values = {name: getattr(row, name) for name in CorpusCampaign._fields}
-    return CorpusCampaign(**values | {"added_at": datetime.fromisoformat(row.added_at)})
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+    return record(CorpusCampaign, row, added_at=moment(row.added_at))

@@ -11,6 +11,7 @@ from sqlalchemy.engine import URL
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
+from edgeflare.store.documents import read_json
 
 DATABASE_NAME = "campaign.sqlite"
 CORPUS_NAME = "corpus.sqlite"
@@ -31,10 +32,14 @@ def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engi
                 "sqlite",
                 database=(folder / name).absolute().as_uri(),
                 query={"mode": "ro", "immutable": "1", "uri": "true"},
-            )
+            ),
+            json_deserializer=read_json,
         )
     try:
-        engine = create_engine(url or URL.create("sqlite", database=str(folder / name)))
+        engine = create_engine(
+            url or URL.create("sqlite", database=str(folder / name)),
+            json_deserializer=read_json,
+        )
     except ModuleNotFoundError as error:
         raise StoreError(
             f"The campaign's database needs the Python package {error.name}; install it."

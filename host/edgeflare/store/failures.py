@@ -20,9 +20,17 @@ _SQLITE_SENTENCES = (
     ("no such table", "is not a campaign folder: its database is another program's"),
     ("not a database", "is damaged: its database can't be read; restore it from a copy"),
     ("malformed", "is damaged: its database can't be read; restore it from a copy"),
+    ("could not decode", "is damaged: its database can't be read; restore it from a copy"),
+    ("no such column", "is damaged: its database can't be read; restore it from a copy"),
+    ("integer overflow", "is damaged: its database can't be read; restore it from a copy"),
     ("disk i/o", "can't be read or written: its disk reports an error"),
 )
 _LEAST_FREE = 1 << 20
+_UNREADABLE = (
+    *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError),
+    *(TypeError, ValueError),
+)
+_LONGEST_CAUSE = 200
 
 
 @contextmanager
@@ -44,6 +52,18 @@ def told_of(folder: Path, *, begun: bool = True) -> Iterator[None]:
         if isinstance(told, DiskFullError) and not begun:
             told = no_space_to_begin(folder)
         raise told from error
+
+
+@contextmanager
+def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
+    """Say of whatever can't be made sense of that `what` is damaged; only what was stored is to be looked at within."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        cause = " ".join(str(error).split())[:_LONGEST_CAUSE] or type(error).__name__
+        raise StoreError(
+            f"{folder} is damaged: {what} can't be read ({cause}); restore it from a copy"
+        ) from error
 
 
 def disk_full(folder: Path) -> DiskFullError:

@@ -46,6 +46,10 @@ class SeedAnswer(NamedTuple):
     decision: Decision
 
 
+_WITH_ARRAYS = {"arbitrary_types_allowed": True}
+"""What pydantic must know to check a record that has arrays."""
+
+
 @dataclass(frozen=True)
 class SeedRecord:
     """A seed input: its name, place in the order (from 0), label, and its sample's digest.
@@ -53,6 +57,8 @@ class SeedRecord:
     `outputs` are both models' answers, None until there are any. `file_sha256` is the SHA-256, in
     hex, of the file that it was read from, None where that is unknown.
     """
+
+    __pydantic_config__ = _WITH_ARRAYS
 
     id: str
     position: int
@@ -96,6 +102,8 @@ class OutcomeRecord:
     `replica` is "" in a pool of devices that shares the seeds, and the device's name where each
     device searches for itself; a seed has one outcome a replica.
     """
+
+    __pydantic_config__ = _WITH_ARRAYS
 
     seed_id: str
     status: Status
@@ -187,6 +195,8 @@ class ReplayRecord:
     `trigger` the digest of the stored sample; `deployed` is its answer (of no scores where it gave none), with the
     label it gives and what the oracle says of it beside the original's.
     """
+
+    __pydantic_config__ = _WITH_ARRAYS
 
     seed_id: str
     replica: str

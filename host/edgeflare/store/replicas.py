@@ -81,24 +81,27 @@ class Replicas(Access):
             answers = some(_ANSWERS)
             outcomes = some(_OUTCOMES, _OUTCOMES.c.trigger, _OUTCOMES.c.status)
             replays = some(_REPLAYS, _REPLAYS.c.trigger, _REPLAYS.c.on_device, _REPLAYS.c.decision)
-        page = {row.position: SeedComparison(row.id) for row in seeds}
-        for row in answers:
-            page[row.seed].answers[row.replica] = _answer(row)
-        for row in sorted(outcomes, key=lambda row: names.index(row.replica)):
-            if row.status in TRIGGERS:
+            page = {row.position: SeedComparison(row.id) for row in seeds}
+            for row in answers:
+                page[row.seed].answers[row.replica] = _answer(row)
+            for row in sorted(outcomes, key=lambda row: names.index(row.replica)):
+                if row.status in TRIGGERS:
+                    by_device = page[row.seed].triggers.setdefault(row.trigger, {})
+                    by_device[row.replica] = TriggerAnswer(
+                        _answer(row), Decision.DEVIATION, found=True
+                    )
+            for row in replays:
+                if row.on_device not in names or not is_answer(_answer(row)):
+                    continue
                 by_device = page[row.seed].triggers.setdefault(row.trigger, {})
-                by_device[row.replica] = TriggerAnswer(_answer(row), Decision.DEVIATION, found=True)
-        for row in replays:
-            if row.on_device not in names or not is_answer(_answer(row)):
-                continue
-            by_device = page[row.seed].triggers.setdefault(row.trigger, {})
-            by_device.setdefault(
-                row.on_device, TriggerAnswer(_answer(row), Decision(row.decision), found=False)
-            )
+                by_device.setdefault(
+                    row.on_device, TriggerAnswer(_answer(row), Decision(row.decision), found=False)
+                )
         yield from page.values()
 
 
 def _answer(row: Row[Any]) -> Output:
     answer: Output | None = output_from(row.deployed, row.deployed_pieces)
-    assert answer is not None  # noqa: S101 - seeds' answers, triggers and replays have one
+    if answer is None:
+        raise ValueError("an answer is missing")
     return answer

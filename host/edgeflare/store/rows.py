@@ -3,12 +3,14 @@
 import hashlib
 import json
 from dataclasses import fields
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
+from edgeflare.answers import numbers
+from edgeflare.store.documents import moment, record
 from edgeflare.store.records import (
+    Device,
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
@@ -16,7 +18,7 @@ from edgeflare.store.records import (
     output_columns,
     output_from,
 )
-from edgeflare.types import Decision, FrontPoint, Outputs, Status
+from edgeflare.types import Decision, Output, Outputs, Transcript
 
 _OUTCOME_FIELDS = [field.name for field in fields(OutcomeRecord)]
 _REPLAY_FIELDS = [field.name for field in fields(ReplayRecord)]
@@ -28,16 +30,22 @@ def digest_of(description: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def environment_from_row(row: Row[Any]) -> tuple[str, dict[str, Any]]:
+    """Return the digest of a host's environment, and what it describes."""
+    return row.digest, _described(row.digest, row.description)
+
+
+def device_from_row(row: Row[Any]) -> Device:
+    """Return the record of a device."""
+    return record(Device, row, fingerprint=_described(row.digest, row.fingerprint))
+
+
 def seed_from_row(row: Row[Any]) -> SeedRecord:
     """Return the record of a seed and one replica's answer, where there is any."""
     outputs = None
     if row.decision is not None:
-        outputs = Outputs(
-            output_from(row.original, row.original_pieces),
-            output_from(row.deployed, row.deployed_pieces),
-            Decision(row.decision),
-        )
-    return SeedRecord(row.id, row.position, row.label, row.sample, outputs, row.file_sha256)
+        outputs = Outputs(*_outputs(row), Decision(row.decision))
+    return record(SeedRecord, row, outputs=outputs)
 
 
 def answer_to_row(answer: SeedAnswer) -> dict[str, Any]:
@@ -67,16 +75,16 @@ def outcome_to_row(outcome: OutcomeRecord, environment: str | None) -> dict[str,
 
 def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
     """Return the record of a row of the table outcomes and its seed's id."""
-    values = {name: getattr(row, name) for name in _OUTCOME_FIELDS} | {
-        "status": Status(row.status),
-        "chain_seed": int(row.chain_seed),
-        "original": output_from(row.original, row.original_pieces),
-        "deployed": output_from(row.deployed, row.deployed_pieces),
-        "mutations": tuple(row.mutations),
-        "front": tuple(FrontPoint(**point) for point in row.front),
-        "finished_at": datetime.fromisoformat(row.finished_at),
-    }
-    return OutcomeRecord(**values)
+    original, deployed = _outputs(row)
+    return record(
+        OutcomeRecord,
+        row,
+        original=original,
+        deployed=deployed,
+        mutations=tuple(row.mutations),
+        front=tuple(row.front),
+        finished_at=moment(row.finished_at),
+    )
 
 
 def replay_to_row(replay: ReplayRecord) -> dict[str, Any]:
@@ -91,8 +99,24 @@ def replay_to_row(replay: ReplayRecord) -> dict[str, Any]:
 
 def replay_from_row(row: Row[Any]) -> ReplayRecord:
     """Return the record of a row of the table replays and its seed's id."""
-    values = {name: getattr(row, name) for name in _REPLAY_FIELDS} | {
-        "deployed": output_from(row.deployed, row.deployed_pieces),
-        "decision": Decision(row.decision),
-    }
-    return ReplayRecord(**values)
+    deployed = output_from(row.deployed, row.deployed_pieces)
+    return record(ReplayRecord, row, deployed=deployed)
+
+
+def _described(digest: str, description: dict[str, Any]) -> dict[str, Any]:
+    if digest_of(description) != digest:
+        raise ValueError(f"what the digest {digest} describes has changed")
+    return description
+
+
+def _outputs(row: Row[Any]) -> tuple[Output | None, Output | None]:
+    """Return both models' answers, which are of one kind and length where there are both."""
+    original = output_from(row.original, row.original_pieces)
+    deployed = output_from(row.deployed, row.deployed_pieces)
+    if original is not None and deployed is not None:
+        scores = not isinstance(original, Transcript), not isinstance(deployed, Transcript)
+        if scores[0] != scores[1] or (
+            scores[0] and numbers(original).size != numbers(deployed).size
+        ):
+            raise ValueError("the two models' answers are of two kinds")
+    return original, deployed

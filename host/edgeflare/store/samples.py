@@ -42,6 +42,12 @@ class SampleFiles:
         for suffix in _SUFFIXES:
             yield from self.folder.glob(f"*/*{suffix}")
 
+    def remove_torn(self) -> None:
+        """Remove the temporary files of a process that was killed; nobody may be writing samples here meanwhile."""
+        for folder in self.folder.iterdir():
+            if folder.is_dir():
+                remove_torn(folder)
+
     def put(self, sample: Sample) -> str:
         """Write an array of any shape and plain dtype; on disk when this returns its digest.
 
@@ -160,9 +166,14 @@ def is_torn(path: Path) -> bool:
     return _TEMPORARY.fullmatch(path.name) is not None and path.is_file()
 
 
+def temporary_beside(path: Path) -> Path:
+    """Return a name in the folder of a file for writing it: `remove_torn` knows it by that."""
+    return path.with_name(f".new-{uuid.uuid4().hex}")
+
+
 def _write_beside(path: Path, data: bytes) -> Path:
     """Write a whole temporary file in the same folder; its bytes are on disk when this returns it."""
-    temporary = path.with_name(f".new-{uuid.uuid4().hex}")
+    temporary = temporary_beside(path)
     try:
         with temporary.open("xb") as file:
             file.write(data)

@@ -11,7 +11,7 @@ from edgeflare.errors import StoreError
 from edgeflare.store import tables
 from edgeflare.store.about import About
 from edgeflare.store.access import batches
-from edgeflare.store.failures import told_of
+from edgeflare.store.failures import decoding, told_of
 from edgeflare.store.records import SeedAnswer, SeedInput, SeedRecord
 from edgeflare.store.rows import answer_to_row, seed_from_row
 from edgeflare.types import Sample
@@ -44,7 +44,7 @@ class Seeds(About):
 
     def get_sample(self, digest: str) -> Sample:
         """Read a sample back, checked against its digest."""
-        with told_of(self.folder):
+        with decoding(self.folder, f"the sample {digest}"), told_of(self.folder):
             return self._samples.get(digest)
 
     def add_seeds(self, seeds: Iterable[SeedInput]) -> list[str]:

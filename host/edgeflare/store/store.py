@@ -21,11 +21,11 @@ from edgeflare.store.database import (
     put_in_place,
     write_schema,
 )
-from edgeflare.store.failures import told_of
+from edgeflare.store.failures import decoding, told_of
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.outcomes import Outcomes
 from edgeflare.store.replicas import Replicas
-from edgeflare.store.samples import sync_folder
+from edgeflare.store.samples import remove_torn, sync_folder
 from edgeflare.store.seeds import SAMPLE_RATE, Seeds
 from edgeflare.store.telemetry import Telemetry
 
@@ -99,7 +99,7 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
     def open(cls, folder: Path, *, url: str | None = None) -> "Store":
         """Open a campaign folder made by `create`, with the same `url`."""
         folder = Path(folder)
-        with told_of(folder):
+        with decoding(folder), told_of(folder):
             if not folder.is_dir():
                 raise StoreError(f"There is no campaign folder {folder}; check the path.")
             if url is None and not (folder / DATABASE_NAME).is_file():
@@ -134,6 +134,12 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
     def close(self) -> None:
         """Close the database; nothing is pending."""
         self._engine.dispose()
+
+    def remove_torn(self) -> None:
+        """Remove what a process that was killed left half written; for the holder of the campaign's lock alone."""
+        with told_of(self.folder):
+            remove_torn(self.folder)
+            self._samples.remove_torn()
 
     def discard(self) -> None:
         """Remove a campaign that was made in vain: its files, and the folder if nothing else is in it."""

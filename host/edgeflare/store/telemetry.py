@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, insert, select
@@ -10,8 +9,12 @@ from sqlalchemy import Row, insert, select
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.store import tables
 from edgeflare.store.access import Access
+from edgeflare.store.documents import moment, record
 
 _TELEMETRY = tables.telemetry
+_LAST_BUCKET = 10_000
+"""No time is in a bucket so far out: see `Latencies`."""
+_MOST = 1 << 63
 _FIELDS = [field.name for field in fields(DeviceMinute)]
 
 
@@ -40,9 +43,7 @@ def _to_row(minute: DeviceMinute) -> dict[str, Any]:
 
 
 def _from_row(row: Row[Any]) -> DeviceMinute:
-    values = {name: getattr(row, name) for name in _FIELDS} | {
-        "minute": datetime.fromisoformat(row.minute),
-        "latencies": dict(row.latencies),
-        "throttle_reasons": tuple(row.throttle_reasons),
-    }
-    return DeviceMinute(**values)
+    latencies = dict(row.latencies)
+    if not all(abs(one) < _LAST_BUCKET and 0 < n < _MOST for one, n in latencies.items()):
+        raise ValueError("latencies are no counts of times")
+    return record(DeviceMinute, row, minute=moment(row.minute), latencies=latencies)

@@ -266,7 +266,9 @@ def test_of_a_replay_the_new_triggers_count_and_nothing_else(tmp_path: Path) -> 
         for n, deviated in enumerate([True, False, False, False])
     ]
     with create(tmp_path / "c", seeds=4) as store:
-        store.set_fact("replay", {"source": {}, "inputs": inputs})
+        store.set_fact(
+            "replay", {"source": {"kind": "campaign", "folder": "there"}, "inputs": inputs}
+        )
         scores = {"original": np.array([0.2, 0.8]), "deployed": np.array([0.8, 0.2])}
         for number in (0, 1):
             ended(store, number, Status.SEED_DEVIATES, device_name="pi", **scores)
@@ -288,7 +290,9 @@ def test_a_replay_without_a_steady_answer_does_not_pass(tmp_path: Path) -> None:
     about = {"id": "s:0", "kind": "trigger", "deviated": True, "seed_id": "s:0", "replica": ""}
     about |= {"label": None, "original_label": 1, "deployed_label": 0, "l2": 0.5}
     with create(tmp_path / "c", seeds=1) as store:
-        store.set_fact("replay", {"source": {}, "inputs": [about]})
+        store.set_fact(
+            "replay", {"source": {"kind": "campaign", "folder": "there"}, "inputs": [about]}
+        )
         ended(store, 0, Status.FAILED, device_name="pi")
         store.set_fact("finished", True)
         one = check(store, max_new_triggers=5)

@@ -1,11 +1,15 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from edgeflare.bench.suite import load_suite
 from edgeflare.campaign.config import load_config
 from edgeflare.campaign.starter import STARTER
+from edgeflare.devices import load_inventory
 from edgeflare.errors import UsageError
 from edgeflare.models import InputOptions
+from edgeflare.nightly.config import load_nightly
 
 MINIMAL = """
 [original]
@@ -68,10 +72,8 @@ def test_the_starter_states_nothing_over_what_the_files_tell(tmp_path: Path) -> 
     ("text", "words"),
     [
         ("[original", "is not TOML"),
-        ("a = " + "[" * 100_000, "is not TOML: it is nested too deeply"),
+        ("a = " + "[" * 100_000, "is not TOML: .*nested too deep"),
         ("a = 1" + "0" * 5000, "is not TOML"),
-        (MINIMAL.replace("a.onnx", "~nobody-of-this-name/a.onnx"), "original.path: .*home"),
-        (MINIMAL + "labels = '~nobody-of-this-name/a'", "seeds.labels: .*home"),
         ("[original]\npath = 'a.onnx'\n[deployed]\npath = 'b.tflite'", "seeds is missing"),
         (MINIMAL + "sise = 3", "no setting seeds.sise"),
         ("[orignal]\npath = 'a.onnx'", "no setting orignal; original is missing"),
@@ -114,3 +116,33 @@ def test_what_a_search_may_never_ask_is_refused(tmp_path: Path, option: str) -> 
         load_config(write(tmp_path, text.format(most)))
     with pytest.raises(UsageError, match=f"{option} is 30, but max_queries ends a search after 29"):
         load_config(write(tmp_path, text.format(29)))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'out = "a\\u0000b"', "'out' has a NUL character"),
+        (b'"a\\u0000" = 5', "has a NUL character"),
+        (b"[search]\nseed = 99999999999999999999", "'seed' is a number of more than 64 bits"),
+        (b"seed = " + b"9" * 5000, "5000 digits|more than 64 bits"),
+        (b"devices = " + b"[" * 100_000, "nested too deep"),
+        (b"a." * 200 + b"a = 1", "nested too deep"),
+        (b"out = '\xff\xfe'", "utf-8|UTF-8"),
+        (None, "directory|no suite"),
+    ],
+)
+@pytest.mark.parametrize("read", [load_config, load_nightly, load_inventory, load_suite])
+def test_what_no_setting_can_be_is_told_of_every_file(
+    tmp_path: Path, read: Callable[[Path], object], data: bytes | None, words: str
+) -> None:
+    path = tmp_path / "file.toml"
+    path.mkdir() if data is None else path.write_bytes(data)
+    with pytest.raises(UsageError, match=words) as caught:
+        read(str(path) if read is load_suite else path)  # type: ignore[arg-type]
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_path_of_somebody_who_is_not_here_stays_as_it_is(tmp_path: Path) -> None:
+    text = MINIMAL.replace("~/pictures", "~no-such-user/pictures")
+    assert load_config(write(tmp_path, text)).seeds.path == tmp_path / "~no-such-user/pictures"

@@ -95,7 +95,7 @@ def test_an_outcome_comes_back_whole_after_reopening(store):
 
 def test_not_a_number_and_infinity_come_back(store):
     strange = np.array([np.nan, np.inf, -np.inf, 0.0])
-    store.add_outcome(full_outcome(store, deployed=strange, deployed_margin=None))
+    store.add_outcome(full_outcome(store, original=strange, deployed=strange, deployed_margin=None))
     (read,) = store.outcomes()
     assert np.array_equal(read.deployed, strange, equal_nan=True)
 

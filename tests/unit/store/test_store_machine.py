@@ -21,6 +21,9 @@ IDS = st.text(TEXT, min_size=1, max_size=12)
 REPLICAS = st.sampled_from(["", "pi 1", "pi 2"])
 SAMPLES = st.integers(0, 255).map(lambda value: np.full((2, 3, 1), value, np.uint8))
 SCORES = st.lists(st.floats(), min_size=1, max_size=4).map(np.array)
+BOTH_SCORES = st.lists(st.tuples(st.floats(), st.floats()), min_size=1, max_size=4).map(
+    lambda pairs: tuple(map(np.array, zip(*pairs, strict=True)))
+)
 STATUSES = st.sampled_from(list(Status))
 DECISIONS = st.sampled_from(list(Decision))
 LABELS = st.none() | st.integers(0, 9)
@@ -76,12 +79,11 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(
         ids=st.lists(seed_ids, min_size=1, max_size=4),
         replica=REPLICAS,
-        original=SCORES,
-        deployed=SCORES,
+        both=BOTH_SCORES,
         decision=DECISIONS,
     )
-    def add_answers(self, ids, replica, original, deployed, decision):
-        answers = [SeedAnswer(seed_id, original, deployed, decision) for seed_id in ids]
+    def add_answers(self, ids, replica, both, decision):
+        answers = [SeedAnswer(seed_id, *both, decision) for seed_id in ids]
         self.store.add_seed_answers(answers, replica)
         for answer in answers:
             self.answers.setdefault((replica, answer.seed_id), answer)

@@ -1,0 +1,200 @@
+"""What a database must hold for a record to be made of it: checked as it is read, in one place.
+
+Whatever does not fit raises ValueError; `edgeflare.store.failures.decoding` makes one sentence on the folder of it.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import NotRequired, TypedDict
+
+_T = TypeVar("_T")
+_LARGEST = sys.float_info.max
+_DEEPEST = 50
+"""So deep a JSON document may be nested; the code that goes through one is recursive."""
+
+
+class _Output(TypedDict, total=False):
+    kind: str | None
+    decoder: dict[str, Any] | None
+
+
+class _Model(TypedDict, total=False):
+    name: str
+    path: str
+    sha256: str
+    bytes: int | None
+    runtime: dict[str, Any] | None
+    input: dict[str, Any] | None
+    output: _Output
+
+
+class _Models(TypedDict, total=False):
+    original: _Model
+    deployed: _Model
+
+
+class _ModelSection(TypedDict, total=False):
+    path: str
+
+
+class _SeedsSection(TypedDict, total=False):
+    path: str
+    labels: str | None
+
+
+class _SearchSection(TypedDict, total=False):
+    strategy: str
+    options: dict[str, Any]
+    operators: list[str]
+    max_queries: int
+    timeout_s: float
+    margin_floor: float
+    seed: int
+    oracle: str
+    tolerance: float | None
+
+
+class _Config(TypedDict, total=False):
+    original: _ModelSection
+    deployed: _ModelSection
+    seeds: _SeedsSection
+    devices: list[str]
+    search: _SearchSection
+    fleet: dict[str, Any]
+    limits: dict[str, Any] | None
+    control: bool
+    control_model: str | None
+
+
+class _DeviceEntry(TypedDict):
+    name: str
+
+
+class _ReplayedInput(TypedDict):
+    id: str
+    kind: str
+    deviated: bool
+    seed_id: str
+    replica: NotRequired[str]
+    label: NotRequired[int | None]
+    original_label: int | None
+    deployed_label: int | None
+    l2: float | None
+    original_text: NotRequired[str | None]
+    deployed_text: NotRequired[str | None]
+    looks: NotRequired[
+        dict[str, Annotated[list[bool | int | str | None], Field(min_length=2, max_length=3)]]
+        | None
+    ]
+
+
+class _ReplaySource(TypedDict):
+    kind: str
+    folder: str
+    target: NotRequired[str | None]
+    campaign: NotRequired[str | None]
+    models: NotRequired[dict[str, _Model]]
+
+
+class _Replay(TypedDict):
+    source: _ReplaySource
+    inputs: list[_ReplayedInput]
+    selected: NotRequired[list[str]]
+    notices: NotRequired[list[str]]
+
+
+_FACTS: dict[str, Any] = {
+    "baseline_pairs": list[Annotated[list[int], Field(min_length=2, max_length=2)]],
+    "checked": list[str],
+    "control_begun": bool,
+    "control_finished": bool,
+    "control_refused": str,
+    "devices": list[_DeviceEntry],
+    "finished": bool,
+    "fingerprints": dict[str, str],
+    "replay": _Replay,
+    "replicas": list[str],
+    "sample_rate": int,
+    "seeds_complete": bool,
+}
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return the value of a JSON document whose numbers are finite, floats and what fits into one."""
+    value = json.loads(text)
+    if "\\ud" in str(text).lower():  # maybe half a character, which nothing can print: raises
+        json.dumps(value, ensure_ascii=False).encode()
+    level = [value]
+    for _ in range(_DEEPEST):
+        if any(isinstance(one, (int, float)) and not abs(one) <= _LARGEST for one in level):
+            raise ValueError("JSON has a number that is not finite")
+        level = [below for one in level if isinstance(one, (dict, list)) for below in _parts(one)]
+        if not level:
+            return value
+    raise ValueError(f"JSON is nested more than {_DEEPEST} levels deep")
+
+
+def config(value: Any) -> dict[str, Any]:
+    """Return a campaign's resolved configuration: what is stated in it has its type."""
+    return dict(_checked(_Config, value))
+
+
+def models(value: Any) -> dict[str, Any]:
+    """Return what is known of the two models: what is stated of them has its type."""
+    return dict(_checked(_Models, value))
+
+
+def fact(name: str, value: Any) -> Any:
+    """Return the value of a fact; of one whose name is not known here any JSON value will do."""
+    return value if value is None or name not in _FACTS else _checked(_FACTS[name], value)
+
+
+def record(kind: type[_T], row: Any, **other: Any) -> _T:
+    """Return a record, a dataclass or NamedTuple, of the columns that are called as its fields; `other` come before."""
+    fields: Iterable[str] = getattr(kind, "_fields", None) or vars(kind)["__dataclass_fields__"]
+    values = {name: other[name] if name in other else getattr(row, name) for name in fields}
+    for name, value in values.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{name} is {value}")
+    found: _T = validated(kind, values)
+    return found
+
+
+def moment(text: str) -> datetime:
+    """Return a time in ISO 8601 with its time zone."""
+    found = datetime.fromisoformat(text)
+    if found.utcoffset() is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return found
+
+
+def _parts(value: dict[str, Any] | list[Any]) -> Any:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _checked(shape: Any, value: Any) -> Any:
+    """Return the value itself, with all that its shape does not name; nothing is converted."""
+    validated(shape, value, strict=True)
+    return value
+
+
+@cache
+def _adapter(shape: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(shape)
+
+
+def validated(shape: Any, value: Any, *, strict: bool = False) -> Any:
+    """Return what pydantic makes of a value for this type; `strict` converts nothing."""
+    try:
+        return _adapter(shape).validate_python(value, strict=strict)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from error

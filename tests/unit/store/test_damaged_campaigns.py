@@ -1,0 +1,165 @@
+"""A campaign whose files are damaged is named in one sentence by every command that reads it."""
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaign_damage import DEEP, damage, run
+from corpora import DAY, START, add, sighting
+from fleet_stores import compared_campaign
+
+from edgeflare.campaign.live import LIVE_NAME, beginning, leave_status
+from edgeflare.devices import DeviceStatus, State
+from edgeflare.devices.telemetry import DeviceMinute
+from edgeflare.store import CampaignLock
+from edgeflare.store.corpus import Corpus
+
+SCORES = b"\0" * 8
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign of two devices with telemetry and a status, and a corpus beside it."""
+    home = tmp_path_factory.mktemp("whole")
+    with compared_campaign(home / "campaign") as store:
+        minute = DeviceMinute("host", START, 9, latencies={-400: 9}, rss_bytes=1 << 20, readings=1)
+        store.add_telemetry([minute, replace(minute, minute=START + DAY)])
+    leave_status(replace(beginning(home / "campaign"), devices=(DeviceStatus("host", State.UP),)))
+    with Corpus.open(home / "corpus", create=True) as corpus:
+        add(corpus, sighting(1), sighting(2, seed=1))
+    return home
+
+
+@pytest.fixture
+def home(whole: Path, tmp_path: Path) -> Iterator[Path]:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def put(database: Path, table: str, column: str, value: Any) -> None:
+    """Put a value into a column of every row, whatever the tables allow."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute(f"UPDATE {table} SET {column} = ?", (value,))
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("campaign.created_at", "2026-11-22"),
+        ("campaign.config", DEEP),
+        ("campaign.config", '["fleet"]'),
+        ("campaign.config", '{"search": {"tolerance": "x", "oracle": "tolerance"}}'),
+        ("campaign.models", '{"deployed": 7}'),
+        ("campaign.models", '{"deployed": {"name": "\\ud800"}}'),
+        ("devices.fingerprint", "{}}"),
+        ("facts.value", "7"),
+        ("facts.value", '["host", null]'),
+        ("facts.value", '{"host": "gone"}'),
+        ("seeds.label", "cat"),
+        ("seed_answers.original", SCORES[:5]),
+        ("seed_answers.deployed", SCORES),
+        ("seed_answers.original_pieces", '["a"]'),
+        ("seed_answers.decision", "maybe"),
+        ("outcomes.status", b"\xff\xfe"),
+        ("outcomes.chain_seed", "9" * 5000),
+        ("outcomes.search_queries", "many"),
+        ("outcomes.l2", 9e999),
+        ("outcomes.deployed", SCORES),
+        ("outcomes.front", '[{"queries": 1}]'),
+        ("outcomes.mutations", "[[1]]"),
+        ("outcomes.finished_at", "yesterday"),
+        ("replays.deployed", "text"),
+        ("replays.decision", "0"),
+        ("telemetry.latencies", "[[1, 10000000000000000000]]"),
+        ("telemetry.latencies", "[[99999999, 1]]"),
+        ("telemetry.minute", 5),
+        ("telemetry.rss_bytes", "much"),
+    ],
+)
+def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, value: Any) -> None:
+    put(home / "campaign" / "campaign.sqlite", *cell.split("."), value)
+    for command in (("show",), ("report", "--format", "json")):
+        ran = run(command[0], home / "campaign", *command[1:])
+        if cell.startswith("replays"):  # of which the report makes nothing
+            break
+        assert ran.code == 2, ran.text
+        assert len(ran.text.splitlines()) == 1
+        assert f"{home / 'campaign'} is damaged: " in ran.text
+        assert "restore it from a copy" in ran.text
+    assert len(ran.text) < 1000
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("corpus.created_at", "0"),
+        ("corpus.per_pair", "many"),
+        ("corpus.shape", DEEP),
+        ("entries.status", "lost"),
+        ("entries.found_at", "2026-01-01"),
+        ("entries.l2", "far"),
+        ("looks.looked_at", b"\0"),
+    ],
+)
+def test_a_corpus_that_opens_but_holds_damaged_values(home: Path, cell: str, value: Any) -> None:
+    put(home / "corpus" / "corpus.sqlite", *cell.split("."), value)
+    ran = run("corpus", "show", home / "corpus")
+    assert ran.code == 2, ran.text
+    assert f"{home / 'corpus'} is damaged: " in ran.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(DEEP, "[]", "null", '"x"', "7", "", "\ufffe", "{}", '{"devices": [5]}'),
+        *('"pid": "x"', '"done": null', '"updated_at": "now"', '"updated_at": "2026-11-22"'),
+        *('"queries": 1e999', '"total": ' + "9" * 400, '"state": "up"', '"host": [{}]'),
+        '"devices": [{"name": "a", "state": "up", "busy": NaN}]',
+    ],
+)
+def test_a_status_file_of_other_contents_is_named(home: Path, text: str) -> None:
+    live = home / "campaign" / LIVE_NAME
+    if text.startswith('"') and text.endswith((*'"0]9}', "null", "1e999")) and ": " in text:
+        text = (
+            live.read_text().removesuffix("}") + f", {text}}}"
+        )  # the last of a name's values counts
+    live.write_text(text, encoding="utf-8")
+    with CampaignLock(home / "campaign"):
+        ran = run("status", home / "campaign")
+    assert ran.code == 2, ran.text
+    assert len(ran.text.splitlines()) == 1
+    assert f"{live} can't be read" in ran.text
+    live.unlink()
+    live.mkdir()
+    assert run("status", home / "campaign").code == 2
+
+
+def test_what_was_half_written_is_removed_by_the_next_who_writes(home: Path) -> None:
+    torn = [folder / f".new-{'0' * 32}" for folder in (home / "corpus" / "samples").iterdir()]
+    for path in torn:
+        path.write_bytes(b"half")
+    with Corpus.open(home / "corpus") as corpus:
+        add(corpus, sighting(3))
+        assert len(list(corpus.inputs())) == len(corpus)
+    assert not any(path.exists() for path in torn)
+
+
+def test_random_damage_is_never_a_fault(home: Path) -> None:
+    commands = (("show",), ("status",), ("report",), ("report", "--format", "csv"))
+    for number in range(40):
+        rng = random.Random(number)
+        copy = home / str(number)
+        shutil.copytree(home / "campaign", copy)
+        what = damage(copy, rng)
+        for name, *flags in rng.sample(commands, 2):
+            try:
+                run(name, copy, *flags)
+            except AssertionError as fault:
+                raise AssertionError(f"{number}: {what}") from fault
