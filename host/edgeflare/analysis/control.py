@@ -58,7 +58,7 @@ def control_figures(store: Store) -> ControlFigures | None:
     from edgeflare.campaign.statistics import upper_bound
 
     folder = control_folder(store.folder)
-    own = config["original"]["path"]
+    own = store.setting("original", "path")
     path = config.get("control_model") or own
     runtime: dict[str, Any] = {}
     searches = unasked = alarms = finished = 0
@@ -87,7 +87,7 @@ def control_figures(store: Store) -> ControlFigures | None:
         unfinished=0 if ended else max(0, total - finished),
         rate=alarms / searches if searches else None,
         upper_bound=upper_bound(alarms, searches) if searches else None,
-        margin_floor=config["search"]["margin_floor"],
+        margin_floor=store.setting("search", "margin_floor"),
         largest_margin=margin,
         state=state,
         refusal=refusal,

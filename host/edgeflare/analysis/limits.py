@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from edgeflare.analysis.opening import opened
 from edgeflare.analysis.rows import jsonable
 from edgeflare.store import Store
+from edgeflare.store.failures import decoding
 
 if TYPE_CHECKING:
     from edgeflare.analysis.limit_verdicts import Seen
@@ -51,7 +52,8 @@ def check_limits(
     from edgeflare.campaign.limits import LimitsConfig
 
     with opened(campaign) as store:
-        own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
+        with decoding(store.folder, "the setting limits"):
+            own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
         limits = own if limits is None else limits
         wanted = limits.model_dump(exclude_defaults=True, exclude={"baseline"})
         if not wanted:

@@ -13,6 +13,7 @@ from edgeflare.distances import disagreement
 from edgeflare.errors import UsageError
 from edgeflare.oracles.margin import margin, margins
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.failures import decoding
 from edgeflare.types import TRIGGERS, Output, Status, Transcript
 
 WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
@@ -99,7 +100,8 @@ def read_campaign(store: Store) -> CampaignRead:
             f"{store.folder} has no answers yet, so that nothing can be compared; go on with it first "
             "(`edgeflare resume`)"
         )
-    search = SearchConfig.model_validate(store.campaign.get("search", {}))
+    with decoding(store.folder, "the setting search"):
+        search = SearchConfig.model_validate(store.campaign.get("search", {}))
     replicas = set(replicas_of(store))
     seeds = {(replica, seed.id): seed for replica in replicas for seed in store.seeds(replica)}
     expected: dict[str, int] = defaultdict(int)

@@ -24,7 +24,7 @@ def as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignCon
         if asked.strategy != STRATEGY or stated != {n: asked.options.get(n) for n in RESOLVED}:
             continue
         with Store.open(bench.campaign(other)) as store:
-            found = store.campaign["search"]["options"]
+            found = store.setting("search", "options")
         if all(found.get(name) is not None for name in RESOLVED):
             options = {**search.options, **{name: found[name] for name in RESOLVED}}
             resolved = search.model_copy(update={"options": options})

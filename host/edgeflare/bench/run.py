@@ -202,7 +202,7 @@ class _Run:
     def _resume(self, cell: Cell, watch: Callable[[Event | None], None]) -> None:
         folder = self._bench.campaign(cell)
         with Store.open(folder) as store, CampaignLock(folder):
-            others = store.campaign["devices"] != list(self._bench.devices)
+            others = store.setting("devices") != list(self._bench.devices)
             config = config_from(store.campaign, str(folder))
             shared = as_resolved(self._bench, cell, config)
             if shared != config:

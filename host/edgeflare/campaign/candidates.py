@@ -246,7 +246,7 @@ class _Turn:
             return search
         for database in sorted(self._folder.glob(f"*/{DATABASE_NAME}")):
             with Store.open(database.parent) as store:
-                found = store.campaign["search"]["options"]
+                found = store.setting("search", "options")
             if all(found.get(name) is not None for name in RESOLVED):
                 options = {**search.options, **{name: found[name] for name in RESOLVED}}
                 return search.model_copy(update={"options": options})

@@ -117,7 +117,7 @@ def fill_on(store: Store) -> None:
     """
     fact = store.fact(REPLAY)
     if fact is None:
-        folder = Path(store.campaign["seeds"]["path"])
+        folder = Path(store.setting("seeds", "path"))
         if is_corpus(folder) or (folder / DATABASE_NAME).is_file():
             raise StoreError(
                 f"the replay in {store.folder} was interrupted before it began: delete the folder and run it anew"
@@ -262,7 +262,7 @@ def _shape(height: int, width: int, channels: int) -> str:
 
 def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:
     """Return the devices; names that only the source knows, such as "local#2", are as they were there."""
-    known = {one["name"]: one for one in (store.fact("devices") if store else None) or ()}
+    known = {one.name: one for one in (single.stored_devices(store) if store else ())}
     inventory = load_inventory(config.inventory)
     for text in config.devices:
         if text in known and text not in inventory and text != LOCAL.name:
@@ -270,9 +270,7 @@ def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:
     else:
         return fleet_devices(config)
     devices = [
-        Device.model_validate(known[text])
-        if text in known and text not in inventory
-        else resolve_device(text, inventory)
+        known[text] if text in known and text not in inventory else resolve_device(text, inventory)
         for text in dict.fromkeys(config.devices)
     ]
     if config.python is None:

@@ -32,6 +32,7 @@ from edgeflare.errors import UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.seeds import SeedSource
 from edgeflare.store import CampaignLock, Store
+from edgeflare.store.failures import decoding
 
 Fill: TypeAlias = Callable[[Store], None]
 """Brings all seeds into a new campaign's store that are not there yet."""
@@ -245,10 +246,15 @@ def _described(device: Device) -> dict[str, Any]:
 
 def _devices(config: CampaignConfig, store: Store, *, anew: bool) -> list[Device]:
     """Return the devices the campaign began with, or what the configuration now says."""
-    known = store.fact("devices")
-    if anew or not known:
-        return fleet_devices(config)
-    return [Device.model_validate(one) for one in known]
+    known = [] if anew else stored_devices(store)
+    return known or fleet_devices(config)
+
+
+def stored_devices(store: Store) -> list[Device]:
+    """Return the devices that the campaign began with; none where that is not known yet."""
+    known = store.fact("devices") or ()
+    with decoding(store.folder, "the fact 'devices'"):
+        return [Device.model_validate(one) for one in known]
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def as_in(baseline: Baseline, search: SearchConfig) -> SearchConfig:
     if search.strategy != STRATEGY or baseline.run.identity.search != _settings(search):
         return search
     with Store.open(baseline.campaign) as store:
-        found = store.campaign["search"]["options"]
+        found = store.setting("search", "options")
     resolved = {name: found[name] for name in RESOLVED if found.get(name) is not None}
     return search.model_copy(update={"options": {**search.options, **resolved}})
 

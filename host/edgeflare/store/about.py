@@ -35,6 +35,17 @@ class About(Access):
         with decoding(self.folder, "the campaign's configuration"):
             return documents.config(self._campaign_row().config)
 
+    def setting(self, *keys: str) -> Any:
+        """Return one setting of the resolved configuration, by the names of its tables and its own.
+
+        Raises StoreError where there is none.
+        """
+        with decoding(self.folder, f"the setting {'.'.join(keys)}"):
+            value: Any = self.campaign
+            for key in keys:
+                value = value[key]
+        return value
+
     def set_campaign(self, campaign: dict[str, Any], notices: Sequence[str] = ()) -> None:
         """Replace the resolved configuration; record, together with it, what there is to know of that."""
         with self._writing() as connection:

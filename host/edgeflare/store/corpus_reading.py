@@ -42,8 +42,8 @@ class CorpusReading(CorpusAccess):
         for some in batches(digests):
             query = select(_ENTRIES).where(_ENTRIES.c.sample.in_(some))
             with self._reading() as connection:
-                rows = list(connection.execute(query))
-            found.update((row.sample, entry_from_row(row)) for row in rows)
+                for row in connection.execute(query):
+                    found[row.sample] = entry_from_row(row)
         return found
 
     def looks(self) -> Iterator[EntryLook]:

@@ -35,7 +35,7 @@ class _Model(TypedDict, total=False):
     output: _Output
 
 
-class _Models(TypedDict, total=False):
+class _Models(TypedDict):
     original: _Model
     deployed: _Model
 
@@ -147,8 +147,8 @@ def config(value: Any) -> dict[str, Any]:
 
 
 def models(value: Any) -> dict[str, Any]:
-    """Return what is known of the two models: what is stated of them has its type."""
-    return dict(_checked(_Models, value))
+    """Return what is known of the two models, which is nothing at first: what is stated of them has its type."""
+    return {} if value == {} else dict(_checked(_Models, value))
 
 
 def fact(name: str, value: Any) -> Any:

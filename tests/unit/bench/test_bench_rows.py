@@ -62,10 +62,8 @@ def test_what_was_done_is_told_in_words(bench: Bench, tmp_path: Path) -> None:
     ]
     fill_cell(natural, CELL, ENDED, mutations=steps)
     told = search_rows(natural, CELL)[0].words
-    gone = " + ".join(["operator-that-was-uninstalled"] * 3)
-    assert told == (
-        f"JPEG quality 37 + rotated by 4.2 degrees clockwise + {gone} + 1 more: original 0, device 1"
-    )
+    gone = " + ".join(["operator-that-was-uninstalled"] * 4)
+    assert told == f"1 earlier + rotated by 4.2 degrees clockwise + {gone}: original 0, device 1"
 
 
 def test_what_it_cost_is_counted(bench: Bench) -> None:
