@@ -137,7 +137,8 @@ from .devices import (
     resolve_device as resolve_device,
     trust_host_key as trust_host_key,
 )
-from .durations import duration as duration
+from .text import clean_text as clean_text
+from .text import duration as duration
 from .errors import (
     DeviceAwayError as DeviceAwayError,
     DeviceBusyError as DeviceBusyError,

@@ -17,6 +17,7 @@ from edgeflare.analysis.telemetry import write_minutes
 from edgeflare.analysis.written import written_to
 from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.documents import read_json
 from edgeflare.types import TRIGGERS, Sample, Status
 
 _FINDINGS = TRIGGERS | {Status.UNSTABLE, Status.NONFINITE}
@@ -203,7 +204,7 @@ def _may_be_used(folder: Path, store: Store) -> bool:
     if not folder.is_dir():
         return False
     try:
-        earlier = json.loads((folder / "campaign.json").read_bytes())
+        earlier = read_json((folder / "campaign.json").read_bytes())
     except FileNotFoundError:
         return not any(folder.iterdir())
     except ValueError:

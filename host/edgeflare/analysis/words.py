@@ -4,11 +4,11 @@ import math
 import re
 from collections.abc import Sequence
 
+from edgeflare.text import clean_text
+
 NOTHING = "–"
 _SMALL = 0.01
 _TINY = 1e-5
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""C0 without tab and line ends, DEL, C1, and what turns the direction of the text around it."""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str] = ()) -> str:
@@ -18,14 +18,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def clean(text: str) -> str:
-    """Return text with U+FFFD for each control character but tab, line feed and carriage return."""
-    return _CONTROLS.sub("\ufffd", text)
-
-
 def plain(text: str) -> str:
     """Return text that stays itself in a Markdown table or line: no break, nothing that marks up or controls."""
-    words = clean(" ".join(text.split()))
+    words = clean_text(" ".join(text.split()))
     for sign in "\\`*_|<>[]&~$":
         words = words.replace(sign, f"\\{sign}")
     return words
@@ -33,7 +28,7 @@ def plain(text: str) -> str:
 
 def code(text: str) -> str:
     """Return text as a span of code in a Markdown line, which no run of backticks in it ends."""
-    words = clean(" ".join(text.split()))
+    words = clean_text(" ".join(text.split()))
     fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
     space = " " if "`" in words else ""
     return f"{fence}{space}{words}{space}{fence}"

@@ -12,6 +12,7 @@ from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.suite import Suite, suite_from
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
+from edgeflare.store.documents import read_json
 from edgeflare.store.failures import told_of
 from edgeflare.store.samples import write_durably
 
@@ -70,7 +71,7 @@ def open_bench(folder: Path) -> Bench:
     with told_of(folder):
         text = path.read_bytes()
     try:
-        said = json.loads(text)
+        said = read_json(text)
         if said["format"] != FORMAT:
             raise StoreError(
                 f"{path} has the format {said['format']}, this edgeflare reads {FORMAT}; "

@@ -1,6 +1,5 @@
 """The folder of a comparison, and what the paths that name candidates stand for."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from edgeflare.campaign.measures import check_level
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.documents import read_json
 from edgeflare.store.failures import told_of
 from edgeflare.store.lock import LOCK_NAMES
 
@@ -38,7 +38,7 @@ def read_comparison(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     with told_of(path.parent):
         text = path.read_bytes()
     try:
-        said = json.loads(text)
+        said = read_json(text)
         if said["format"] != FORMAT:
             raise StoreError(
                 f"{path} has the format {said['format']}, this edgeflare reads {FORMAT}; use the "

@@ -9,9 +9,9 @@ from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.mismatch import Explanation
 from edgeflare.campaign.statistics import wilson
 from edgeflare.distances import disagreement
-from edgeflare.durations import duration
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.seeds import RawSeed
+from edgeflare.text import duration
 from edgeflare.transcripts import excerpts
 from edgeflare.types import Decision, Output, Outputs, Transcript
 

@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable
 
 from edgeflare.devices.backoff import Backoff
-from edgeflare.durations import duration
 from edgeflare.errors import EdgeFlareError, InferenceTimeoutError
+from edgeflare.text import duration
 
 _QUIET_S = 60.0
 

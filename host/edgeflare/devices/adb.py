@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from edgeflare.devices.adb_start import start_server
 from edgeflare.devices.deadline import Deadline
-from edgeflare.devices.reported import LONGEST_LINE, clean_text
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.ssh_dial import notice_death
 from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
+from edgeflare.text import clean_text
 
 _PORT = 5037
 _HERE = ("127.0.0.1", "localhost", "::1")

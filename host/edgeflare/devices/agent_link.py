@@ -30,6 +30,7 @@ from edgeflare.devices.vitals import Vitals
 from edgeflare.devices.window import LARGEST
 from edgeflare.devices.write_out import WriteOut
 from edgeflare.errors import DeviceError, EdgeFlareError, UnreachableError, UsageError
+from edgeflare.text import clean_text
 from edgeflare_agent.errors import ProtocolError
 from edgeflare_agent.wire import (
     VERSION,
@@ -322,7 +323,7 @@ class AgentLink:
         return agent_errors.reported(self.name, str(frame.header.get("code")), message)
 
     def _misread(self, why: str) -> EdgeFlareError:
-        why = reported.clean_text(why, reported.LONGEST_LINE)
+        why = clean_text(why, reported.LONGEST_LINE)
         version = self._from_agent.first_version()
         if self._greeting.future.done():
             return agent_errors.damaged(self.name, why)
@@ -393,7 +394,7 @@ class AgentLink:
             return
         status = self._stream.exit_status(_STATUS_S)
         lines = self._stream.stderr_tail().splitlines()
-        stderr = [reported.clean_text(line, reported.LONGEST_LINE) for line in lines]
+        stderr = [clean_text(line, reported.LONGEST_LINE) for line in lines]
         self._fail(agent_errors.died(self.name, status, stderr, self._printed()))
 
     def _fail(self, error: EdgeFlareError) -> None:

@@ -8,9 +8,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from edgeflare.devices.reported import LONGEST_LINE, LONGEST_TEXT, checked, clean_text
+from edgeflare.devices.reported import LONGEST_LINE, LONGEST_TEXT, checked
 from edgeflare.devices.transport import Completed, Transport
 from edgeflare.errors import DeviceProtocolError, DevicePythonError
+from edgeflare.text import clean_text
 
 _BEGIN, _END = "<<<edgeflare<<<", ">>>edgeflare>>>"
 _SHOWN_LINES = 3

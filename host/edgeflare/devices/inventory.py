@@ -13,9 +13,9 @@ from edgeflare import toml
 from edgeflare.devices.adb_url import phone_from_url
 from edgeflare.devices.device import LOCAL, Device, device_from_url, plain
 from edgeflare.devices.managed import with_managed
-from edgeflare.devices.reported import clean_text
 from edgeflare.devices.runtimes import DeviceOptions
 from edgeflare.errors import InventoryError
+from edgeflare.text import clean_text
 
 __all__ = ["Device", "DeviceOptions", "find_inventory", "load_inventory", "resolve_device"]
 

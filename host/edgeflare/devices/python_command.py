@@ -1,8 +1,9 @@
 """What a device's shell says where its Python command can't be run."""
 
-from edgeflare.devices.reported import LONGEST_LINE, clean_text
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transport import Completed
 from edgeflare.errors import DevicePythonError
+from edgeflare.text import clean_text
 
 
 def check_ran(done: Completed, python: str, name: str, otherwise: str = "") -> None:

@@ -2,8 +2,9 @@
 
 import time
 
-from edgeflare.devices.reported import LONGEST_LINE, clean_text
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transport import Stream
+from edgeflare.text import clean_text
 from edgeflare_agent.wire import MAGIC, SCAN_LIMIT
 
 _AT_LEAST = 64 << 10

@@ -6,10 +6,10 @@ header and raise ValueError, naming the field, for what can't be.
 
 import json
 import math
-import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
+
+from edgeflare.text import clean_text
 
 LONGEST_TEXT = 2_000
 LONGEST_LINE = 400
@@ -25,31 +25,6 @@ _WITH_LINES = ("metadata", "message")
 _LONGEST = {"metadata": 1 << 14, "message": LONGEST_TEXT, "device": 200, "leases": 200}
 """Characters of the texts in a field of this name; of all others `_LONGEST_FIELD`."""
 _SHOWN = 60
-_SEQUENCES = re.compile(
-    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, such as a window's title
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI, such as a colour
-)
-_JOINERS = "\u200c\u200d"
-
-
-def clean_text(text: str, longest: int = LONGEST_TEXT, *, lines: bool = False) -> str:
-    """Return a text of a device as it may be shown and stored: at most `longest` characters, an ellipsis included.
-
-    Escape sequences of terminals are dropped; other control characters (C0, C1, those that change the direction of
-    writing), lone surrogates and what has no glyph become U+FFFD. `lines`: line feeds and tabs are kept, else they
-    become spaces.
-    """
-    if not text.isprintable():
-        text = text[: 2 * longest]
-        text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
-        text = "".join(_shown(char, lines) for char in (text if lines else text.strip("\n")))
-    return text if len(text) <= longest else text[: longest - 3] + "..."
-
-
-def _shown(char: str, lines: bool) -> str:
-    if char.isprintable() or char in _JOINERS or (lines and char in "\n\t"):
-        return char
-    return " " if char in "\n\t" or unicodedata.category(char) == "Zs" else "\ufffd"
 
 
 def checked(value: Any, name: str = "a header") -> Any:

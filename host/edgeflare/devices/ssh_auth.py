@@ -5,7 +5,7 @@ from pathlib import Path
 
 import paramiko
 
-from edgeflare.devices.reported import LONGEST_LINE, clean_text
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_errors import explain
 from edgeflare.devices.ssh_keys import (
@@ -16,6 +16,7 @@ from edgeflare.devices.ssh_keys import (
     public_blob,
 )
 from edgeflare.errors import AuthenticationError
+from edgeflare.text import clean_text
 
 Ask = Callable[[str], str | None]
 """Shows a prompt and returns what the user typed, unseen; None if there is nobody to ask."""

@@ -9,7 +9,7 @@ from paramiko import ssh_exception as ssh
 from paramiko.sftp import SFTPError
 from paramiko.ssh_exception import SSHException
 
-from edgeflare.devices.reported import LONGEST_LINE, clean_text
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.errors import (
     AuthenticationError,
@@ -19,6 +19,7 @@ from edgeflare.errors import (
     InventoryError,
     UnreachableError,
 )
+from edgeflare.text import clean_text
 
 Kind = type[DeviceError] | type[InventoryError]
 

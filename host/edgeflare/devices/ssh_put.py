@@ -7,12 +7,13 @@ from pathlib import Path
 import paramiko
 from paramiko.sftp import SFTPError
 
-from edgeflare.devices.reported import LONGEST_LINE, clean_text
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_errors import explain
 from edgeflare.devices.ssh_stream import WINDOW, closed_after
 from edgeflare.devices.transport import Completed
 from edgeflare.errors import DeviceDiskFullError, DeviceError, DeviceTimeoutError
+from edgeflare.text import clean_text
 
 STALL_S = 60.0
 """Seconds without any progress after which a transfer has failed."""

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from edgeflare.errors import StoreError
 from edgeflare.nightly.night import Night, NightRun
+from edgeflare.store.documents import read_json
 from edgeflare.store.failures import told_of
 from edgeflare.store.samples import write_durably
 
@@ -121,7 +122,7 @@ class History:
         with told_of(self.folder):
             text = (folder / NIGHT_NAME).read_bytes()
         try:
-            said = json.loads(text)
+            said = read_json(text)
             if said["format"] != _FORMAT:
                 raise StoreError(
                     f"{folder / NIGHT_NAME} has the format {said['format']}, this edgeflare reads "

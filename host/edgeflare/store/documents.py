@@ -17,6 +17,7 @@ from typing_extensions import NotRequired, TypedDict
 _T = TypeVar("_T")
 _LARGEST = sys.float_info.max
 _DEEPEST = 50
+_TOO_DEEP = f"JSON is nested more than {_DEEPEST} levels deep"
 """So deep a JSON document may be nested; the code that goes through one is recursive."""
 
 
@@ -127,8 +128,14 @@ _FACTS: dict[str, Any] = {
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return the value of a JSON document whose numbers are finite, floats and what fits into one."""
-    value = json.loads(text)
+    """Return the value of a JSON document whose numbers are finite, floats and what fits into one.
+
+    Raises ValueError, also for one that is nested too deep.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
     if "\\ud" in str(text).lower():  # maybe half a character, which nothing can print: raises
         json.dumps(value, ensure_ascii=False).encode()
     level = [value]
@@ -138,7 +145,7 @@ def read_json(text: str | bytes) -> Any:
         level = [below for one in level if isinstance(one, (dict, list)) for below in _parts(one)]
         if not level:
             return value
-    raise ValueError(f"JSON is nested more than {_DEEPEST} levels deep")
+    raise ValueError(_TOO_DEEP)
 
 
 def config(value: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from edgeflare.errors import StoreError
+from edgeflare.store.documents import read_json
 from edgeflare.store.failures import told_of
 from edgeflare.store.samples import write_durably
 
@@ -182,7 +183,7 @@ def _write_note(folder: Path) -> None:
 def _note(folder: Path) -> _Holder | None:
     """Return what the last process that had the lock said of itself, if it can be read."""
     try:
-        said = json.loads((folder / _NOTE).read_bytes())
+        said = read_json((folder / _NOTE).read_bytes())
         return _Holder(int(said["pid"]), str(said["host"]), str(said["since"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -74,7 +74,7 @@ def read_build(key: str) -> Build | None:
         build = Build(**{**facts, "folder": folder})
         sizes = {name: (folder / name).stat().st_size for name in FILES}
         return build if sizes == {name: build.files[name][0] for name in FILES} else None
-    except (OSError, ValueError, TypeError, KeyError, IndexError):
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None
 
 

@@ -32,7 +32,7 @@ def read_state(folder: Path) -> State | None:
     """Return a board's state, None where it was never up."""
     try:
         return State(**json.loads((folder / _FILE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 

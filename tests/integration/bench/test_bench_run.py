@@ -315,6 +315,7 @@ def test_a_model_that_changed_meanwhile_is_refused(
         (None, UsageError, "is not a bench's folder: it has no bench.json"),
         ("{", StoreError, "bench.json is damaged"),
         ("[]", StoreError, "bench.json is damaged"),
+        ("[" * 100_000, StoreError, "bench.json is damaged"),
         ('{"format": 2}', StoreError, "has the format 2, this edgeflare reads 1"),
     ],
 )

@@ -16,7 +16,7 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 
 LAYERS = (
     {"errors", "types", "_version", "assets"},
-    {"durations", "extras", "toml"},
+    {"extras", "text", "toml"},
     {"transcripts"},
     {"answers", "distances"},
     {"oracles", "models", "devices", "seeds"},

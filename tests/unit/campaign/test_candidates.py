@@ -167,9 +167,10 @@ class TestNamed:
         (tmp_path / "comparison.json").write_text(json.dumps(settings))
         with pytest.raises(UsageError, match="no candidate's campaign has begun"):
             candidates_named([models[0], tmp_path])
-        (tmp_path / "comparison.json").write_text("{")
-        with pytest.raises(StoreError, match="is damaged"):
-            candidates_named([models[0], tmp_path])
+        for text in ("{", "[" * 100_000):
+            (tmp_path / "comparison.json").write_text(text)
+            with pytest.raises(StoreError, match="is damaged"):
+                candidates_named([models[0], tmp_path])
 
 
 class TestGoingOn:

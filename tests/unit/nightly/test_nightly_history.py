@@ -67,11 +67,12 @@ def test_two_nights_of_one_second_have_folders_of_their_own(tmp_path: Path) -> N
     assert [night.number for night in history.nights()] == list(range(1, 13))
 
 
-def test_a_damaged_night_is_left_out_and_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "[" * 100_000], ids=["cut short", "nested deep"])
+def test_a_damaged_night_is_left_out_and_named(tmp_path: Path, text: str) -> None:
     history = History(tmp_path)
     good = add_night(history, 0, run_of("int8", "pi4"))
     bad = add_night(history, 1, run_of("int8", "pi4"))
-    (bad.folder / NIGHT_NAME).write_text("{")
+    (bad.folder / NIGHT_NAME).write_text(text)
     assert history.nights() == [good]
     assert history.damaged() == [bad.folder]
 

@@ -9,7 +9,8 @@ from edgeflare.analysis.formats.breaches import Breaches
 from edgeflare.analysis.formats.junit_cases import Case
 from edgeflare.analysis.formats.junit_inputs import replay_case, seed_case
 from edgeflare.analysis.formats.material import Material
-from edgeflare.analysis.formats.xml_text import clean, dumped, open_tag
+from edgeflare.analysis.formats.xml_text import dumped, open_tag
+from edgeflare.text import clean_text
 
 _INDENT = "  "
 
@@ -123,4 +124,4 @@ def _document(material: Material, suites: list[_Suite]) -> str:
 
 
 def _undotted(name: str) -> str:
-    return clean(name).replace(".", "_")
+    return clean_text(name).replace(".", "_")

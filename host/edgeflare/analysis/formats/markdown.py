@@ -8,9 +8,10 @@ from edgeflare.analysis.findings import Finding, findings
 from edgeflare.analysis.formats.markdown_figures import key_figures, replay_figures
 from edgeflare.analysis.formats.material import Material
 from edgeflare.analysis.formats.sentences import STEPS_SHOWN, replayed_words, said_words
-from edgeflare.analysis.words import clean, margin_text, number_text, percent_text, plain, table
+from edgeflare.analysis.words import margin_text, number_text, percent_text, plain, table
 from edgeflare.campaign.replay_states import ReplayedInput
 from edgeflare.search.words import joined_words
+from edgeflare.text import clean_text
 from edgeflare.types import TRIGGERS
 
 _SHOWN = 10
@@ -188,7 +189,7 @@ def _notices(material: Material) -> Iterator[str]:
 
 def _code(line: str) -> str:
     """Return a line as a block of code; its fence is longer than any in it."""
-    line = clean(line)
+    line = clean_text(line, lines=True)
     fence = "```"
     while fence in line:
         fence += "`"

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from edgeflare.analysis.words import clean
+from edgeflare.text import clean_text
 
 PAGES = Path(__file__).parents[2] / "assets" / "pages"
 """The folder with the templates, styles and scripts."""
@@ -44,15 +45,19 @@ def embedded_json(value: Any) -> Markup:
 
     Raises ValueError for NaN and infinity.
     """
-    text = clean(json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
+    text = json.dumps(_cleaned(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)  # noqa: S704  nothing in it can be markup any more
 
 
 def _cleaned(value: object) -> object:
-    """Return a text without control characters; what is markup is our own and stays."""
-    return clean(value) if type(value) is str else value
+    """Return a value whose texts have no control characters; what is markup is our own and stays."""
+    if isinstance(value, Mapping):
+        return {_cleaned(key): _cleaned(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(one) for one in value]
+    return clean_text(value, lines=True) if type(value) is str else value
 
 
 @lru_cache(maxsize=1)
@@ -60,7 +65,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(PAGES),
         autoescape=True,
-        finalize=_cleaned,
+        finalize=lambda value: _cleaned(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

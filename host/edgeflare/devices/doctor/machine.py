@@ -7,7 +7,7 @@ from edgeflare.devices.doctor.cpu import flag_names, model_name
 from edgeflare.devices.doctor.facts import Facts, Look
 from edgeflare.devices.doctor.line import CheckLine, bad, good, note
 from edgeflare.devices.probe import Probe
-from edgeflare.durations import duration
+from edgeflare.text import duration
 
 _LITTLE_DISK, _SOME_DISK = 16_000_000, 200_000_000
 _FEW_FILES = 16

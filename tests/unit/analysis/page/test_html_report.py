@@ -92,7 +92,7 @@ def test_names_that_are_markup_stay_text(campaign: Any, tmp_path: Path, read: Re
     write_html_report(campaign.finish(), tmp_path / "report.html", class_names=names)
     page = read(tmp_path / "report.html")
     assert page.rows[0]["seed"] == page.rows[0]["device"] == HOSTILE
-    assert page.data["classes"] == dict(zip("012", names, strict=True))
+    assert page.data["classes"] == {"0": HOSTILE, "1": "a </SCRIPT >b", "2": "c"}
     assert page.having("script", type="application/json") == [
         {"type": "application/json", "id": "data"}
     ]

@@ -1,0 +1,46 @@
+"""Words for people: texts from elsewhere without control characters, time spans."""
+
+import re
+import unicodedata
+
+_SEQUENCES = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, such as a window's title
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI, such as a colour
+)
+_JOINERS = "\u200c\u200d"
+_UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
+
+
+def duration(seconds: float) -> str:
+    """Return a time span, 0 or more seconds, in the unit that reads best, such as ``38 ms`` or ``2.3 min``."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.{1 if seconds < 100 * size else 0}f} {unit}"
+    if seconds >= 10 or seconds == 0:
+        return f"{seconds:.0f} s"
+    if seconds >= 0.1:
+        return f"{seconds:.1f} s"
+    return f"{1000 * seconds:.{0 if seconds >= 0.01 else 1}f} ms"
+
+
+def clean_text(text: str, longest: int | None = None, *, lines: bool = False) -> str:
+    """Return a text as it may be shown and stored: at most `longest` characters, an ellipsis included.
+
+    Escape sequences of terminals are dropped; other control characters (C0, C1, those that change the direction of
+    writing), lone surrogates and what has no glyph become U+FFFD. `lines`: line feeds and tabs are kept, else they
+    become spaces.
+    """
+    if not text.isprintable():
+        if longest is not None:
+            text = text[: 2 * longest]
+        text = _SEQUENCES.sub("", text).replace("\r\n", "\n")
+        text = "".join(_shown(char, lines) for char in (text if lines else text.strip("\n")))
+    if longest is None or len(text) <= longest:
+        return text
+    return text[: longest - 3] + "..."
+
+
+def _shown(char: str, lines: bool) -> str:
+    if char.isprintable() or char in _JOINERS or (lines and char in "\n\t"):
+        return char
+    return " " if char in "\n\t" or unicodedata.category(char)[0] == "Z" else "\ufffd"
