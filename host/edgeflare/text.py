@@ -7,7 +7,10 @@ _SEQUENCES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, such as a window's title
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI, such as a colour
 )
+_CONTROLS = ("Cc", "Cf", "Cs")
 _JOINERS = "\u200c\u200d"
+_NONE = "\ufffe\uffff"
+"""No characters, which XML has no place for."""
 _UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
 
 
@@ -27,7 +30,7 @@ def clean_text(text: str, longest: int | None = None, *, lines: bool = False) ->
     """Return a text as it may be shown and stored: at most `longest` characters, an ellipsis included.
 
     Escape sequences of terminals are dropped; other control characters (C0, C1, those that change the direction of
-    writing), lone surrogates and what has no glyph become U+FFFD. `lines`: line feeds and tabs are kept, else they
+    writing or have no glyph) and lone surrogates become U+FFFD. `lines`: line feeds and tabs are kept, else they
     become spaces.
     """
     if not text.isprintable():
@@ -41,6 +44,7 @@ def clean_text(text: str, longest: int | None = None, *, lines: bool = False) ->
 
 
 def _shown(char: str, lines: bool) -> str:
-    if char.isprintable() or char in _JOINERS or (lines and char in "\n\t"):
-        return char
-    return " " if char in "\n\t" or unicodedata.category(char)[0] == "Z" else "\ufffd"
+    category = unicodedata.category(char)
+    if char in "\n\t" or category[0] == "Z":
+        return char if lines and char in "\n\t" else " "
+    return "\ufffd" if category in _CONTROLS and char not in _JOINERS or char in _NONE else char

@@ -127,6 +127,8 @@ def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -
     assert ran.code == 0, ran.err
     left = edgeflare("show", "limited", "--json", home=home).json["unfinished"]
     assert left > 0
+    same = edgeflare("resume", "limited", "--json", home=home)
+    assert (same.code, same.json["unfinished"]) == (0, left), same.err
     again = edgeflare("resume", "limited", "--total-queries", 10**6, "--json", home=home)
     assert (again.code, again.json["unfinished"], again.json["finished"]) == (0, 0, 6), again.err
     counted, (device,) = again.json["total_queries"], again.json["telemetry"]

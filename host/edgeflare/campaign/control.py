@@ -39,7 +39,7 @@ from edgeflare.models import InputOptions
 from edgeflare.models.input_options import options_in_file, scaling_of_range
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.failures import told_of
+from edgeflare.store.failures import decoding, told_of
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.types import TRIGGERS, Status
 
@@ -242,12 +242,13 @@ def _notice(text: str, store: Store, reporter: Reporter) -> None:
 
 def _scaling_in(store: Store) -> InputOptions:
     """Return how the campaign scaled the original's pixels, which may have been told by the deployed model alone."""
-    spec = store.models["original"]["input"]
-    if "size" not in spec:  # of audio
-        return InputOptions()
-    numerator, denominator = spec["scale"]
-    scale = numerator if denominator == 1 else f"{numerator!r}/{denominator!r}"
-    return InputOptions(scale=scale, mean=spec["mean"], std=spec["std"])
+    with decoding(store.folder):
+        spec = store.models["original"]["input"]
+        if "size" not in spec:  # of audio
+            return InputOptions()
+        numerator, denominator = spec["scale"]
+        scale = numerator if denominator == 1 else f"{numerator!r}/{denominator!r}"
+        return InputOptions(scale=scale, mean=spec["mean"], std=spec["std"])
 
 
 def _scaled(config: CampaignConfig, known: InputOptions) -> CampaignConfig:

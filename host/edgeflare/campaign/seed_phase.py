@@ -76,7 +76,9 @@ class SeedPhase:
         wanted = {replica: len(list(self._unanswered(replica))) for replica in replicas}
         total = fleet.total_queries
         if total is not None:
-            _check_limit("total_queries", total, sum(wanted.values()), total - asked.total())
+            _check_limit(
+                "total_queries", total, sum(wanted.values()), max(0, total - asked.total())
+            )
         each = fleet.device_queries
         if each is None:
             return

@@ -1,9 +1,11 @@
 """Turns errors into one sentence on stderr and the right exit code."""
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import ParamSpec
 
 import typer
@@ -12,6 +14,7 @@ from edgeflare.cli.stopping import INTERRUPTED
 
 P = ParamSpec("P")
 _OWN_FAULT = 70
+_PACKAGE = Path(__file__).parents[1]
 
 
 class _Debug:
@@ -21,6 +24,13 @@ class _Debug:
 def set_debug(on: bool) -> None:
     """Let tracebacks through from now on, or not."""
     _Debug.on = on
+
+
+def _is_users(filename: object) -> bool:
+    """Whether a file that can't be used is the user's, not one that comes with EdgeFlare."""
+    return isinstance(filename, str | bytes) and not Path(os.fsdecode(filename)).is_relative_to(
+        _PACKAGE
+    )
 
 
 def say(text: str) -> None:
@@ -60,7 +70,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as fault:
             if _Debug.on:
                 raise
-            if isinstance(fault, OSError) and fault.filename is not None:
+            if isinstance(fault, OSError) and _is_users(fault.filename):
                 say(f"edgeflare: {fault.filename} can't be used: {fault.strerror}; check the path")
                 raise typer.Exit(EdgeFlareError.exit_code) from fault
             say(

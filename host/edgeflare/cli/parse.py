@@ -22,7 +22,7 @@ def pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    if text[0] in "[{":
+    if text.startswith(("[", "{")):
         try:
             return json.loads(text)
         except (ValueError, RecursionError):

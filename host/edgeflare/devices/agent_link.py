@@ -288,8 +288,11 @@ class AgentLink:
         if frame.kind is Kind.ERROR and frame.header.get("id") is None:
             self._fail(self._reported(frame))
             return
+        id_ = reported.count(frame.header, "id")
+        if id_ is None:
+            raise ProtocolError(f"a reply to no request: {frame.kind.name}")
         with self._changed:
-            request = self._table.find(frame.header["id"])
+            request = self._table.find(id_)
         if request is not None:
             self._settle(request, frame)
 

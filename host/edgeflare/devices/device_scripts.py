@@ -39,7 +39,8 @@ def ask_script(
     `python` is the device's Python command, for messages. Raises DevicePythonError where there is
     none, DeviceProtocolError where something else answers, and what the transport raises.
     """
-    head = f"import json\nPARAMETERS = json.loads({json.dumps(parameters)!r})\n"
+    # The current folder may be anybody's: nothing is imported from there.
+    head = f"import sys\nsys.path[:] = [one for one in sys.path if one]\nimport json\nPARAMETERS = json.loads({json.dumps(parameters)!r})\n"
     tail = f"\nprint({_BEGIN!r} + json.dumps(main(**PARAMETERS)) + {_END!r})\n"
     done = transport.run(["-"], (head + script + tail).encode("ascii"), timeout=timeout)
     printed = done.stdout.decode(errors="replace")
@@ -69,10 +70,11 @@ def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | De
             "give its command as `python` in the device's inventory entry"
         )
     printed = done.stdout.decode(errors="replace").split("\n") + done.stderr.split("\n")
-    lines = [clean_text(line.strip(), LONGEST_LINE) for line in printed if line.strip()]
+    lines = [line.strip() for line in printed if line.strip()]
     if len(lines) > _SHOWN_LINES:  # a traceback says what is wrong in its last one
         gap = ["..."] if len(lines) > _SHOWN_LINES + 1 else []
         lines = [*lines[:_SHOWN_LINES], *gap, lines[-1]]
+    lines = [clean_text(line, LONGEST_LINE) for line in lines]
     return DeviceProtocolError(
         f"the command {python!r} on {name} did not behave as Python does (exit status {done.status}); "
         + (f"it printed: {' | '.join(lines)}" if lines else "it printed nothing")
@@ -169,6 +171,9 @@ def prepare(root):
                     files[folder][name] = os.path.getsize(os.path.join(path, name))
                 except OSError:
                     pass
+        engines = os.path.join(root, "engines")
+        if os.path.lexists(engines):
+            check_ours(engines)
     except OSError as error:
         problem = "%s: %s" % (error.filename or root, error.strerror)
     return {"files": files, "cache_problem": problem, "free_bytes": free_bytes(root)}

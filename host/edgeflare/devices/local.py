@@ -68,7 +68,7 @@ class LocalTransport:
             if process.poll() is None:
                 _send(process, "SIGKILL")
             stream.close()
-            feeder.join()
+            feeder.join(_GRACE_S)  # a program of the program may hold the other end
         return Completed(status, stdout, stream.stderr_tail())
 
     def open(self, arguments: Sequence[str]) -> "LocalStream":

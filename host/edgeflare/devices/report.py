@@ -74,8 +74,8 @@ def ask_report(link: AgentLink) -> DeviceReport:
             runtimes=hello.get("runtimes") or {},
             board=about.get("board") or shown_name(about.get("cpu") or "") or None,
             leases=tuple(map(_lease, tables(state, "leases")[:_MOST_LEASES])),
-            temperature_c=number(state, "temperature_c"),
-            frequency_mhz=number(state, "frequency_mhz"),
+            temperature_c=number(state, "temperature_c", -300, 1000),
+            frequency_mhz=number(state, "frequency_mhz", 0, 1e6),
             throttled=truth(state, "throttled"),
             memory_available_bytes=count(state, "memory_available_bytes"),
             disk_free_bytes=count(state, "disk_free_bytes"),
@@ -83,10 +83,10 @@ def ask_report(link: AgentLink) -> DeviceReport:
             round_trip_s=round_trip,
             throttle_reasons=words(state, "throttle_reasons"),
             throttled_since_boot=words(state, "throttled_since_boot"),
-            battery_percent=number(state, "battery_percent"),
+            battery_percent=number(state, "battery_percent", 0, 100),
             battery_charging=truth(state, "battery_charging"),
-            gpu_load=number(state, "gpu_load"),
-            gpu_mhz=number(state, "gpu_mhz"),
+            gpu_load=number(state, "gpu_load", 0, 100),
+            gpu_mhz=number(state, "gpu_mhz", 0, 1e6),
         )
 
     answer: DeviceReport = link.request(Kind.STATUS, {}, read=read).result()
@@ -105,4 +105,4 @@ def _lease(entry: dict[str, Any]) -> LeaseHeld:
 def _load(state: dict[str, Any]) -> float | None:
     """Return the load average over a minute, which some agents give with those over more."""
     load = state.get("load")
-    return number({"load": load[0] if isinstance(load, list) and load else load}, "load", 0)
+    return number({"load": load[0] if isinstance(load, list) and load else load}, "load", 0, 1e6)

@@ -14,6 +14,7 @@ from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.errors import (
     AuthenticationError,
     DeviceError,
+    DeviceProtocolError,
     DeviceTimeoutError,
     HostKeyError,
     InventoryError,
@@ -84,6 +85,7 @@ MAPPED: dict[type[Exception], tuple[Kind, str]] = {
         UnreachableError,
         "the name {host!r} can't be resolved ({why}); check the spelling, the network, or give an address",
     ),
+    UnicodeDecodeError: (DeviceProtocolError, "{address} sent text that is not UTF-8: {why}"),
     UnicodeError: (
         UnreachableError,
         (

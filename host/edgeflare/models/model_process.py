@@ -26,9 +26,11 @@ from edgeflare_agent import exits
 from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, Kind, encode, read_frame
 
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from edgeflare_agent.child import serve; serve()"
+_START = "import sys; sys.path[:] = sys.argv[1:]; from edgeflare_agent.child import serve; serve()"
 _READ_AT_ONCE = 1 << 20
 _LAST_BYTES = 2000
+_MOST_PRINTED = 1 << 20
+_TRIMMED_EVERY = 1000
 _ENDING_S = 5.0
 _MOMENT_S = 0.5
 _SLACK_S = 5.0
@@ -50,16 +52,25 @@ class ModelProcess:
         self._timeout_s = timeout_s
         self._configuration: Mapping[str, Any] | None = None
         self._ahead = memoryview(b"")
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        self._printed = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - open as long as the process
         self._stream, its = socket.socketpair()
-        with its:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps(sys.path)],
-                stdin=its.fileno(),
-                stdout=its.fileno(),
-                stderr=self._printed,
-                start_new_session=True,  # Ctrl-C is the host's
-            )
+        try:
+            with its:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _START, *filter(None, sys.path)],
+                    stdin=its.fileno(),
+                    stdout=its.fileno(),
+                    stderr=self._printed,
+                    start_new_session=True,  # Ctrl-C is the host's
+                )
+        except OSError as error:
+            self._stream.close()
+            self._printed.close()
+            raise ModelError(
+                f"original model: no process can be started for {path}: {error.strerror}; free memory, or end "
+                "other programs"
+            ) from error
+        self._asked = 0
         self._limited_to = 0
         self.idle_since = 0.0
         try:
@@ -91,6 +102,12 @@ class ModelProcess:
         Raises ModelError for what can't be; InferenceFailedError for a failed inference. A process that ends or does not
         answer raises InferenceFailedError too where it infers, else ModelError and DeviceTimeoutError.
         """
+        self._asked += 1
+        if (
+            self._asked % _TRIMMED_EVERY == 0
+            and os.fstat(self._printed.fileno()).st_size > _MOST_PRINTED
+        ):
+            os.ftruncate(self._printed.fileno(), 0)  # it is written at its end, so it begins anew
         try:
             self._limit_to(len(arrays) or 1)
             self._write(encode(Frame(kind, {"id": 0, **header}, tuple(arrays))))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.errors import InferenceFailedError
+from edgeflare.errors import EdgeFlareError, InferenceFailedError
 from edgeflare.models.model_process import ModelProcess, decoded
 from edgeflare.models.outputs import OutputReader, RawOutput
 from edgeflare.types import Output, Sample
@@ -51,6 +51,7 @@ class OriginalModel:
         self._processes: set[ModelProcess] = set()
         weakref.finalize(self, _end, self._processes)
         self._closed = False
+        self._processes_began = False
         self._count = 0
         self._waited_s = 0.0
         began = time.monotonic()
@@ -187,6 +188,10 @@ class OriginalModel:
         process = None
         try:
             process = ModelProcess(str(self.path), self._load, self._timeout_s)
+        except EdgeFlareError as error:
+            if self._processes_began:  # it could be loaded before: this costs one answer
+                raise InferenceFailedError(str(error)) from error
+            raise
         finally:
             with self._changed:
                 if process is None:
@@ -196,6 +201,7 @@ class OriginalModel:
                     process.end()
                 else:
                     self._processes.add(process)
+                    self._processes_began = True
         return process
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.labels import one_hot, shape_text
+from edgeflare.text import clean_text
 from edgeflare.types import Output, Scores, Transcript
 from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.preprocess import dequantize
@@ -54,9 +55,10 @@ class OutputReader(NamedTuple):
 
 
 def unread(raw: RawOutput | Output) -> Output:
-    """Return a transcript, or a raw output as it is, for a reader to read later."""
+    """Return a transcript without control characters, or a raw output as it is, for a reader to read later."""
     if isinstance(raw, Decoded):
-        return Transcript(raw.pieces, np.asarray(raw.scores, np.float64))
+        pieces = tuple(clean_text(one, lines=True) for one in raw.pieces)
+        return Transcript(pieces, np.asarray(raw.scores, np.float64))
     return raw
 
 

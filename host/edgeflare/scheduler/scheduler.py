@@ -1,5 +1,6 @@
 """Drives many jobs at once over one original model and the deployed model on one or more devices."""
 
+import itertools
 import queue
 import threading
 import time
@@ -102,9 +103,10 @@ class Scheduler(Generic[R]):
         self._events: queue.SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
             queue.SimpleQueue()  # None: look again whether every job of a device waits for it
         )
-        self._steps: queue.PriorityQueue[tuple[int, Running[R], Callable[[], Ask]]] = (
+        self._steps: queue.PriorityQueue[tuple[int, int, Running[R], Callable[[], Ask]]] = (
             queue.PriorityQueue()
         )
+        self._serial = itertools.count()
         self._begun = 0
         self._stopping = threading.Event()
 
@@ -257,7 +259,7 @@ class Scheduler(Generic[R]):
 
         So where the host is what is waited for, searches end one after the other, and not all at the same time.
         """
-        _, running, step = self._steps.get_nowait()
+        *_, running, step = self._steps.get_nowait()
         if self._stopping.is_set():
             return
         job = running.job
@@ -348,7 +350,7 @@ class Scheduler(Generic[R]):
     def _submit(
         self, pool: ThreadPoolExecutor, running: Running[R], step: Callable[[], Ask]
     ) -> None:
-        self._steps.put((running.number, running, step))
+        self._steps.put((running.number, next(self._serial), running, step))
         try:
             pool.submit(self._advance, pool)
         except RuntimeError:  # the pool is shut down: the run is stopping

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import NotRequired, TypedDict
@@ -111,6 +111,8 @@ class _Replay(TypedDict):
     notices: NotRequired[list[str]]
 
 
+_Queries: TypeAlias = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
+
 _FACTS: dict[str, Any] = {
     "baseline_pairs": list[Annotated[list[int], Field(min_length=2, max_length=2)]],
     "checked": list[str],
@@ -120,10 +122,13 @@ _FACTS: dict[str, Any] = {
     "devices": list[_DeviceEntry],
     "finished": bool,
     "fingerprints": dict[str, str],
+    "measuring_queries": _Queries,
     "replay": _Replay,
     "replicas": list[str],
     "sample_rate": int,
+    "seed_queries": _Queries,
     "seeds_complete": bool,
+    "wall_s": Annotated[float, Field(ge=0)],
 }
 
 
@@ -132,11 +137,12 @@ def read_json(text: str | bytes) -> Any:
 
     Raises ValueError, also for one that is nested too deep.
     """
+    text = text.decode() if isinstance(text, bytes) else text
     try:
         value = json.loads(text)
     except RecursionError as error:
         raise ValueError(_TOO_DEEP) from error
-    if "\\ud" in str(text).lower():  # maybe half a character, which nothing can print: raises
+    if "\\ud" in text.lower():  # maybe half a character, which nothing can print: raises
         json.dumps(value, ensure_ascii=False).encode()
     level = [value]
     for _ in range(_DEEPEST):

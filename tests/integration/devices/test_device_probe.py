@@ -49,6 +49,16 @@ def test_this_interpreter_is_described(seen: Probe) -> None:
     require(seen, "tflite")
 
 
+def test_no_code_of_the_current_folder_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "hashlib", "platform", "numpy"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    look(shlex.quote(sys.executable), tmp_path / "cache")
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize(
     ("pointer", "machine", "told"),
     [

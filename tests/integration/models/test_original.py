@@ -49,6 +49,16 @@ def processes() -> set[int]:
     return found
 
 
+def test_no_code_of_the_current_folder_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "socket", "numpy", "edgeflare_agent"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    opened(TFLITE / "float.tflite", "tflite").close()
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize("runtime", ["onnx", "tflite"])
 def test_answers_are_those_of_the_runtime_to_the_bit(runtime: str, tmp_path: Path) -> None:
     path = TFLITE / "float.tflite"

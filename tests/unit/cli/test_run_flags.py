@@ -80,6 +80,7 @@ def test_both_models_inputs_and_what_is_said_of_one() -> None:
         ('provider_options={"A": {"b": 1, "c": true}}', {"A": {"b": 1, "c": True}}),
         ("providers=[A, B]", "[A, B]"),
         ("providers=" + 100_000 * "[", 100_000 * "["),
+        ("providers=a,,b", ["a", "", "b"]),
     ],
 )
 def test_a_runtime_option_may_be_a_list_or_an_object(text: str, value: object) -> None:

@@ -3,6 +3,8 @@ import pytest
 
 from edgeflare.errors import ModelError
 from edgeflare.models import OutputReader, detect_kind, largest_sum_error, output_classes
+from edgeflare.types import Transcript
+from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.spec import TensorInfo
 
 FLOAT = TensorInfo("scores", (1, 4), "float32")
@@ -36,6 +38,14 @@ def test_rounding_does_not_make_logits_of_probabilities() -> None:
 
 def test_tflites_softmax_quantisation_means_probabilities_even_if_sums_are_off() -> None:
     assert detect_kind(INT8, [np.array([[-128, -128, -100, 0]], np.int8)]) == "probabilities"
+
+
+def test_text_of_a_recogniser_can_not_write_to_a_terminal() -> None:
+    heard = Decoded(("\x1b]0;owned\x07a", "b\x1b[2J\u202e"), np.ones((2, 2)))
+    reader = OutputReader(TensorInfo("text", (1,), "uint8"), "transcript")
+    answer = reader.read(heard)
+    assert isinstance(answer, Transcript)
+    assert answer.pieces == ("a", "b\ufffd")
 
 
 def test_nan_says_nothing_of_the_kind() -> None:

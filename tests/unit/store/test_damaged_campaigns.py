@@ -100,6 +100,24 @@ def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, v
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("wall_s", '"long"'),
+        ("wall_s", "-1"),
+        ("seed_queries", "[]"),
+        ("measuring_queries", '{"local": "many"}'),
+    ],
+)
+def test_a_fact_of_another_type_is_named(home: Path, name: str, value: str) -> None:
+    with closing(sqlite3.connect(home / "campaign" / "campaign.sqlite")) as connection:
+        connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+        connection.commit()
+    ran = run("show", home / "campaign")
+    assert ran.code == 2, ran.text
+    assert f"{home / 'campaign'} is damaged: " in ran.text
+
+
+@pytest.mark.parametrize(
     ("cell", "value"),
     [
         ("corpus.created_at", "0"),
@@ -125,6 +143,7 @@ def test_a_corpus_that_opens_but_holds_damaged_values(home: Path, cell: str, val
         *('"pid": "x"', '"done": null', '"updated_at": "now"', '"updated_at": "2026-11-22"'),
         *('"queries": 1e999', '"total": ' + "9" * 400, '"state": "up"', '"host": [{}]'),
         '"devices": [{"name": "a", "state": "up", "busy": NaN}]',
+        '"\udce2"',
     ],
 )
 def test_a_status_file_of_other_contents_is_named(home: Path, text: str) -> None:
@@ -133,7 +152,7 @@ def test_a_status_file_of_other_contents_is_named(home: Path, text: str) -> None
         text = (
             live.read_text().removesuffix("}") + f", {text}}}"
         )  # the last of a name's values counts
-    live.write_text(text, encoding="utf-8")
+    live.write_text(text, encoding="utf-8", errors="surrogatepass")
     with CampaignLock(home / "campaign"):
         ran = run("status", home / "campaign")
     assert ran.code == 2, ran.text
