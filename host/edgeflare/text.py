@@ -47,4 +47,4 @@ def _shown(char: str, lines: bool) -> str:
     category = unicodedata.category(char)
     if char in "\n\t" or category[0] == "Z":
         return char if lines and char in "\n\t" else " "
-    return "\ufffd" if category in _CONTROLS and char not in _JOINERS or char in _NONE else char
+    return "\ufffd" if (category in _CONTROLS and char not in _JOINERS) or char in _NONE else char
