@@ -1,6 +1,7 @@
 """Fixtures that every suite shares."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from virtual_board import virtual_board  # noqa: F401
 # Same examples every time, and no judgement by the clock: machines differ.
 settings.register_profile("edgeflare", derandomize=True, deadline=None)
 settings.load_profile("edgeflare")
+
+# Programs that the tests start inherit what is ignored here, as it is in the background or under nohup.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # The tests know nothing of virtual boards that the user of this machine has made.
 os.environ["XDG_STATE_HOME"] = os.devnull

@@ -36,7 +36,8 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} can't be read: {error}") from error
     except ValueError as error:
-        raise UsageError(f"{path} is not TOML: {error}") from error
+        kind = "is not TOML" if isinstance(error, _reader.TOMLDecodeError) else "can't be used"
+        raise UsageError(f"{path} {kind}: {error}") from error
 
 
 def expanded(path: str | Path) -> Path:

@@ -46,6 +46,7 @@ def resume_campaign(
     devices: Sequence[str] = (),
     inventory: Path | None = None,
     fleet_limits: Mapping[str, Any] | None = None,
+    original_timeout_s: float | None = None,
     name: str | None = None,
     ask: Prompt | None = None,
     progress: Progress = silent,
@@ -55,7 +56,7 @@ def resume_campaign(
 
     Seeds that are finished stay as they are; the others start again and, on the same kind of CPU, end as
     they would have. `devices` and `inventory` stand in for those the campaign began with, and
-    `fleet_limits` for entries of its `fleet` table. A device that can't be reached now is left out,
+    `fleet_limits` for entries of its `fleet` table, `original_timeout_s` for its limit of the original. A device that can't be reached now is left out,
     with a notice, where another one can. A control that is not finished goes on once the search is.
 
     Raises UsageError, naming it, where a model, a seed file, a library or a device has changed, unless
@@ -69,6 +70,7 @@ def resume_campaign(
         devices=devices,
         inventory=inventory,
         fleet_limits=fleet_limits,
+        original_timeout_s=original_timeout_s,
         name=name,
         ask=ask,
         progress=progress,

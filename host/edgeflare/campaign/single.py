@@ -118,6 +118,7 @@ def go_on(
     devices: Sequence[str] = (),
     inventory: Path | None = None,
     fleet_limits: Mapping[str, Any] | None = None,
+    original_timeout_s: float | None = None,
     name: str | None = None,
     ask: Prompt | None = None,
     progress: Progress = silent,
@@ -138,6 +139,7 @@ def go_on(
             **({"devices": list(devices)} if devices else {}),
             **({"inventory": inventory} if inventory else {}),
             **({"fleet": dict(fleet_limits)} if fleet_limits else {}),
+            **({"original_timeout_s": original_timeout_s} if original_timeout_s else {}),
         }
         config = config_from(merge(store.campaign, changed), str(folder))
         if fill is not None and not store.fact("seeds_complete"):

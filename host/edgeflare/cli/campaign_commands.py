@@ -21,6 +21,7 @@ from edgeflare.cli.options import (
 )
 from edgeflare.cli.parse import without_none
 from edgeflare.cli.running import run_config, run_on
+from edgeflare.cli.search_options import OriginalTimeout
 
 Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
 
@@ -76,6 +77,7 @@ def resume(
     total_queries: TotalQueries = None,
     handover: Handover = None,
     patience: Patience = None,
+    original_timeout: OriginalTimeout = None,
     json: Json = False,
 ) -> None:
     """Go on with a campaign that was interrupted, paused or killed; finished seeds are kept."""
@@ -92,6 +94,7 @@ def resume(
         devices=device or [],
         inventory=inventory,
         fleet_limits=without_none(limits),
+        original_timeout_s=original_timeout,
     )
 
 

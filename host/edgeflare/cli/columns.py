@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -40,5 +41,11 @@ def fitted(columns: Sequence[Column], rows: Sequence[Any], console: Console) -> 
 def print_whole(table: Table, console: Console) -> None:
     """Print a table with no cell broken; where it is wider than the terminal, so are its lines."""
     unbounded = console.options.update(max_width=_UNBOUNDED)
-    width = console.measure(table, options=unbounded).maximum
-    Console(width=max(console.width, width)).print(table)
+    if console.measure(table, options=unbounded).maximum <= console.width:
+        console.print(table)
+        return
+    columns = [[column.header, *column.cells] for column in table.columns]
+    widths = [max(cell_len(str(cell)) for cell in column) for column in columns]
+    for row in zip(*columns, strict=True):
+        cells = (set_cell_size(str(cell), width) for cell, width in zip(row, widths, strict=True))
+        console.print("  ".join(cells).rstrip(), soft_wrap=True, highlight=False)

@@ -125,7 +125,7 @@ forever()
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "`edgeflare resume FOLDER` goes on" in err
+    assert "what was found is kept in the folder" in err
     assert "Traceback" not in err
 
 
