@@ -104,7 +104,6 @@ def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, v
     [
         ("wall_s", '"long"'),
         ("wall_s", "-1"),
-        ("seed_queries", "[1]"),
         ("measuring_queries", '{"local": "many"}'),
     ],
 )
