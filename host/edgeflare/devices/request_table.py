@@ -16,6 +16,7 @@ REPLIES = {
     Kind.LEASE: Kind.LEASED,
     Kind.STATUS: Kind.STATE,
 }
+_SLOWEST_BYTES_S = 16 << 10
 
 
 class Request:
@@ -151,14 +152,21 @@ class RequestTable:
         """Return the request that the agent has worked on for longer than it may.
 
         `wrote_at`: when the link last took something. One that is not written as a whole since then, by an
-        agent that reads no more, is overdue, too.
+        agent that reads no more, is overdue, too; so is one that an agent reads slower than 16 KiB/s.
         """
         head = self.head
         if head is None:
             return None
-        begun = wrote_at if head.written_at is None else head.written_at
-        worked = self._clock() - max(self._head_since, begun)
-        return head if worked > head.allowance_s else None
+        now, allowed_s = self._clock(), head.allowance_s
+        if head.written_at is not None:
+            late = now - max(self._head_since, head.written_at) > allowed_s
+        else:
+            read_s = head.size / _SLOWEST_BYTES_S
+            late = (
+                now - max(self._head_since, wrote_at) > allowed_s
+                or now - self._head_since > allowed_s + read_s
+            )
+        return head if late else None
 
     def drain(self) -> list[Request]:
         """Remove and return all requests whose futures are not settled."""

@@ -134,3 +134,14 @@ def test_reply_of_another_kind_is_refused() -> None:
     assert request.result_of(reply) is reply
     with pytest.raises(ValueError, match="LOADED as reply to INFER"):
         request.result_of(Frame(Kind.LOADED, {"id": 1}))
+
+
+def test_an_agent_that_reads_a_little_now_and_then_is_overdue_too() -> None:
+    now = 0.0
+    table = RequestTable(1, 1 << 20, lambda: now)
+    table.add(make(1, 1 << 18))
+    (request,) = table.send_next()
+    now = 25.9  # ten seconds to answer, and sixteen for 256 KiB
+    assert table.overdue(wrote_at=now) is None
+    now = 26.1
+    assert table.overdue(wrote_at=now) is request
