@@ -47,7 +47,7 @@ class FaultPlan:
         *,
         faults: int = 8,
         span: int = 16_384,
-        spare: int = 4_096,
+        spare: int = 8_192,
         kinds: Sequence[Kind] = KINDS,
         longest_delay_s: float = 0.05,
     ) -> None:
