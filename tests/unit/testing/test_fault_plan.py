@@ -18,7 +18,7 @@ def test_a_seed_gives_the_same_faults_and_another_one_others() -> None:
 
 def test_the_drawing_is_the_same_on_every_machine() -> None:
     assert repr(FaultPlan(7, faults=4)) == (
-        "FaultPlan.of([Fault('cut', stream=0, direction='to device', at=5678),"
+        "FaultPlan.of([Fault('cut', stream=0, direction='to device', at=9774),"
         " Fault('drop', stream=1, direction='from device', at=439, count=12),"
         " Fault('kill', stream=2, direction='from device', at=492),"
         " Fault('kill', stream=3, direction='to device', at=457)])"
