@@ -10,6 +10,7 @@ from edgeflare.errors import UsageError
 _reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 _TOO_DEEP = "tables or arrays are nested too deep"
+_MOST_BYTES = 1 << 24
 _DEEPEST = 50
 """So many tables and arrays may lie inside each other; the code that goes through them is recursive."""
 
@@ -27,10 +28,19 @@ def loads(text: str) -> dict[str, Any]:
     return document
 
 
+def read(path: Path) -> str:
+    """Return a file's text, which may be endless. Raises OSError; ValueError for more than 16 MiB, or no UTF-8."""
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ValueError("it has more than 16 MiB")
+    return data.decode("utf-8")
+
+
 def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
     """Read a TOML file. Raises UsageError; `advice` says what to do where there is none."""
     try:
-        return loads(path.read_text(encoding="utf-8"))
+        return loads(read(path))
     except FileNotFoundError as error:
         raise UsageError(f"there is no {path}; {advice}") from error
     except (OSError, UnicodeDecodeError) as error:

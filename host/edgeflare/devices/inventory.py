@@ -34,7 +34,7 @@ def load_inventory(path: Path | None = None) -> dict[str, Device]:
 
 def _read_inventory(path: Path) -> dict[str, Device]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = toml.read(path)
         data = toml.loads(text)
     except FileNotFoundError as error:
         raise InventoryError(f"there is no device inventory at {path}") from error

@@ -128,8 +128,10 @@ def test_what_a_search_may_never_ask_is_refused(tmp_path: Path, option: str) -> 
         (b"devices = " + b"[" * 100_000, "nested too deep"),
         (b"a." * 200 + b"a = 1", "nested too deep"),
         (b"out = '\xff\xfe'", "utf-8|UTF-8"),
+        (b"#" * (1 << 24) + b"#", "more than 16 MiB"),
         (None, "directory|no suite"),
     ],
+    ids=lambda value: str(value)[:30],
 )
 @pytest.mark.parametrize("read", [load_config, load_nightly, load_inventory, load_suite])
 def test_what_no_setting_can_be_is_told_of_every_file(
