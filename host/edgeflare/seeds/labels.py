@@ -27,11 +27,13 @@ def read_names(path: Path, called: str) -> Any:
     `called` is what the errors call the file. Raises SeedError for one that can't be read or parsed.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = toml.read(path).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise SeedError(f"{called} can't be read: it is no text in UTF-8.") from error
     except OSError as error:
         raise SeedError(f"{called} can't be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise SeedError(f"{called} can't be read: {error}.") from error
     try:
         if path.suffix.lower() == ".json":
             return json.loads(text)
