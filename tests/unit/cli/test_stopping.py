@@ -98,8 +98,9 @@ def test_what_does_not_end_is_given_up(tmp_path, kept_by):
     """A library's code doesn't let the main thread take the signal at all."""
     keeps = {
         "a program": "while True:\n            try: say(); time.sleep(60)\n            except KeyboardInterrupt: pass",
-        "a library": "say(); lock = ctypes.create_string_buffer(64); library = ctypes.CDLL(None); "
-        "library.pthread_mutex_lock(lock); library.pthread_mutex_lock(lock)",
+        "a library": "lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)\n        while True:\n"
+        "            try: say(); library.pthread_mutex_lock(lock); library.pthread_mutex_lock(lock)\n"
+        "            except KeyboardInterrupt: pass  # of a signal that came before the library was entered",
     }
     code = f"""
 import ctypes, time
