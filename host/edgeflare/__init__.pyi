@@ -13,6 +13,13 @@ from .devices import (
 )
 from .seeds import open_seeds as open_seeds
 
+# Search in one call
+from .campaign import (
+    SearchResult as SearchResult,
+    Trigger as Trigger,
+    search as search,
+)
+
 # Campaigns
 from .campaign import (
     CampaignConfig as CampaignConfig,
