@@ -165,7 +165,9 @@ def _seeds_table(seeds: SeedInputs, file: Path) -> dict[str, Any]:
     table = dict(seeds) if isinstance(seeds, Mapping) else {"images": seeds}
     if "images" not in table:
         return table
-    arrays = {name: table.pop(name) for name in ("images", "labels") if name in table}
+    arrays: dict[str, Any] = {
+        name: table.pop(name) for name in ("images", "labels") if name in table
+    }
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         np.savez(file, **arrays)

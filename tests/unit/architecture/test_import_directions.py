@@ -17,7 +17,7 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 
 LAYERS = (
     {"errors", "types", "_version", "assets"},
-    {"extras", "text", "toml"},
+    {"extras", "plugins", "text", "toml"},
     {"transcripts"},
     {"answers", "distances"},
     {"oracles", "models", "devices", "seeds"},
@@ -32,7 +32,7 @@ LAYERS = (
 )
 """The parts of host/edgeflare, lowest first. A part imports itself and what lies below its layer."""
 
-FREE = {"testing": {"errors", "types", "devices"}}
+FREE = {"testing": {"errors", "types", "oracles", "devices"}}
 """Parts that may import less than all that is below them: these, and of packages their public names."""
 
 USERS = {
