@@ -1,183 +1,75 @@
 # The public names, each with the part it comes from; read at run time, too.
 # ruff: noqa: I001 - one import a part
 
-from ._version import (
-    __version__ as __version__,
+from ._version import __version__ as __version__
+
+# Models, devices, seeds
+from .models import OriginalModel as OriginalModel
+from .devices import (
+    Device as Device,
+    load_inventory as load_inventory,
+    open_device as open_device,
+    resolve_device as resolve_device,
+)
+from .seeds import open_seeds as open_seeds
+
+# Search in one call
+from .campaign import (
+    SearchResult as SearchResult,
+    Trigger as Trigger,
+    search as search,
+)
+
+# Campaigns
+from .campaign import (
+    CampaignConfig as CampaignConfig,
+    Event as Event,
+    Notice as Notice,
+    campaign_status as campaign_status,
+    config_from as config_from,
+    load_config as load_config,
+    resume_campaign as resume_campaign,
+    run_campaign as run_campaign,
+)
+
+# Replay, compare, report
+from .campaign import (
+    replay_base as replay_base,
+    replay_config as replay_config,
+    run_candidates as run_candidates,
+    run_replay as run_replay,
 )
 from .analysis import (
-    Accuracy as Accuracy,
-    Agreement as Agreement,
-    Compared as Compared,
-    ControlFigures as ControlFigures,
-    CorpusAddition as CorpusAddition,
-    CorpusPair as CorpusPair,
-    CorpusSummary as CorpusSummary,
-    CorpusTarget as CorpusTarget,
-    DeviceFigures as DeviceFigures,
-    Duel as Duel,
-    Estimate as Estimate,
-    EveryDevice as EveryDevice,
-    ExportReport as ExportReport,
-    Failure as Failure,
-    Frames as Frames,
-    HtmlReport as HtmlReport,
-    LabelPair as LabelPair,
-    LimitCheck as LimitCheck,
-    ModelFigures as ModelFigures,
-    OneSided as OneSided,
-    RankedModel as RankedModel,
     Ranking as Ranking,
-    ReplayFigures as ReplayFigures,
-    ReplaySummary as ReplaySummary,
-    ReportFormat as ReportFormat,
-    Spread as Spread,
     Summary as Summary,
-    TelemetryFigures as TelemetryFigures,
-    TextReport as TextReport,
-    Transfer as Transfer,
-    TriggerFigures as TriggerFigures,
-    Unlike as Unlike,
-    WordPair as WordPair,
-    add_to_corpus as add_to_corpus,
-    check_limits as check_limits,
-    corpus_summary as corpus_summary,
     export_campaign as export_campaign,
-    load_class_names as load_class_names,
-    margin_text as margin_text,
-    note_replay as note_replay,
-    number_text as number_text,
-    p_value_text as p_value_text,
-    percent_text as percent_text,
     rank_campaigns as rank_campaigns,
-    remove_from_corpus as remove_from_corpus,
-    replay_summary as replay_summary,
     report_text as report_text,
     summarize as summarize,
     to_frames as to_frames,
     write_html_report as write_html_report,
-    write_text_report as write_text_report,
 )
-from .bench import (
-    Bench as Bench,
-    BenchProgress as BenchProgress,
-    BenchReport as BenchReport,
-    Cell as Cell,
-    CellFigures as CellFigures,
-    Comparison as Comparison,
-    Correlation as Correlation,
-    Costs as Costs,
-    FalseAlarms as FalseAlarms,
-    FrontStep as FrontStep,
-    SearchRow as SearchRow,
-    Suite as Suite,
-    SuiteAbout as SuiteAbout,
-    bench_report as bench_report,
-    load_suite as load_suite,
-    open_bench as open_bench,
-    query_limits as query_limits,
-    resume_bench as resume_bench,
-    run_bench as run_bench,
-    suite_about as suite_about,
-    suite_names as suite_names,
-    write_report as write_report,
+
+# Strategies and oracles of one's own
+from .oracles import Oracle as Oracle
+from .types import (
+    Answer as Answer,
+    Ask as Ask,
+    Decision as Decision,
+    Outcome as Outcome,
+    Outputs as Outputs,
+    Seed as Seed,
+    Strategy as Strategy,
 )
-from .campaign import (
-    CampaignConfig as CampaignConfig,
-    CampaignStatus as CampaignStatus,
-    CandidateProgress as CandidateProgress,
-    CandidateRun as CandidateRun,
-    Candidates as Candidates,
-    Event as Event,
-    Fleet as Fleet,
-    FleetConfig as FleetConfig,
-    LimitsConfig as LimitsConfig,
-    Measure as Measure,
-    Notice as Notice,
-    Progress as Progress,
-    ReplayState as ReplayState,
-    ReplayedInput as ReplayedInput,
-    Reproduction as Reproduction,
-    SelfTest as SelfTest,
-    SelfTestPair as SelfTestPair,
-    Stage as Stage,
-    Step as Step,
-    TopScore as TopScore,
-    campaign_status as campaign_status,
-    candidates_named as candidates_named,
-    config_from as config_from,
-    demo_config as demo_config,
-    load_config as load_config,
-    replay_base as replay_base,
-    replay_config as replay_config,
-    reproduce as reproduce,
-    resume_campaign as resume_campaign,
-    run_campaign as run_campaign,
-    run_candidates as run_candidates,
-    run_replay as run_replay,
-    run_selftest as run_selftest,
-    write_calibration as write_calibration,
-    write_starter as write_starter,
-)
-from .devices import (
-    CheckLine as CheckLine,
-    Device as Device,
-    DeviceReport as DeviceReport,
-    DeviceStatus as DeviceStatus,
-    HostKey as HostKey,
-    LeaseHeld as LeaseHeld,
-    PruneReport as PruneReport,
-    State as State,
-    Transport as Transport,
-    check_device as check_device,
-    connect as connect,
-    device_status as device_status,
-    fetch_host_key as fetch_host_key,
-    load_inventory as load_inventory,
-    prune_device as prune_device,
-    resolve_device as resolve_device,
-    trust_host_key as trust_host_key,
-)
-from .text import clean_text as clean_text
-from .text import duration as duration
+
+# Errors
 from .errors import (
-    DeviceAwayError as DeviceAwayError,
     DeviceBusyError as DeviceBusyError,
-    DeviceChangedError as DeviceChangedError,
     DeviceError as DeviceError,
     EdgeFlareError as EdgeFlareError,
-    HostKeyError as HostKeyError,
-    InferenceFailedError as InferenceFailedError,
     ModelError as ModelError,
     PreflightError as PreflightError,
     SeedError as SeedError,
     StoreError as StoreError,
     UsageError as UsageError,
-)
-from .nightly import (
-    Night as Night,
-    NightRun as NightRun,
-    NightlyConfig as NightlyConfig,
-    NightlyProgress as NightlyProgress,
-    accept_night as accept_night,
-    load_nightly as load_nightly,
-    run_nightly as run_nightly,
-)
-from .store.corpus_records import (
-    CorpusRemoved as CorpusRemoved,
-)
-from .transcripts import (
-    excerpts as excerpts,
-)
-from .types import (
-    FrontPoint as FrontPoint,
-)
-from .virtual import (
-    BoardSettings as BoardSettings,
-    BoardStatus as BoardStatus,
-    StopReport as StopReport,
-    UpReport as UpReport,
-    board_down as board_down,
-    board_status as board_status,
-    board_stopped as board_stopped,
-    board_up as board_up,
 )

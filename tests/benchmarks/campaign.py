@@ -32,7 +32,8 @@ from rich.table import Table
 from shared_models import PAIRS, Pair, images_of, input_of, runtime_of
 from streams import recorded_stream
 
-from edgeflare import Event, Fleet, Stage, Step, config_from, run_campaign
+from edgeflare import Event, config_from, run_campaign
+from edgeflare.campaign import Fleet, Stage, Step
 from edgeflare.devices import Device
 from edgeflare.store import Store
 

@@ -25,7 +25,8 @@ from rich.console import Console
 from rich.table import Table
 from shared_models import PAIRS
 
-from edgeflare import Event, Stage, Step, config_from, run_campaign
+from edgeflare import Event, config_from, run_campaign
+from edgeflare.campaign import Stage, Step
 from edgeflare.devices import Completed, Device, Stream, Transport, connect
 from edgeflare.errors import DeviceError
 from edgeflare.store import Store

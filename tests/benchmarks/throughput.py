@@ -14,7 +14,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from edgeflare import demo_config, run_campaign, summarize
+from edgeflare import run_campaign, summarize
+from edgeflare.campaign import demo_config
 
 CONCURRENCIES = (1, 2, 4, 8, 16, 32)
 

@@ -11,15 +11,8 @@ from command import DEMO, edgeflare
 
 import edgeflare.campaign.resolution as resolution
 import edgeflare.campaign.stages as stages
-from edgeflare import (
-    CampaignConfig,
-    Event,
-    Notice,
-    Stage,
-    config_from,
-    resume_campaign,
-    run_campaign,
-)
+from edgeflare import CampaignConfig, Event, Notice, config_from, resume_campaign, run_campaign
+from edgeflare.campaign import Stage
 from edgeflare.store import Store
 from edgeflare.types import KnownAnswers, Outcome, Search, Seed, Status
 

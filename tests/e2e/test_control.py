@@ -22,14 +22,13 @@ from edgeflare import (
     CampaignConfig,
     Event,
     Notice,
-    Stage,
-    Step,
     campaign_status,
     config_from,
     resume_campaign,
     run_campaign,
     summarize,
 )
+from edgeflare.campaign import Stage, Step
 from edgeflare.errors import ModelError, StoreError, UsageError
 from edgeflare.store import Store
 

@@ -3,7 +3,7 @@
 import pytest
 from command import DEMO, edgeflare
 
-from edgeflare import add_to_corpus, corpus_summary
+from edgeflare.analysis import add_to_corpus, corpus_summary
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from edgeflare import (
     Notice,
     campaign_status,
     config_from,
-    connect,
     resume_campaign,
     run_campaign,
 )
+from edgeflare.devices import connect
 from edgeflare.errors import DeviceAwayError
 from edgeflare.store import Store
 from edgeflare.testing import KINDS, FaultPlan, connecting

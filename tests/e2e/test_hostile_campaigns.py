@@ -12,7 +12,8 @@ import pytest
 from command import ROOT, edgeflare
 from small_models import dense_onnx, flat_weights
 
-from edgeflare import CampaignConfig, Notice, config_from, connect, run_campaign
+from edgeflare import CampaignConfig, Notice, config_from, run_campaign
+from edgeflare.devices import connect
 from edgeflare.errors import DeviceError
 from edgeflare.store import Store
 from edgeflare.testing import FakeAgent, Replace, connecting

@@ -10,7 +10,8 @@ import pytest
 from campaigns import Found, finished, found_in
 from command import DEMO
 
-from edgeflare import CampaignConfig, campaign_status, config_from, connect, run_campaign
+from edgeflare import CampaignConfig, campaign_status, config_from, run_campaign
+from edgeflare.devices import connect
 from edgeflare.store import Store
 from edgeflare.testing import KINDS, FaultPlan, connecting
 

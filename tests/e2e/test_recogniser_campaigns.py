@@ -17,11 +17,11 @@ from edgeflare import (
     config_from,
     rank_campaigns,
     replay_config,
-    reproduce,
     run_campaign,
     run_candidates,
     run_replay,
 )
+from edgeflare.campaign import reproduce
 from edgeflare.campaign.replay_states import replayed_inputs
 from edgeflare.cli.replay_tables import print_reproductions
 from edgeflare.errors import UsageError

@@ -18,20 +18,16 @@ from edgeflare import (
     CampaignConfig,
     Event,
     Notice,
-    ReplaySummary,
-    Stage,
     StoreError,
     UsageError,
-    add_to_corpus,
-    demo_config,
     replay_base,
     replay_config,
-    replay_summary,
-    reproduce,
     resume_campaign,
     run_campaign,
     run_replay,
 )
+from edgeflare.analysis import ReplaySummary, add_to_corpus, replay_summary
+from edgeflare.campaign import Stage, demo_config, reproduce
 from edgeflare.campaign.config import SeedsConfig
 from edgeflare.cli.app import app
 from edgeflare.store import Store

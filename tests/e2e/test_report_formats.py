@@ -10,7 +10,8 @@ from command import DEMO, Ran, edgeflare
 from junitparser import Failure, JUnitXml
 from typer.testing import CliRunner
 
-from edgeflare import demo_config, replay_base, replay_config, run_campaign, run_replay
+from edgeflare import replay_base, replay_config, run_campaign, run_replay
+from edgeflare.campaign import demo_config
 from edgeflare.cli.app import app
 
 CLASSES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]

@@ -2,7 +2,7 @@
 
 import random
 
-from edgeflare import DeviceStatus, State
+from edgeflare.devices import DeviceStatus, State
 
 PI = DeviceStatus("pi-4", State.UP, "", 12000, 412.3, 15, 16, 0.97, 0.0381, 0.0522, 61.2, False, 0)
 HOT = DeviceStatus(

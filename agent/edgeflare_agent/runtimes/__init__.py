@@ -1,13 +1,14 @@
 """Runtimes: each loads a model file and runs it. Imported only when a model asks for one."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Dict, Mapping, Optional, Type
 
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.files import default_root
 from edgeflare_agent.runtimes.base import Runtime
 
-__all__ = ["RUNTIMES", "Runtime", "load"]
+__all__ = ["ADDED", "RUNTIMES", "Runtime", "load"]
 
 RUNTIMES: Dict[str, str] = {
     "tflite": "edgeflare_agent.runtimes.tflite:TFLiteRuntime",
@@ -15,6 +16,9 @@ RUNTIMES: Dict[str, str] = {
     "tensorrt": "edgeflare_agent.runtimes.tensorrt:TensorRTRuntime",
 }
 """Name -> module and class; a new runtime is one line here."""
+
+ADDED = "added_{}"
+"""The module beside this one that the host adds to the agent for a user's runtime, by the runtime's name."""
 
 
 def load(
@@ -25,10 +29,20 @@ def load(
     Raises RequestError for an unknown runtime or option, ModelError for a file that can't be used,
     RuntimeMissingError and NumpyClashError where the device lacks something.
     """
-    if runtime not in RUNTIMES:
-        raise RequestError(
-            "no runtime is called {!r}; there are {}".format(runtime, ", ".join(RUNTIMES))
-        )
-    module, _, name = RUNTIMES[runtime].partition(":")
-    made: Type[Runtime] = getattr(import_module(module), name)
+    made = _class_of(runtime)
     return made(path, options, default_root() if root is None else root)
+
+
+def _class_of(runtime: str) -> Type[Runtime]:
+    added = "{}.{}".format(__name__, ADDED.format(runtime))
+    if runtime in RUNTIMES:
+        module, _, name = RUNTIMES[runtime].partition(":")
+        built_in: Type[Runtime] = getattr(import_module(module), name)
+        return built_in
+    if runtime.isidentifier() and find_spec(added) is not None:
+        for value in vars(import_module(added)).values():
+            if isinstance(value, type) and issubclass(value, Runtime) and value.name == runtime:
+                return value
+    raise RequestError(
+        "no runtime is called {!r}; there are {}".format(runtime, ", ".join(RUNTIMES))
+    )

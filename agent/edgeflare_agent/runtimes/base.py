@@ -55,7 +55,9 @@ class Runtime:
     """
 
     name: ClassVar[str] = ""
-    known_options: ClassVar[Mapping[str, Option]] = {}
+    suffixes: ClassVar[Tuple[str, ...]] = ()
+    """Of a user's runtime: the endings of its model files, such as ``.mnn``."""
+    known_options: ClassVar[Mapping[str, Option]] = {"threads": THREADS}
     failures: Tuple[Type[Exception], ...] = ()
     """What the backend's library raises; each becomes a ModelError or an InferenceError."""
     shareable: ClassVar[bool] = False

@@ -19,6 +19,7 @@ from edgeflare.campaign.replay_settings import replay_config
 from edgeflare.campaign.replay_states import ReplayedInput, ReplayState
 from edgeflare.campaign.replay_trigger import Reproduction, TopScore, reproduce
 from edgeflare.campaign.run import resume_campaign, run_campaign
+from edgeflare.campaign.search_result import SearchResult, Trigger, search
 from edgeflare.campaign.selftest import SelfTest, SelfTestPair, run_selftest
 from edgeflare.campaign.starter import write_starter
 
@@ -38,11 +39,13 @@ __all__ = [
     "ReplayState",
     "ReplayedInput",
     "Reproduction",
+    "SearchResult",
     "SelfTest",
     "SelfTestPair",
     "Stage",
     "Step",
     "TopScore",
+    "Trigger",
     "campaign_status",
     "candidates_named",
     "config_from",
@@ -56,6 +59,7 @@ __all__ = [
     "run_candidates",
     "run_replay",
     "run_selftest",
+    "search",
     "write_calibration",
     "write_starter",
 ]

@@ -19,6 +19,7 @@ from pydantic import (
 from edgeflare import toml
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.problem_words import causes, sentence
+from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
 from edgeflare.oracles import OracleName
@@ -50,7 +51,7 @@ class ModelConfig(_Section):
     """
 
     path: AbsolutePath
-    runtime: Literal["tflite", "onnx", "tensorrt"] | None = None
+    runtime: RuntimeName | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     input: InputOptions = InputOptions()
     output: Literal["auto", "probabilities", "logits", "label", "transcript"] = "auto"

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from edgeflare import Agreement, Compared, EveryDevice, Unlike
+from edgeflare.analysis import Agreement, Compared, EveryDevice, Unlike
 from edgeflare.cli.tables import plain_table
 
 _NAMES = {

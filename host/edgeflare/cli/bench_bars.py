@@ -10,7 +10,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.text import Text
 
-from edgeflare import BenchProgress, Event, Notice, Summary, UsageError, open_bench, summarize
+from edgeflare import Event, Notice, Summary, UsageError, summarize
+from edgeflare.bench import BenchProgress, open_bench
 from edgeflare.cli.guard import say
 from edgeflare.cli.stopping import Stop
 from edgeflare.cli.watch import Lines

@@ -7,17 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from edgeflare import (
-    BenchReport,
-    Correlation,
-    SearchRow,
-    SuiteAbout,
-    margin_text,
-    number_text,
-    p_value_text,
-    percent_text,
-    query_limits,
-)
+from edgeflare.analysis import margin_text, number_text, p_value_text, percent_text
+from edgeflare.bench import BenchReport, Correlation, SearchRow, SuiteAbout, query_limits
 from edgeflare.cli.columns import Column, fitted
 from edgeflare.cli.tables import plain_table, print_json
 

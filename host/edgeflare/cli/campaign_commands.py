@@ -36,7 +36,7 @@ def demo(
     json: Json = False,
 ) -> None:
     """Search on real MNIST digits with a real int8 model; no device needed."""
-    from edgeflare import demo_config
+    from edgeflare.campaign import demo_config
 
     devices = device or ["local"]
     config = demo_config(
@@ -54,7 +54,7 @@ def init(
     path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("campaign.toml"),
 ) -> None:
     """Write a commented campaign.toml."""
-    from edgeflare import write_starter
+    from edgeflare.campaign import write_starter
 
     write_starter(path)
     say(f"wrote {path}; edit it, then: edgeflare run {path}")

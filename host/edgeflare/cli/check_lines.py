@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.markup import escape
 
-from edgeflare import CheckLine
 from edgeflare.cli.tables import print_json
+from edgeflare.devices import CheckLine
 
 _MARKS = {"ok": "[green]ok  [/]", "note": "[yellow]note[/]", "fix": "[red]fix [/]"}
 

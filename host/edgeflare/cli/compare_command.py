@@ -46,7 +46,8 @@ from edgeflare.cli.search_options import (
 )
 
 if TYPE_CHECKING:
-    from edgeflare import CampaignConfig, CandidateProgress, Candidates, Measure
+    from edgeflare import CampaignConfig
+    from edgeflare.campaign import CandidateProgress, Candidates, Measure
 
 _FAILED = 3
 _NO_SETTINGS = ("candidates", "measure", "level", "out", "json")
@@ -138,7 +139,8 @@ def compare(
     json: Json = False,
 ) -> None:
     """Rank candidate deployed models of one original by how hard they are to make deviate."""
-    from edgeflare import EdgeFlareError, candidates_named, rank_campaigns
+    from edgeflare import EdgeFlareError, rank_campaigns
+    from edgeflare.campaign import candidates_named
     from edgeflare.cli.ranking_tables import print_ranking
 
     candidates = list(candidates_named(candidates, level=level))
@@ -168,7 +170,8 @@ def compare(
 
 def _run(candidates: Sequence[Path], flags: Mapping[str, Any]) -> "Candidates | None":
     """Run the campaigns of those candidates that are model files; None where there are none."""
-    from edgeflare import Stage, run_candidates
+    from edgeflare import run_candidates
+    from edgeflare.campaign import Stage
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.stopping import stoppable
     from edgeflare.cli.watch import watching

@@ -40,7 +40,7 @@ def add(
     json: Json = False,
 ) -> None:
     """Add the confirmed triggers of campaigns; of a replay, what became of those that are there, too."""
-    from edgeflare import add_to_corpus
+    from edgeflare.analysis import add_to_corpus
     from edgeflare.cli.corpus_tables import print_additions
 
     additions = []
@@ -58,7 +58,7 @@ def add(
 @guarded
 def show(corpus: Corpus, json: Json = False) -> None:
     """Show what a corpus has: entries, class pairs, what each model and device said of them last."""
-    from edgeflare import corpus_summary
+    from edgeflare.analysis import corpus_summary
     from edgeflare.cli.corpus_tables import print_corpus
 
     print_corpus(corpus_summary(corpus), json)
@@ -92,7 +92,7 @@ def remove(
     json: Json = False,
 ) -> None:
     """Remove triggers from a corpus, and the files nobody refers to any more."""
-    from edgeflare import remove_from_corpus
+    from edgeflare.analysis import remove_from_corpus
     from edgeflare.cli.corpus_tables import print_removed
 
     removed = remove_from_corpus(

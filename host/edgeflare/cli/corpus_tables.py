@@ -8,8 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from edgeflare import CorpusAddition, CorpusRemoved, CorpusSummary
+from edgeflare.analysis import CorpusAddition, CorpusSummary
 from edgeflare.cli.tables import plain_table, print_json
+from edgeflare.store import CorpusRemoved
 
 _PAIRS = 10
 

@@ -46,8 +46,9 @@ def status(
 
     Without names, virtual boards that don't run are left out.
     """
-    from edgeflare import DeviceError, UsageError, board_stopped, load_inventory, resolve_device
+    from edgeflare import DeviceError, UsageError, load_inventory, resolve_device
     from edgeflare.cli.device_reports import print_reports, reports_of
+    from edgeflare.virtual import board_stopped
 
     known = load_inventory(inventory)
     names = list(dict.fromkeys(devices or known))
@@ -88,9 +89,10 @@ def check(
     json: Json = False,
 ) -> None:
     """Try a device step by step, from the connection to one inference, and say what to mend."""
-    from edgeflare import DeviceError, check_device, load_inventory, resolve_device
+    from edgeflare import DeviceError, load_inventory, resolve_device
     from edgeflare.cli.check_lines import print_line, print_lines_as_json
     from edgeflare.cli.prompt import ask
+    from edgeflare.devices import check_device
 
     entry = resolve_device(device, load_inventory(inventory))
     if python is not None:
@@ -114,14 +116,10 @@ def trust(
     inventory: Inventory = None,
 ) -> None:
     """Show a device's SSH host key and, if you say so, add it to known_hosts."""
-    from edgeflare import (
-        HostKeyError,
-        fetch_host_key,
-        load_inventory,
-        resolve_device,
-        trust_host_key,
-    )
+    from edgeflare import load_inventory, resolve_device
     from edgeflare.cli.prompt import ask, confirm
+    from edgeflare.devices import fetch_host_key, trust_host_key
+    from edgeflare.errors import HostKeyError
 
     entry = resolve_device(device, load_inventory(inventory))
     if fingerprint is None:
@@ -151,8 +149,9 @@ def prune(
     inventory: Inventory = None,
 ) -> None:
     """Remove EdgeFlare's cached agents and models from a device."""
-    from edgeflare import load_inventory, prune_device, resolve_device
+    from edgeflare import load_inventory, resolve_device
     from edgeflare.cli.prompt import ask
+    from edgeflare.devices import prune_device
 
     entry = resolve_device(device, load_inventory(inventory))
     report = prune_device(entry, everything=everything, ask=ask)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from edgeflare import DeviceStatus
+from edgeflare.devices import DeviceStatus
 
 MOST_LINES = 12
 _NAME_WIDTH = 14

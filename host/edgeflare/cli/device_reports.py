@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import Device, DeviceError, DeviceReport, LeaseHeld, device_status, duration
+from edgeflare import Device, DeviceError
 from edgeflare.cli import prompt
 from edgeflare.cli.columns import Column, fitted, print_whole
 from edgeflare.cli.tables import print_json
+from edgeflare.devices import DeviceReport, LeaseHeld, device_status
+from edgeflare.text import duration
 
 _AT_ONCE = 16
 

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgeflare import LimitCheck
+from edgeflare.analysis import LimitCheck
 from edgeflare.cli.guard import say
 
 CROSSED = 1

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
-from edgeflare import Night, NightlyProgress, NightRun
 from edgeflare.cli.bench_bars import Log, Terminal
 from edgeflare.cli.stopping import Stop
 from edgeflare.cli.tables import print_json
+from edgeflare.nightly import Night, NightlyProgress, NightRun
 
 _STYLES = {
     "green": "green",

@@ -6,12 +6,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from edgeflare import (
+from edgeflare import Ranking
+from edgeflare.analysis import (
     Accuracy,
     Duel,
     Estimate,
     RankedModel,
-    Ranking,
     margin_text,
     number_text,
     p_value_text,

@@ -8,15 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import (
-    LimitCheck,
-    ReplayedInput,
-    ReplayFigures,
-    ReplayState,
-    ReplaySummary,
-    Reproduction,
-    TopScore,
-)
+from edgeflare.analysis import LimitCheck, ReplayFigures, ReplaySummary
+from edgeflare.campaign import ReplayedInput, ReplayState, Reproduction, TopScore
 from edgeflare.cli.limit_lines import print_limits
 from edgeflare.cli.tables import plain_table, print_json, text_parts
 

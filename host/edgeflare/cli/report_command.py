@@ -9,7 +9,7 @@ import typer
 from edgeflare.cli.guard import say
 
 if TYPE_CHECKING:
-    from edgeflare import ReportFormat
+    from edgeflare.analysis import ReportFormat
 
 _HTML = "html"
 _EMBED_MB = 10
@@ -52,7 +52,8 @@ def report(
     ] = None,
 ) -> None:
     """Write what a campaign found for people and for CI: a page, test cases, JSON, Markdown or CSV."""
-    from edgeflare import ReportFormat, UsageError, load_class_names
+    from edgeflare import UsageError
+    from edgeflare.analysis import ReportFormat, load_class_names
 
     texts = get_args(ReportFormat)
     if form not in (_HTML, *texts):
@@ -83,7 +84,8 @@ def _write_page(
 def _write_text(
     campaign: Path, form: "ReportFormat", out: Path | None, names: tuple[str, ...] | None
 ) -> None:
-    from edgeflare import report_text, write_text_report
+    from edgeflare import report_text
+    from edgeflare.analysis import write_text_report
 
     if out is None:
         text = report_text(campaign, form, class_names=names)

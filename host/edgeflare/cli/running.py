@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from edgeflare.cli.guard import say
 
 if TYPE_CHECKING:
-    from edgeflare import CampaignConfig, Progress
+    from edgeflare import CampaignConfig
+    from edgeflare.campaign import Progress
 
 
 def run_config(config: "CampaignConfig", json: bool) -> None:

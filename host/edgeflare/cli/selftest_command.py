@@ -8,7 +8,7 @@ from edgeflare.cli.guard import say
 from edgeflare.cli.options import Json
 
 if TYPE_CHECKING:
-    from edgeflare import SelfTest
+    from edgeflare.campaign import SelfTest
 
 
 def selftest(
@@ -16,7 +16,7 @@ def selftest(
     json: Json = False,
 ) -> None:
     """Search where nothing is to be found (a model against itself), and where something is; exit 1 if not so."""
-    from edgeflare import run_selftest
+    from edgeflare.campaign import run_selftest
     from edgeflare.cli.stopping import stoppable
     from edgeflare.cli.watch import watching
 

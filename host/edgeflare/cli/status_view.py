@@ -11,7 +11,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from edgeflare import CampaignStatus, campaign_status
+from edgeflare import campaign_status
+from edgeflare.campaign import CampaignStatus
 from edgeflare.cli.device_lines import MOST_LINES, device_sentence, device_table
 from edgeflare.cli.guard import say
 from edgeflare.cli.tables import print_json

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import ControlFigures, Summary, TriggerFigures
+from edgeflare import Summary
+from edgeflare.analysis import ControlFigures, TriggerFigures
 from edgeflare.cli.agreement_tables import print_agreements
 from edgeflare.cli.limit_lines import print_limits
 from edgeflare.cli.replay_tables import print_replay_counts

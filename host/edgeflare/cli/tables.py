@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgeflare import ExportReport
+from edgeflare.analysis import ExportReport
 
 
 def print_json(value: Any) -> None:
@@ -39,7 +39,7 @@ def plain_table(*columns: str, header: bool = True) -> Table:
 
 def text_parts(original: str | None, deployed: str | None) -> tuple[str | None, str | None]:
     """Return two texts from shortly before the first word that differs; whole where there is only one."""
-    from edgeflare import excerpts
+    from edgeflare.transcripts import excerpts
 
     if original is None or deployed is None:
         return original, deployed

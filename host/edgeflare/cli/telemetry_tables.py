@@ -6,7 +6,7 @@ from typing import TypeAlias
 from rich.console import Console
 from rich.markup import escape
 
-from edgeflare import TelemetryFigures
+from edgeflare.analysis import TelemetryFigures
 from edgeflare.cli.tables import plain_table
 
 _Figure: TypeAlias = Callable[[TelemetryFigures], str]

@@ -42,8 +42,8 @@ def up(
     ] = False,
 ) -> None:
     """Build (once) and boot a virtual board; it is in the inventory then. No root is needed."""
-    from edgeflare import BoardSettings, board_up
     from edgeflare.cli.virtual_text import Steps, up_text
+    from edgeflare.virtual import BoardSettings, board_up
 
     settings = BoardSettings(
         name,
@@ -70,9 +70,9 @@ def status(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
     """Show whether a virtual board runs, where it is reached, and what is on it."""
-    from edgeflare import board_status
     from edgeflare.cli.tables import print_json
     from edgeflare.cli.virtual_text import status_text
+    from edgeflare.virtual import board_status
 
     report = board_status(name)
     if json:
@@ -90,8 +90,8 @@ def down(
     ] = False,
 ) -> None:
     """Stop a virtual board; what was written to its disk is gone."""
-    from edgeflare import board_down
     from edgeflare.cli.virtual_text import Steps, down_text
+    from edgeflare.virtual import board_down
 
     steps = Steps(sys.stderr)
     try:

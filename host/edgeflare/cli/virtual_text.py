@@ -3,7 +3,7 @@
 import shlex
 from typing import TextIO
 
-from edgeflare import BoardStatus, StopReport, UpReport
+from edgeflare.virtual import BoardStatus, StopReport, UpReport
 
 
 class Steps:

@@ -5,9 +5,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from edgeflare import DeviceStatus, Event, Fleet, Notice, Progress, Stage, Step
+from edgeflare import Event, Notice
+from edgeflare.campaign import Fleet, Progress, Stage, Step
 from edgeflare.cli.guard import say
 from edgeflare.cli.stopping import Stop
+from edgeflare.devices import DeviceStatus
 
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_DEVICE_LINES = 30.0

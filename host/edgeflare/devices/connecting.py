@@ -1,12 +1,17 @@
-"""The way to a device, by what its description says."""
+"""The way to a device, by what its description says.
+
+A user's transport is an entry point of the group ``edgeflare.transports`` with the name of its URL scheme: a function of
+the `Device`, whose `url` is ``scheme://...``, and of what asks the user, that returns an open `Transport`.
+"""
 
 from collections.abc import Callable
 
-from edgeflare.devices.device import Device
+from edgeflare import plugins
+from edgeflare.devices.device import BUILT_IN_TRANSPORTS, Device
 from edgeflare.devices.local import LocalTransport
 from edgeflare.devices.managed import is_managed
 from edgeflare.devices.transport import Transport
-from edgeflare.errors import UnreachableError
+from edgeflare.errors import DeviceError, EdgeFlareError, InventoryError, UnreachableError
 
 Prompt = Callable[[str], str | None]
 """Asks the user for a passphrase or password; None where nobody answers."""
@@ -16,6 +21,8 @@ def connect(device: Device, ask: Prompt | None = None) -> Transport:
     """Return an open transport to a device. Raises DeviceError and its kinds, InventoryError."""
     if device.transport == "local":
         return LocalTransport(device.name, device.python)
+    if device.transport not in BUILT_IN_TRANSPORTS:
+        return _users(device, ask)
     if device.adb_shell:
         from edgeflare.devices.adb_shell import AdbShellTransport
 
@@ -31,3 +38,19 @@ def connect(device: Device, ask: Prompt | None = None) -> Transport:
                 f"{device.name}` starts again"
             ) from error
         raise
+
+
+def _users(device: Device, ask: Prompt | None) -> Transport:
+    found = plugins.load("transport", device.transport)
+    if found is None:
+        raise InventoryError(
+            f"{device.name} is reached by {device.transport}, and no installed distribution has that transport"
+        )
+    try:
+        transport: Transport = found(device, ask)
+    except EdgeFlareError:
+        raise
+    except Exception as error:  # the user's code: it may raise anything
+        why = f"can't reach {device.name}: {type(error).__name__}: {error}"
+        raise DeviceError(str(plugins.unusable("transport", device.transport, why))) from error
+    return transport

@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import quote, unquote
 
 from pydantic import (
@@ -17,15 +17,16 @@ from pydantic import (
     model_validator,
 )
 
-from edgeflare import toml
+from edgeflare import plugins, toml
 from edgeflare.devices.compression import CompressionMode
-from edgeflare.devices.runtimes import OPTIONS_OF, DeviceOptions, RuntimeName
+from edgeflare.devices.runtimes import DeviceOptions, RuntimeName, options_of
 from edgeflare.errors import InventoryError
 
 _URL = re.compile(
     r"ssh://(?:(?P<user>[^@/]*)@)?(?:\[(?P<ip6>[^\]/]*)\]|(?P<host>[^:/@\[\]]*))(?::(?P<port>[^/]*))?/?"
 )
 _SHELL = "'\"`$\\;&<>|(){}"
+BUILT_IN_TRANSPORTS = ("ssh", "local", "adb")
 _LOGIN = ("port", "user", "key", "known_hosts", "ssh_config")
 _PHONE = ("serial", "adb_shell")
 _PHONE_CACHE = "/data/local/tmp/edgeflare"
@@ -48,8 +49,10 @@ class Device(BaseModel):
 
     name: str = Field(min_length=1, max_length=2000)
     """What to call it in messages: its name in the inventory, or the ``ssh://`` or ``adb://`` text."""
-    transport: Literal["ssh", "local", "adb"] = "ssh"
-    """``adb``: a phone on adb, through it to the SSH server of an app such as Termux."""
+    transport: Annotated[str, plugins.known_name("transport", BUILT_IN_TRANSPORTS)] = "ssh"
+    """``adb``: a phone on adb, through it to the SSH server of an app such as Termux. Or the scheme of a plug-in."""
+    url: str | None = Field(default=None, min_length=1)
+    """Where a plug-in's transport finds it: ``scheme://`` and what that plug-in takes."""
     serial: str | None = Field(default=None, min_length=1)
     """The phone's, as ``adb devices`` lists it; None: the only one that is attached."""
     adb_shell: bool = False
@@ -99,13 +102,17 @@ class Device(BaseModel):
     def _fits_transport(self) -> "Device":
         if self.transport == "ssh" and self.host is None:
             raise ValueError("`host` is missing; give the device's name or address")
-        meaningless: tuple[str, ...] = _PHONE
+        meaningless: tuple[str, ...] = (*_PHONE, "url")
         where = f"where transport is {self.transport!r}"
         if self.transport == "local":
-            meaningless = ("host", *_LOGIN, *_PHONE)
+            meaningless = ("host", *_LOGIN, *_PHONE, "url")
         elif self.transport == "adb":
-            meaningless = ("host", *_LOGIN) if self.adb_shell else ("host",)
+            meaningless = ("host", "url", *(_LOGIN if self.adb_shell else ()))
             where += " and `adb_shell` is true" if self.adb_shell else ""
+        elif self.transport != "ssh":
+            meaningless = _PHONE
+            if not (self.url or "").startswith(f"{self.transport}://"):
+                raise ValueError(f"`url` must begin with {self.transport}://")
         given = [field for field in meaningless if getattr(self, field) not in (None, False)]
         if given:
             raise ValueError(f"`{given[0]}` has no meaning {where}")
@@ -114,6 +121,8 @@ class Device(BaseModel):
     @property
     def address(self) -> str:
         """Where it is, for people: ``this machine``, or as ``ssh://`` or ``adb://`` text."""
+        if self.url is not None:
+            return self.url
         if self.transport == "local":
             return "this machine"
         if self.transport == "adb":
@@ -123,7 +132,7 @@ class Device(BaseModel):
     @model_validator(mode="after")
     def _options_fit_runtime(self) -> "Device":
         if self.runtime is not None:
-            known = OPTIONS_OF[self.runtime]
+            known = options_of(self.runtime)
             foreign = [option for option in self.options if option not in known]
             if foreign:
                 raise ValueError(
@@ -132,7 +141,7 @@ class Device(BaseModel):
                 )
         return self
 
-    @field_validator("name", "host", "serial", "user", "python", "cache")
+    @field_validator("name", "url", "host", "serial", "user", "python", "cache")
     @classmethod
     def _one_line(cls, value: str | None) -> str | None:
         if value is not None and (not value.isprintable() or value != value.strip()):

@@ -57,8 +57,9 @@ def trust(device: Device, fingerprint: str, *, ask: Ask | None = None) -> Path:
 
 def _presented(device: Device, ask: Ask | None) -> tuple[Endpoint, paramiko.PKey]:
     """Connect as far as keys are trusted; return the last server reached and its key."""
-    if device.transport == "local" or device.adb_shell:
-        way = "the local device" if device.transport == "local" else "adb's shell"
+    if device.transport not in ("ssh", "adb") or device.adb_shell:
+        ways = {"local": "the local device", "adb": "adb's shell"}
+        way = ways.get(device.transport, f"a device on {device.transport}://")
         raise InventoryError(f"{way} has no host key; there is nothing to trust")
     seen: list[tuple[Endpoint, paramiko.PKey]] = []
     connection = Connection(endpoint_of(device))

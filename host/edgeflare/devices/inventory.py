@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from edgeflare import toml
+from edgeflare import plugins, toml
 from edgeflare.devices.adb_url import phone_from_url
 from edgeflare.devices.device import LOCAL, Device, device_from_url, plain
 from edgeflare.devices.managed import with_managed
@@ -67,7 +67,7 @@ def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
     """Return the device that the user named.
 
     ``local``, a name of the inventory (which wins), ``ssh://[user@]host[:port]``, or
-    ``adb://[user@][serial]``. Raises InventoryError with the nearest name.
+    ``adb://[user@][serial]``, or ``scheme://...`` of a transport plug-in. Raises InventoryError with the nearest name.
     """
     if text in inventory:
         return inventory[text]
@@ -77,6 +77,12 @@ def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
         return device_from_url(text)
     if text.startswith("adb://"):
         return phone_from_url(text)
+    scheme, separator, _ = text.partition("://")
+    if separator and scheme in plugins.names("transport"):
+        try:
+            return Device(name=text, transport=scheme, url=text)
+        except ValidationError as error:
+            raise InventoryError(f"{text!r} {plain(error.errors()[0]['msg'])}") from error
     known = list(dict.fromkeys(["local", *inventory]))
     if text == "virtual":
         raise InventoryError(

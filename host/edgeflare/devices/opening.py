@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from edgeflare.devices.check import CheckLine, check
 from edgeflare.devices.connecting import Prompt, connect
@@ -11,10 +11,10 @@ from edgeflare.devices.lease import Lease
 from edgeflare.devices.probe import probe, require
 from edgeflare.devices.provision import provision
 from edgeflare.devices.prune import PruneReport, prune
-from edgeflare.devices.runtimes import RuntimeName, calibration_file, runtime_for
+from edgeflare.devices.runtimes import calibration_file, check_runtime, runtime_for
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.errors import ModelError
 
 
 def open_device(
@@ -36,9 +36,7 @@ def open_device(
     DeviceError and its kinds; DeviceBusyError where another holds the device.
     """
     chosen = runtime or device.runtime or runtime_for(model)
-    if chosen not in get_args(RuntimeName):
-        known = ", ".join(get_args(RuntimeName))
-        raise UsageError(f"no runtime is called {chosen!r}; there are {known}")
+    check_runtime(chosen)
     if not model.is_file():
         raise ModelError(f"there is no model file {model}")
     wanted = {**device.options, **(options or {})}
@@ -48,7 +46,9 @@ def open_device(
         seen = probe(transport, device)
         require(seen, chosen)
 
-        there = provision(transport, seen, device, model, calibration, progress=progress)
+        there = provision(
+            transport, seen, device, model, calibration, runtime=chosen, progress=progress
+        )
         return DeviceSession.open(
             transport,
             there,

@@ -128,13 +128,15 @@ def numpy_lack(seen: Probe, runtime: str | None = None) -> Lack | None:
     what = f"numpy is missing for {seen.executable} on {seen.name}"
     if not problem.startswith(("ImportError: No module", "ModuleNotFoundError")):
         what = f"numpy on {seen.name} is broken ({problem})"
-    packages = () if runtime is None else _packages(seen, runtime)
+    packages = _packages(seen, runtime) if runtime in _SERVED_BY else ()
     wanted = packages if OLD_NUMPY in packages else ("numpy", *packages)
     return Lack(DeviceRuntimeError, what, how_to_install(seen, *wanted))
 
 
 def runtime_lack(seen: Probe, runtime: str) -> Lack | None:
     """Return what is missing to run models with this runtime."""
+    if runtime not in _SERVED_BY:  # the user's: it says itself what it lacks
+        return None
     if not any(package in seen.runtimes for package in _SERVED_BY[runtime]):
         return Lack(
             DeviceRuntimeError,

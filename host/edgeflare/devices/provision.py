@@ -92,16 +92,17 @@ def provision(
     model: Path,
     data: Path | None = None,
     *,
+    runtime: str | None = None,
     progress: Tell | None = None,
 ) -> Provisioned:
     """Bring agent, model and its data to the device unless they are there, by their SHA-256.
 
-    The device hashes all of them each time. Uploads go to a temporary name, are checked there and
+    The agent has the `runtime`, where that is the user's. The device hashes all of them each time. Uploads go to a temporary name, are checked there and
     renamed, so that several hosts may do this at once. After an upload the least recently used files go until the cache keeps `device.cache_limit_mb`.
     Raises ModelError, DeviceDiskFullError, DeviceError and what the transport raises.
     """
     with TemporaryDirectory() as folder:
-        agent = _described(agent_bundle(Path(folder)), "agents")
+        agent = _described(agent_bundle(Path(folder), filter(None, [runtime])), "agents")
         loaded = _described(model, "models")
         beside = None if data is None else _described(data, "models")
         files = [agent, loaded, *([] if beside is None else [beside])]
@@ -117,10 +118,12 @@ def provision(
     )
 
 
-def provision_agent(transport: Transport, seen: Probe, device: Device) -> str:
-    """Bring the agent alone to the device; return its path there."""
+def provision_agent(
+    transport: Transport, seen: Probe, device: Device, runtimes: Sequence[str] = ()
+) -> str:
+    """Bring the agent alone to the device, with those of the `runtimes` that are the user's; return its path there."""
     with TemporaryDirectory() as folder:
-        agent = _described(agent_bundle(Path(folder)), "agents")
+        agent = _described(agent_bundle(Path(folder), runtimes), "agents")
         _bring(transport, seen, device, [agent], None)
     return f"{seen.root}/agents/{agent.name}"
 

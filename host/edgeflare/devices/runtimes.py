@@ -1,16 +1,28 @@
-"""The runtimes that a device may run a model with, and what can be set of each."""
+"""The runtimes that a device may run a model with, and what can be set of each.
 
-from collections.abc import Mapping
+A user's runtime is an entry point of the group ``edgeflare.runtimes``: a subclass of `edgeflare_agent.runtimes.Runtime`
+whose `name` is the entry point's and whose `suffixes` are those of its model files. The file it stands in goes to the
+device as part of the agent, so it is written for Python 3.8 and imports the standard library, numpy,
+`edgeflare_agent` and, when a model is loaded, its engine alone.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from edgeflare import toml
+from edgeflare import plugins, toml
 from edgeflare.errors import UsageError
 
-RuntimeName = Literal["tflite", "onnx", "tensorrt"]
+BUILT_IN = ("tflite", "onnx", "tensorrt")
+
+RuntimeName = Annotated[str, plugins.known_name("runtime", BUILT_IN)]
+"""A built-in runtime or a user's."""
 
 BY_EXTENSION: dict[str, RuntimeName] = {
     ".tflite": "tflite",
@@ -68,14 +80,77 @@ class DeviceOptions(TypedDict, total=False):
 
 def runtime_for(model: Path) -> RuntimeName:
     """Return the runtime, one of RuntimeName, for a model file's extension. Raises UsageError."""
+    suffix = model.suffix.lower()
+    if suffix in BY_EXTENSION:
+        return BY_EXTENSION[suffix]
+    broken = []
+    for name in plugins.names("runtime"):
+        try:
+            users = users_runtime(name)
+        except UsageError as error:
+            broken.append(str(error))
+            continue
+        if users is not None and suffix in users.suffixes:
+            return name
+    raise UsageError(
+        f"can't tell the runtime of {model} by its extension; EdgeFlare runs "
+        f"{', '.join(BY_EXTENSION)} files: convert it to one of them, or name its `runtime` in "
+        f"campaign.toml or in the device's inventory entry"
+        + (f" ({'; '.join(broken)})" if broken else "")
+    )
+
+
+def check_runtime(name: str) -> None:
+    """Raise UsageError unless there is a runtime of this name and, of a user's, it can be used."""
+    if name not in BUILT_IN and users_runtime(name) is None:
+        known = ", ".join((*BUILT_IN, *plugins.names("runtime")))
+        raise UsageError(f"no runtime is called {name!r}; there are {known}")
+
+
+def options_of(name: str) -> Collection[str]:
+    """Return the options that a runtime knows. Raises UsageError."""
+    check_runtime(name)
+    users = users_runtime(name)
+    return OPTIONS_OF[name] if users is None else users.options
+
+
+class UsersRuntime(NamedTuple):
+    """A user's runtime: the file that its class stands in, and what the class says of itself."""
+
+    source: bytes
+    suffixes: tuple[str, ...]
+    options: tuple[str, ...]
+
+
+def users_runtime(name: str) -> UsersRuntime | None:
+    """Return a user's runtime, None where there is none of this name or it is built in. Raises UsageError."""
+    found = None if name in BUILT_IN else plugins.load("runtime", name)
+    if found is None:
+        return None
+    from edgeflare_agent.runtimes import Runtime
+
+    if not (isinstance(found, type) and issubclass(found, Runtime)):
+        raise plugins.unusable(
+            "runtime", name, "must be a subclass of edgeflare_agent.runtimes.Runtime"
+        )
+    if found.name != name or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise plugins.unusable(
+            "runtime",
+            name,
+            f"calls itself {found.name!r}; give both one name of small letters, digits and _",
+        )
+    file = Path(sys.modules[found.__module__].__file__ or "")
     try:
-        return BY_EXTENSION[model.suffix.lower()]
-    except KeyError:
-        raise UsageError(
-            f"can't tell the runtime of {model} by its extension; EdgeFlare runs "
-            f"{', '.join(BY_EXTENSION)} files: convert it to one of them, or name its `runtime` in "
-            "campaign.toml or in the device's inventory entry"
-        ) from None
+        source = file.read_bytes()
+        ast.parse(source, feature_version=(3, 8))
+    except OSError as error:
+        raise plugins.unusable(
+            "runtime", name, f"has no source file {file}: {error.strerror}"
+        ) from error
+    except SyntaxError as error:
+        why = f"is not written for Python 3.8, which devices may have: {file}, line {error.lineno}"
+        raise plugins.unusable("runtime", name, why) from error
+    return UsersRuntime(source, tuple(found.suffixes), tuple(found.known_options))
 
 
 def calibration_file(runtime: str, options: Mapping[str, Any]) -> Path | None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
+from edgeflare import plugins
 from edgeflare.errors import (
     DeviceError,
     DeviceTimeoutError,
@@ -24,9 +25,13 @@ from edgeflare.types import Sample
 from edgeflare_agent import errors as agent
 from edgeflare_agent import exits
 from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.runtimes import RUNTIMES
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, Kind, encode, read_frame
 
-_START = "import sys; sys.path[:] = sys.argv[1:]; from edgeflare_agent.child import serve; serve()"
+_START = (
+    "import sys; sys.path[:] = sys.argv[2:]; import json; from edgeflare_agent.runtimes import RUNTIMES; "
+    "RUNTIMES.update(json.loads(sys.argv[1])); from edgeflare_agent.child import serve; serve()"
+)
 _READ_AT_ONCE = 1 << 20
 _LAST_BYTES = 2000
 _MOST_PRINTED = 1 << 20
@@ -47,6 +52,7 @@ class ModelProcess:
 
     def __init__(self, path: str, load: Mapping[str, Any], timeout_s: float) -> None:
         """Start it and load the model: `load` is the header of LOAD. Raises ModelError, DeviceTimeoutError."""
+        users = json.dumps(_users_runtime(load["runtime"]))
         load = {**load, "timeout_s": timeout_s}
         self._path = path
         self._timeout_s = timeout_s
@@ -57,7 +63,7 @@ class ModelProcess:
         try:
             with its:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _START, *filter(None, sys.path)],
+                    [sys.executable, "-c", _START, users, *filter(None, sys.path)],
                     stdin=its.fileno(),
                     stdout=its.fileno(),
                     stderr=self._printed,
@@ -199,3 +205,9 @@ def decoded(reply: Frame) -> list[Decoded]:
         Decoded(tuple(pieces), numbers)
         for pieces, numbers in zip(json.loads(text.tobytes()), scores, strict=True)
     ]
+
+
+def _users_runtime(name: str) -> dict[str, str]:
+    """Return {name: "module:class"} of a user's runtime, nothing of a built-in one. Raises UsageError."""
+    found = None if name in RUNTIMES else plugins.load("runtime", name)
+    return {} if found is None else {name: f"{found.__module__}:{found.__qualname__}"}

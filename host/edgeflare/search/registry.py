@@ -1,10 +1,22 @@
-"""Strategies by name."""
+"""Strategies by name: built-in ones, and the user's.
+
+A user's strategy is an entry point of the group ``edgeflare.strategies``: a `Strategy` (a function of seed and generator),
+which has no options, or a class of options (a dataclass or pydantic model) whose instances are strategies::
+
+    @dataclass(frozen=True)
+    class Noise:
+        level: int = 8
+
+        def __call__(self, seed: Seed, rng: np.random.Generator) -> Search: ...
+"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from edgeflare import plugins
 from edgeflare.errors import UsageError
 from edgeflare.search.boundary import BoundaryOptions, boundary, check_audio
 from edgeflare.search.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
@@ -16,7 +28,7 @@ from edgeflare_mutators import Operator, default_pool
 
 
 class _Entry(NamedTuple):
-    options: type[BaseModel]
+    options: type[Any]  # a pydantic model or a dataclass
     build: Callable[[Any, Mapping[str, Operator] | None], Strategy]
 
 
@@ -31,8 +43,8 @@ _STRATEGIES = {
 
 
 def strategy_names() -> tuple[str, ...]:
-    """Return the names that `build_strategy` knows."""
-    return tuple(_STRATEGIES)
+    """Return the names that `build_strategy` knows: the built-in ones, then the user's."""
+    return (*_STRATEGIES, *(name for name in plugins.names("strategy") if name not in _STRATEGIES))
 
 
 def build_strategy(
@@ -59,38 +71,67 @@ def check_audio_search(
         usable(pool, "audio")
     if isinstance(parsed, BoundaryOptions):
         check_audio(parsed, pool, words=words)
-    elif pool is None and not isinstance(parsed, NoneOptions):
+    elif pool is None and name in _STRATEGIES and not isinstance(parsed, NoneOptions):
         usable(default_pool("audio"), "audio")
 
 
 def _entry(name: str) -> _Entry:
-    if name not in _STRATEGIES:
+    if name in _STRATEGIES:
+        return _STRATEGIES[name]
+    found = plugins.load("strategy", name)
+    if found is None:
         raise UsageError(
             f"there is no strategy {name!r}; choose one of {', '.join(strategy_names())}"
         )
-    return _STRATEGIES[name]
+
+    def build(parsed: Any, pool: Mapping[str, Operator] | None) -> Strategy:
+        if pool is not None:
+            raise UsageError(f"strategy {name} chooses its operators itself; leave --operator out")
+        strategy: Strategy = parsed if isinstance(found, type) else found
+        return strategy
+
+    has_options = isinstance(found, type) and (is_dataclass(found) or issubclass(found, BaseModel))
+    if not callable(found) or (
+        isinstance(found, type) and not (has_options and "__call__" in dir(found))
+    ):
+        raise plugins.unusable(
+            "strategy",
+            name,
+            "must be a function of seed and generator, or a dataclass or pydantic model of options whose "
+            "instances are called like that",
+        )
+    return _Entry(found if has_options else NoneOptions, build)
 
 
 def _parsed(name: str, options: Mapping[str, Any]) -> Any:
     entry = _entry(name)
+    known = _option_names(entry)
+    advice = f"its options are {', '.join(known)}" if known else "it has no options"
+    unknown = next((option for option in options if option not in known), None)
+    if unknown is not None:
+        raise UsageError(f"strategy {name}: {_no_option(unknown)}; {advice}")
     try:
-        return entry.options.model_validate(dict(options))
+        return TypeAdapter(entry.options).validate_python(dict(options))
     except ValidationError as error:
-        known = entry.options.model_fields
-        raise UsageError(
-            f"strategy {name}: {_problem(error)}; "
-            + (f"its options are {', '.join(known)}" if known else "it has no options")
-        ) from error
+        raise UsageError(f"strategy {name}: {_problem(error)}; {advice}") from error
+
+
+def _option_names(entry: _Entry) -> tuple[str, ...]:
+    if is_dataclass(entry.options):
+        return tuple(field.name for field in fields(entry.options))
+    return tuple(entry.options.model_fields)
+
+
+def _no_option(option: str) -> str:
+    having = [name for name, one in _STRATEGIES.items() if option in _option_names(one)]
+    return f"there is no option {option!r}" + (
+        f" ({', '.join(having)} {'has' if len(having) == 1 else 'have'} it)" if having else ""
+    )
 
 
 def _problem(error: ValidationError) -> str:
-    """Return what is wrong with the first option, a misspelt one before others."""
-    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    """Return what is wrong with the first option."""
+    first = error.errors()[0]
     option = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        having = [name for name, one in _STRATEGIES.items() if option in one.options.model_fields]
-        return f"there is no option {option!r}" + (
-            f" ({', '.join(having)} {'has' if len(having) == 1 else 'have'} it)" if having else ""
-        )
     said: str = first["msg"].removeprefix("Value error, ")
     return f"option {option!r}: {said}" if option else said

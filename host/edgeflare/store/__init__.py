@@ -1,5 +1,6 @@
 """Everything a campaign learns, on disk before it is counted."""
 
+from edgeflare.store.corpus_records import CorpusRemoved
 from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
     MEASURING,
@@ -22,6 +23,7 @@ __all__ = [
     "SEED_QUERIES",
     "WALL_S",
     "CampaignLock",
+    "CorpusRemoved",
     "Device",
     "OutcomeRecord",
     "ReplayRecord",

@@ -1,4 +1,4 @@
-"""Links and agents that misbehave, for those who test what they run on devices; EdgeFlare's own suites use it, too.
+"""Fake models and devices, and links and agents that misbehave; EdgeFlare's own suites use them, too.
 
 A `FaultPlan` says what goes wrong on a device's streams, from a seed or by hand; wrap the device's
 transport in it and every run meets the same faults. A `Relay` stands between a client and a server
@@ -13,10 +13,17 @@ and makes the way between them long, narrow, dead or cut::
     print(plan)  # what was to happen, and what did
 
 A `FakeAgent` stands in for the agent itself and answers nonsense wherever a `Replace` says so; `connecting`
-takes one in place of a plan.
+takes one in place of a plan. A `FakeModel` is a small classifier, and `run_strategy` searches with a strategy
+beside two of them, without a device; `FakeModel.device` is a device that answers with it::
+
+    model = FakeModel.random((8, 8, 1), classes=4)
+    run = run_strategy(MyStrategy(), image, original=model, deployed=model.quantised())
+    assert run.outcome.sample is not None
+    assert run.queries < 100
 """
 
 from edgeflare.testing.fake_agent import FakeAgent, Replace, raw_frame
+from edgeflare.testing.fake_model import FakeModel, StrategyRun, run_strategy
 from edgeflare.testing.faults import DIRECTIONS, KINDS, Direction, Fault, Kind
 from edgeflare.testing.plan import FaultPlan
 from edgeflare.testing.relay import Relay
@@ -27,12 +34,15 @@ __all__ = [
     "KINDS",
     "Direction",
     "FakeAgent",
+    "FakeModel",
     "Fault",
     "FaultPlan",
     "FaultyTransport",
     "Kind",
     "Relay",
     "Replace",
+    "StrategyRun",
     "connecting",
     "raw_frame",
+    "run_strategy",
 ]

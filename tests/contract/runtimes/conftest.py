@@ -1,15 +1,19 @@
-"""The same small models for every runtime, and TensorRT's stand-in of each generation."""
+"""The same small models for every runtime, TensorRT's stand-in of each generation, a user's runtime."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import stand_in_tensorrt
+from distributions import write_distribution
 from engine_cases import VERSIONS, Load
+from remote_runtime import ENTRIES, SOURCE, RemoteAgent
 from small_models import BUILDERS, TFLITE, open_axis_tflite
+from ssh_servers import SshServer
 from stand_in_cuda import StandInGpu
 
+from edgeflare.devices import connect
 from edgeflare_agent.runtimes import Runtime, load
 
 
@@ -28,6 +32,22 @@ def model_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str],
         return str(path if path.exists() else BUILDERS[name](path))
 
     return find
+
+
+@pytest.fixture(scope="session")
+def remote_agent(
+    openssh_server: SshServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RemoteAgent]:
+    """The agent with the runtime of a distribution that only the host has installed, on a device behind sshd."""
+    folder = tmp_path_factory.mktemp("mine")
+    write_distribution(folder, "mine_for_edgeflare", SOURCE, ENTRIES, "mine")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        transport = connect(openssh_server.device())
+        agent = RemoteAgent(transport, folder, tmp_path_factory.mktemp("device"))
+        yield agent
+        agent.close()
+        transport.close()
 
 
 @pytest.fixture(params=VERSIONS)

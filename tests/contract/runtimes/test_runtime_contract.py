@@ -1,8 +1,12 @@
-"""What every runtime must do; a new runtime is one row of RUNTIMES."""
+"""What every runtime must do; a new runtime is one row of RUNTIMES.
+
+"mine" is a user's: it runs in the agent's zipapp, behind a real sshd.
+"""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +14,10 @@ import stand_in_tensorrt
 
 from edgeflare_agent.errors import ModelError, RequestError
 from edgeflare_agent.preprocess import dequantize
-from edgeflare_agent.runtimes import Runtime, load
+from edgeflare_agent.runtimes import Runtime
+from edgeflare_agent.runtimes import load as load_here
 
-RUNTIMES = ["tflite", "onnx", "tensorrt"]
+RUNTIMES = ["tflite", "onnx", "tensorrt", pytest.param("mine", marks=pytest.mark.sshd)]
 REFUSED = {"tensorrt": ("int8", "uint8")}  # whose zero points are not 0
 MODELS = [
     # name, input shape, dtype, whether quantised, whether outputs are probabilities
@@ -23,6 +28,13 @@ MODELS = [
     ("uint8", (1, 8, 8, 1), "uint8", True),
 ]
 ModelFile = Callable[[str, str], str]
+LOADERS: dict[str, Callable[..., Any]] = {}
+"""What loads a model with a runtime that is not this process's."""
+
+
+def load(path: str, runtime: str, options: dict[str, Any]) -> Runtime:
+    model: Runtime = LOADERS.get(runtime, load_here)(path, runtime, options)
+    return model
 
 
 def tensor(shape: tuple[int | None, ...], dtype: str, seed: int = 0) -> np.ndarray:
@@ -41,6 +53,8 @@ def runtime_name(
     if request.param == "tensorrt":  # needs a GPU; see test_tensorrt_runtime.py
         monkeypatch.setenv("HOME", str(tmp_path))
         stand_in_tensorrt.install("10.3.0", monkeypatch)
+    if request.param == "mine":
+        LOADERS["mine"] = request.getfixturevalue("remote_agent").load
     return str(request.param)
 
 

@@ -17,20 +17,22 @@ import soundfile
 from audio_stores import KEYWORDS, LINES, RATE, Found, audio_campaign, texts
 
 from edgeflare import (
-    ExportReport,
-    LimitsConfig,
     UsageError,
-    add_to_corpus,
-    check_limits,
-    corpus_summary,
     export_campaign,
-    load_class_names,
     rank_campaigns,
     report_text,
     summarize,
     to_frames,
     write_html_report,
 )
+from edgeflare.analysis import (
+    ExportReport,
+    add_to_corpus,
+    check_limits,
+    corpus_summary,
+    load_class_names,
+)
+from edgeflare.campaign import LimitsConfig
 from edgeflare.cli.corpus_tables import print_corpus
 from edgeflare.cli.summary_tables import print_summary
 from edgeflare.cli.tables import print_export

@@ -9,14 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeflare import (
-    StoreError,
-    UsageError,
-    add_to_corpus,
-    corpus_summary,
-    note_replay,
-    remove_from_corpus,
-)
+from edgeflare import StoreError, UsageError
+from edgeflare.analysis import add_to_corpus, corpus_summary, note_replay, remove_from_corpus
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.corpus import Corpus, is_corpus
 from edgeflare.types import Decision, Status

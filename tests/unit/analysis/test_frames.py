@@ -11,6 +11,7 @@ from replay_stores import ENDS, replay_store
 
 import edgeflare
 from edgeflare.analysis import replay_summary, summarize, to_frames
+from edgeflare.campaign import demo_config
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
 
@@ -18,7 +19,7 @@ from edgeflare.store import Store
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("frames") / "digits"
-    return edgeflare.run_campaign(edgeflare.demo_config(seeds=5, out=out))
+    return edgeflare.run_campaign(demo_config(seeds=5, out=out))
 
 
 def test_a_notebook_gets_the_figures_of_the_summary(demo):

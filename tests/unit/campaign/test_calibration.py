@@ -7,7 +7,7 @@ import pytest
 import soundfile
 from small_models import dense_onnx
 
-import edgeflare
+from edgeflare.campaign import write_calibration
 from edgeflare.errors import ModelError, UsageError
 
 
@@ -22,7 +22,7 @@ def seeds(tmp_path: Path) -> Path:
 def test_each_tensor_is_the_models_input(tmp_path: Path, seeds: Path, batch: object) -> None:
     model = dense_onnx(tmp_path / "m.onnx", [batch, 8, 8, 1])
     target = tmp_path / "calibration.npy"
-    assert edgeflare.write_calibration(model, seeds, target) == 6
+    assert write_calibration(model, seeds, target) == 6
     tensors = np.load(target)
     assert (tensors.dtype, tensors.shape) == (np.float32, (6, 1, 8, 8, 1))
     images = np.load(seeds)["images"][:, np.newaxis]
@@ -32,7 +32,7 @@ def test_each_tensor_is_the_models_input(tmp_path: Path, seeds: Path, batch: obj
 def test_what_is_stated_wins_and_the_limit_holds(tmp_path: Path, seeds: Path) -> None:
     model = dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1])
     target = tmp_path / "c.npy"
-    assert edgeflare.write_calibration(model, seeds, target, stated={"scale": 1}, limit=2) == 2
+    assert write_calibration(model, seeds, target, stated={"scale": 1}, limit=2) == 2
     np.testing.assert_array_equal(np.load(target)[:, 0], np.load(seeds)["images"][:2])
 
 
@@ -42,14 +42,14 @@ def test_audio_is_cut_and_resampled_to_the_models_clips(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "long.wav", tone, 16000, subtype="FLOAT")
     soundfile.write(tmp_path / "telephone.wav", tone[:16], 8000, subtype="FLOAT")
     target, stated = tmp_path / "c.npy", {"rate": 16000}
-    assert edgeflare.write_calibration(model, tmp_path, target, stated=stated) == 2
+    assert write_calibration(model, tmp_path, target, stated=stated) == 2
     tensors = np.load(target)
     assert tensors.shape == (2, 1, 64)
     np.testing.assert_array_equal(tensors[0, 0], tone[:64].astype(np.float32))
     assert tensors[1, 0, :32].any()
     assert not tensors[1, 0, 32:].any()
     with pytest.raises(UsageError, match="audio of any length: state one"):
-        edgeflare.write_calibration(
+        write_calibration(
             dense_onnx(tmp_path / "o.onnx", [1, "n"]), tmp_path, target, stated=stated
         )
 
@@ -57,11 +57,11 @@ def test_audio_is_cut_and_resampled_to_the_models_clips(tmp_path: Path) -> None:
 def test_what_can_not_be_calibrated_is_refused(tmp_path: Path, seeds: Path) -> None:
     model = dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1])
     with pytest.raises(UsageError, match="calibration data is a"):
-        edgeflare.write_calibration(model, seeds, tmp_path / "c.npz")
+        write_calibration(model, seeds, tmp_path / "c.npz")
     with pytest.raises(UsageError, match=r"the input can't be as stated: .*scale"):
-        edgeflare.write_calibration(model, seeds, tmp_path / "c.npy", stated={"scale": "1/x"})
+        write_calibration(model, seeds, tmp_path / "c.npy", stated={"scale": "1/x"})
     with pytest.raises(UsageError, match=r"can't write .*c\.npy: No such file"):
-        edgeflare.write_calibration(model, seeds, tmp_path / "missing" / "c.npy")
+        write_calibration(model, seeds, tmp_path / "missing" / "c.npy")
     integers = dense_onnx(tmp_path / "i.onnx", [1, 8, 8, 1], "uint8")
     with pytest.raises(ModelError, match="takes uint8; only a model of float32"):
-        edgeflare.write_calibration(integers, seeds, tmp_path / "c.npy")
+        write_calibration(integers, seeds, tmp_path / "c.npy")

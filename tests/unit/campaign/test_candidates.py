@@ -11,18 +11,17 @@ from prunings import prune
 
 from edgeflare import (
     CampaignConfig,
-    CandidateProgress,
     DeviceError,
     ModelError,
     Notice,
     SeedError,
     StoreError,
     UsageError,
-    candidates_named,
     config_from,
     rank_campaigns,
     run_candidates,
 )
+from edgeflare.campaign import CandidateProgress, candidates_named
 from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.measures import search_for
 from edgeflare.store import Store

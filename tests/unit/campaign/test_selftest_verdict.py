@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from edgeflare import SelfTest, SelfTestPair
+from edgeflare.campaign import SelfTest, SelfTestPair
 
 PASSED = SelfTest(
     "dflare",

@@ -7,7 +7,8 @@ import pytest
 from fleet_stores import compared_campaign, pooled_campaign
 from rich.console import Console
 
-from edgeflare import EveryDevice, Unlike, summarize
+from edgeflare import summarize
+from edgeflare.analysis import EveryDevice, Unlike
 from edgeflare.cli.agreement_tables import (
     difference_line,
     examples_line,

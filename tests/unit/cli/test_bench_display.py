@@ -7,7 +7,9 @@ import pytest
 from command import DEMO
 from rich.console import Console
 
-from edgeflare import BenchProgress, Cell, Notice, Stage, Step, Suite, run_bench
+from edgeflare import Notice
+from edgeflare.bench import BenchProgress, Cell, Suite, run_bench
+from edgeflare.campaign import Stage, Step
 from edgeflare.cli.bench_bars import BenchDisplay, Log, Terminal
 from edgeflare.cli.stopping import Stop
 

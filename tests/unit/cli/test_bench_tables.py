@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from edgeflare import BenchReport, SearchRow, SuiteAbout
+from edgeflare.bench import BenchReport, SearchRow, SuiteAbout
 from edgeflare.bench.cell_figures import PublishedFigures, cell_figures
 from edgeflare.bench.comparisons import Comparison, Contrast, correlate
 from edgeflare.bench.false_alarms import false_alarms

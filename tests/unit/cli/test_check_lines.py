@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from edgeflare import CheckLine
 from edgeflare.cli.check_lines import print_line, print_lines_as_json
+from edgeflare.devices import CheckLine
 
 LINES = [
     CheckLine("python", True, "3.11.2 [fine]", None),

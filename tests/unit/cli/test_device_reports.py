@@ -5,8 +5,11 @@ import json
 
 import pytest
 
-from edgeflare import Device, DeviceReport, HostKeyError, LeaseHeld, duration
+from edgeflare import Device
 from edgeflare.cli.device_reports import print_devices, print_reports
+from edgeflare.devices import DeviceReport, LeaseHeld
+from edgeflare.errors import HostKeyError
+from edgeflare.text import duration
 
 BUSY = DeviceReport(
     name="pi-4",

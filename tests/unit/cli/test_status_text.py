@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from device_statuses import AWAY, HOT, PI
 
-from edgeflare import CampaignStatus
+from edgeflare.campaign import CampaignStatus
 from edgeflare.cli.status_view import print_status, status_text
 
 NOW = datetime.now(timezone.utc)

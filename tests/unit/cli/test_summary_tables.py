@@ -6,7 +6,8 @@ import re
 import pytest
 from fleet_stores import pooled_campaign, replicated_campaign
 
-from edgeflare import ControlFigures, summarize
+from edgeflare import summarize
+from edgeflare.analysis import ControlFigures
 from edgeflare.cli.summary_tables import control_setting, control_words, print_summary
 
 

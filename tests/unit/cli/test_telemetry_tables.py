@@ -8,10 +8,11 @@ import pytest
 from device_statuses import HOT, PI
 from rich.console import Console
 
-from edgeflare import DeviceReport, DeviceStatus, TelemetryFigures
+from edgeflare.analysis import TelemetryFigures
 from edgeflare.cli.device_lines import device_sentence, device_table
 from edgeflare.cli.device_reports import print_reports
 from edgeflare.cli.telemetry_tables import print_telemetry
+from edgeflare.devices import DeviceReport, DeviceStatus
 
 PI_NIGHT = TelemetryFigures(
     device="pi4 [desk]",

@@ -62,7 +62,7 @@ def agent(
     `one_will_do`: where one of them works, another that fails is only noted. Where others hold the
     device, no model is loaded. Raises DeviceDiskFullError before the first line.
     """
-    agents = _Agents(transport, seen, device)
+    agents = _Agents(transport, seen, device, runtimes)
     try:
         agents.bring()
         told = _asked(agents.link())
@@ -91,16 +91,19 @@ def agent(
 class _Agents:
     """One agent for all, and a new one where a model has brought it down."""
 
-    def __init__(self, transport: Transport, seen: Probe, device: Device) -> None:
+    def __init__(
+        self, transport: Transport, seen: Probe, device: Device, runtimes: Sequence[RuntimeName]
+    ) -> None:
         self._transport = transport
         self._seen = seen
         self._device = device
+        self._runtimes = runtimes
         self._path = ""
         self._link: AgentLink | None = None
 
     def bring(self) -> None:
         """Bring the agent there. Raises DeviceDiskFullError, DeviceError."""
-        self._path = provision_agent(self._transport, self._seen, self._device)
+        self._path = provision_agent(self._transport, self._seen, self._device, self._runtimes)
 
     def link(self) -> AgentLink:
         """Return the link to an agent that lives. Raises what `AgentLink.open` raises."""

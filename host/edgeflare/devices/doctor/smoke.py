@@ -18,7 +18,7 @@ from edgeflare.devices.limits import Limits
 from edgeflare.devices.local import LocalTransport
 from edgeflare.devices.probe import Probe, probe, require
 from edgeflare.devices.provision import Provisioned, provision
-from edgeflare.devices.runtimes import BY_EXTENSION, OPTIONS_OF, RuntimeName, calibration_file
+from edgeflare.devices.runtimes import BY_EXTENSION, RuntimeName, calibration_file, options_of
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import DeviceError, EdgeFlareError
@@ -106,7 +106,7 @@ def try_model(
 
     def answer_there() -> Answer:
         calibration = calibration_file(runtime, options)
-        there = provision(transport, seen, device, file, calibration)
+        there = provision(transport, seen, device, file, calibration, runtime=runtime)
         data = {} if there.data is None else {"calibration": there.data.name}
         return _answer(link(), there, runtime, {**options, **data})
 
@@ -171,7 +171,7 @@ def _answer_here(runtime: RuntimeName, model: Path) -> Answer:
         transport = LocalTransport(here.name, here.python)
         seen = probe(transport, here)
         require(seen, runtime)
-        there = provision(transport, seen, here, model)
+        there = provision(transport, seen, here, model, runtime=runtime)
         link = open_link(transport, there.agent_path, seen, here)
         try:
             return _answer(link, there, runtime, {})
@@ -214,7 +214,7 @@ def _options(device: Device, runtime: RuntimeName, *, own_model: bool) -> dict[s
     """Return the device's options, without those of another runtime or of the user's own model."""
     dropped = set() if own_model else _OF_A_MODEL
     if device.runtime != runtime:
-        dropped = dropped | (set(device.options) - OPTIONS_OF[runtime])
+        dropped = dropped | (set(device.options) - set(options_of(runtime)))
     return {name: value for name, value in device.options.items() if name not in dropped}
 
 

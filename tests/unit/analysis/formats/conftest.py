@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import edgeflare
+from edgeflare.campaign import demo_config
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, FrontPoint, Status
 
@@ -18,7 +19,7 @@ Made = Callable[..., Store]
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's own models on five digits; each of them has a triggering input."""
     out = tmp_path_factory.mktemp("formats") / "digits"
-    return edgeflare.run_campaign(edgeflare.demo_config(seeds=5, out=out))
+    return edgeflare.run_campaign(demo_config(seeds=5, out=out))
 
 
 @pytest.fixture

@@ -1,0 +1,85 @@
+"""The user's own strategies, oracles, runtimes and transports: entry points of installed distributions.
+
+In the user's ``pyproject.toml``::
+
+    [project.entry-points."edgeflare.strategies"]
+    my-strategy = "my_package:MyStrategy"
+
+What the object named must be is said where each kind is used: `search.registry`, `oracles.choosing`,
+`devices.runtimes`, `devices.connecting`. A built-in name always means the built-in one. Nothing is imported before
+its name is used, so a plug-in that is broken fails alone. Mutation operators are declared in the same way, in the
+group ``edgeflare.mutators``; see `edgeflare_mutators`.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, TypeAlias
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+from edgeflare.errors import UsageError
+
+Kind: TypeAlias = Literal["strategy", "oracle", "runtime", "transport"]
+
+GROUPS: dict[Kind, str] = {
+    "strategy": "edgeflare.strategies",
+    "oracle": "edgeflare.oracles",
+    "runtime": "edgeflare.runtimes",
+    "transport": "edgeflare.transports",
+}
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """Return the names that installed distributions declare, sorted; nothing is imported."""
+    return tuple(sorted(set(entry_points(group=GROUPS[kind]).names)))
+
+
+@cache
+def load(kind: Kind, name: str) -> Any:
+    """Import and return the object of this name, None where no distribution declares it.
+
+    Raises UsageError, naming the distribution, where several declare it or it can't be imported.
+    """
+    declared = tuple(entry_points(group=GROUPS[kind], name=name))
+    if not declared:
+        return None
+    if len(declared) > 1:
+        origin = " and ".join(sorted(map(_distribution, declared)))
+        raise UsageError(f"the {kind} {name!r} is declared by {origin}; uninstall all but one")
+    try:
+        return declared[0].load()
+    except Exception as error:  # the user's code: it may raise anything
+        raise unusable(
+            kind,
+            name,
+            f"can't be loaded from {declared[0].value}: {type(error).__name__}: {error}; "
+            "repair or uninstall that distribution",
+        ) from error
+
+
+def unusable(kind: Kind, name: str, why: str) -> UsageError:
+    """Return the error to raise for a plug-in: the sentence begins with its name and its distribution."""
+    declared = next(iter(entry_points(group=GROUPS[kind], name=name)), None)
+    origin = "" if declared is None else f" of {_distribution(declared)}"
+    return UsageError(f"the {kind} {name!r}{origin} {why}")
+
+
+def known_name(kind: Kind, built_in: Sequence[str]) -> AfterValidator:
+    """Return pydantic's check that a text is a built-in name or that of a plug-in; nothing is imported."""
+
+    def check(name: str | None) -> str | None:
+        if name is None or name in built_in or name in names(kind):
+            return name
+        *others, last = (repr(one) for one in (*built_in, *names(kind)))
+        expected = f"{', '.join(others)} or {last}"
+        raise PydanticCustomError(
+            "literal_error", "Input should be {expected}", {"expected": expected}
+        )
+
+    return AfterValidator(check)
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unnamed distribution"

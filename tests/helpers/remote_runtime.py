@@ -1,0 +1,85 @@
+"""A user's runtime as the agent's zipapp brings it to a device, driven there by the tests."""
+
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+from edgeflare.devices import Transport
+from edgeflare.devices.bundle import agent_bundle
+
+SOURCE = """
+from edgeflare_agent.runtimes.onnx import OnnxRuntime
+
+
+class MineRuntime(OnnxRuntime):
+    name = "mine"
+    suffixes = (".mine",)
+"""
+"""The example: files of ONNX under a suffix of its own, and onnxruntime as the engine."""
+ENTRIES = {"edgeflare.runtimes/mine": "MineRuntime"}
+
+_SERVER = """
+import pickle, struct, sys
+sys.path.insert(0, sys.argv[1])
+from edgeflare_agent.runtimes import load
+models, take, out = [], sys.stdin.buffer.read, sys.stdout.buffer
+while True:
+    size = take(4)
+    if not size:
+        break
+    number, verb, arguments = pickle.loads(take(struct.unpack(">I", size)[0]))
+    try:
+        if verb == "load":
+            models.append(load(*arguments))
+            done = len(models) - 1, models[-1].inputs, models[-1].outputs
+        else:
+            done = getattr(models[number], verb)(*arguments)
+        answer = pickle.dumps((done, None))
+    except Exception as error:
+        answer = pickle.dumps((None, error))
+    out.write(struct.pack(">I", len(answer)) + answer)
+    out.flush()
+"""
+
+
+class RemoteAgent:
+    """The agent's runtimes in a process on the device, behind a transport."""
+
+    def __init__(self, transport: Transport, folder: Path, remote: Path) -> None:
+        bundle = agent_bundle(folder, ["mine"])
+        transport.put(bundle, str(remote / bundle.name))
+        self._stream = transport.open(["-c", _SERVER, str(remote / bundle.name)])
+
+    def ask(self, number: int, verb: str, *arguments: Any) -> Any:
+        request = pickle.dumps((number, verb, arguments))
+        self._stream.write([struct.pack(">I", len(request)) + request])
+        done, error = pickle.loads(self._read(struct.unpack(">I", self._read(4))[0]))
+        if error is not None:
+            raise error
+        return done
+
+    def load(self, path: str, runtime: str, options: dict[str, Any]) -> "RemoteRuntime":
+        return RemoteRuntime(self, *self.ask(0, "load", path, runtime, options))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self._stream.read(size - len(data))
+            assert piece, self._stream.stderr_tail()
+            data += piece
+        return data
+
+
+class RemoteRuntime:
+    """A `Runtime` on the device."""
+
+    def __init__(self, agent: RemoteAgent, number: int, inputs: Any, outputs: Any) -> None:
+        self.inputs, self.outputs = inputs, outputs
+        self._agent, self._number = agent, number
+
+    def __getattr__(self, verb: str) -> Any:
+        return lambda *arguments: self._agent.ask(self._number, verb, *arguments)
