@@ -23,7 +23,7 @@ CONCURRENCIES = (1, 2, 4, 8, 16, 32)
 def campaign_seconds(device: str, concurrency: int) -> tuple[float, int]:
     """Return the wall-clock seconds and the queries of one campaign."""
     with tempfile.TemporaryDirectory() as folder:
-        config = demo_config(seeds=40, devices=[device], out=Path(folder) / "campaign")
+        config = demo_config({"devices": [device]}, seeds=40, out=Path(folder) / "campaign")
         began = time.monotonic()
         campaign = run_campaign(config.model_copy(update={"concurrency": concurrency}))
         seconds = time.monotonic() - began

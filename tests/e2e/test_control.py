@@ -259,7 +259,7 @@ def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
     assert (paused.searches, paused.unfinished, paused.rate) == (0, SEEDS, None)
     assert campaign_status(folder).state == "paused"
     assert "not begun" in edgeflare("show", folder, home=tmp_path).out
-    resume_campaign(folder, fleet_limits={"total_queries": None})
+    resume_campaign(folder, changes={"fleet": {"total_queries": None}})
     assert_whole(folder, undisturbed)
 
 

@@ -96,6 +96,6 @@ def test_limits_end_a_campaign_early_and_resume_goes_on(tmp_path: Path) -> None:
     assert 0 < len(part) < 16
     status = campaign_status(folder)
     assert (status.state, status.done, status.total) == ("paused", len(part), 16)
-    resume_campaign(folder, fleet_limits={"total_queries": None})
+    resume_campaign(folder, changes={"fleet": {"total_queries": None}})
     assert found_in(folder) == found_in(run_campaign(config(tmp_path / "whole")))
     assert campaign_status(folder).state == "finished"

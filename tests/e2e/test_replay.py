@@ -44,7 +44,7 @@ def dying(self, seeds):
     os._exit(99)
 Store.add_seeds = dying
 source, out = map(Path, sys.argv[1:])
-run_replay(source, replay_config(replay_base(source), out=out))
+run_replay(source, replay_config(replay_base(source), {"out": out}))
 """
 
 
@@ -56,12 +56,13 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("f") / "fleet"
-    devices = ("local", "local")
-    return run_campaign(demo_config(seeds=3, devices=devices, fleet="replicate", out=out))
+    devices = {"devices": ("local", "local"), "fleet": {"mode": "replicate"}}
+    return run_campaign(demo_config(devices, seeds=3, out=out))
 
 
 def config(source: Path, out: Path, deployed: Path | None = None) -> CampaignConfig:
-    return replay_config(replay_base(source), deployed=deployed, out=out)
+    model = {} if deployed is None else {"path": deployed}
+    return replay_config(replay_base(source), {"deployed": model, "out": out})
 
 
 def replayed(source: Path, out: Path, deployed: Path | None = None) -> ReplaySummary:
@@ -129,7 +130,7 @@ def test_of_a_fleet_each_device_is_told_of(fleet: Path, tmp_path: Path) -> None:
     for counts in summary.by_device.values():
         assert (counts["still"], counts["agrees"]) == (3, 3)
     second = reproduce(
-        fleet, ["seeds.npz:1"], replay_config(replay_base(fleet), devices=["local#2"])
+        fleet, ["seeds.npz:1"], replay_config(replay_base(fleet), {"devices": ["local#2"]})
     )
     assert [(one.device, one.found_on, one.bit_equal) for one in second] == [
         ("local#2", "local#2", True)
@@ -226,7 +227,7 @@ def test_a_corpus_is_replayed_with_the_models_of_a_campaign(campaign: Path, tmp_
     add_to_corpus(corpus, campaign)
     with pytest.raises(UsageError, match="has no models of its own"):
         replay_base(corpus)
-    settings = replay_config(replay_base(corpus, campaign), out=tmp_path / "replay")
+    settings = replay_config(replay_base(corpus, campaign), {"out": tmp_path / "replay"})
     summary = replay_summary(run_replay(corpus, settings))
     assert summary.source_kind == "corpus"
     assert states(summary) == {("trigger", "still"): SEEDS}

@@ -94,7 +94,10 @@ def test_a_replay_fails_on_what_is_new_only(home):
         ("fixed", "deployed.tflite", "broken"),
     ):
         base = replay_base(home / source)
-        run_replay(home / source, replay_config(base, deployed=DEMO / model, out=home / out))
+        run_replay(
+            home / source,
+            replay_config(base, {"deployed": {"path": DEMO / model}, "out": home / out}),
+        )
     for folder, failures, state in (("fixed", 0, "fixed"), ("broken", 5, "new")):
         (suite,) = JUnitXml.fromstring(report(folder, "--format", "junit").out.encode())
         assert (suite.tests, suite.failures, suite.errors) == (10, failures, 0)

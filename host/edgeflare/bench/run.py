@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare.bench.cells import Cell, cell_config
 from edgeflare.bench.changes import check_same_devices, check_same_files, devices_of
@@ -207,12 +207,15 @@ class _Run:
             shared = as_resolved(self._bench, cell, config)
             if shared != config:
                 store.set_campaign(shared.model_dump(mode="json"))
-        anew = others or self._new_devices
+        changes: dict[str, Any] = {}
+        if others or self._new_devices:
+            changes["devices"] = self._bench.devices
+            if self._bench.inventory is not None:
+                changes["inventory"] = self._bench.inventory
         resume_campaign(
             folder,
             force=self._force,
-            devices=self._bench.devices if anew else (),
-            inventory=self._bench.inventory if anew else None,
+            changes=changes,
             name=cell.name,
             ask=self._ask,
             progress=watch,

@@ -81,7 +81,7 @@ class Suite(SuiteTable):
             try:
                 self.search(strategy.name)
             except ValidationError as error:
-                raise ValueError(f"{key}: {problems_of(error)}") from error
+                raise ValueError(problems_of(error, key)) from error
         return self
 
     def pair(self, name: str) -> PairConfig:
@@ -175,7 +175,7 @@ def suite_from(values: dict[str, Any], source: str) -> Suite:
     try:
         return Suite.model_validate(values)
     except ValidationError as error:
-        raise UsageError(f"{source}: {problems_of(error)}") from error
+        raise UsageError(problems_of(error, source)) from error
 
 
 class SuiteAbout(NamedTuple):

@@ -19,33 +19,58 @@ Share = Annotated[Number, AfterValidator(_share)]
 
 
 class LimitsConfig(BaseModel):
-    """What a campaign's results must keep to; what is None is not looked at.
-
-    `max_deviation_rate`: the share of the searched seeds with a triggering input. `max_seed_deviation_rate`:
-    the share of the answered seeds on which the models differ as they are. `min_median_queries`: the median
-    over the searched seeds of the search queries to the first triggering input; a seed without one counts as
-    more than any. `min_l2`: no triggering input that was searched for is nearer to its seed, pixels from 0 to
-    1, audio in its own units. `max_severity`: no triggering input whose smaller margin (top-1 minus top-2 probability, of both
-    models; of transcripts that of the words that differ) is larger. `max_disagreement`: no triggering input at
-    which the two models put a larger share of probability on different classes, or hear a larger share of words
-    otherwise; of these two the better measure of damage, since a badly damaged model
-    is sure of nothing. The search finds the most severe ones where it has a `device_budget`. `new_pairs` =
-    False: no pair of classes (the original's label, the deployed model's) deviates that doesn't in
-    `baseline`, the folder of a finished campaign; for models of classes only. `max_new_triggers`, for replays: so many inputs may
-    deviate that did not before.
-    """
+    """What a campaign's results must keep to; what is None is not checked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_deviation_rate: Share | None = None
-    max_seed_deviation_rate: Share | None = None
-    min_median_queries: Annotated[int, Field(strict=True, ge=1)] | None = None
-    min_l2: Annotated[Number, Field(gt=0)] | None = None
-    max_severity: Annotated[Number, Field(ge=0, le=1)] | None = None
-    max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = None
-    new_pairs: Annotated[bool, Field(strict=True)] = True
-    baseline: AbsolutePath | None = None
-    max_new_triggers: Annotated[int, Field(strict=True, ge=0)] | None = None
+    max_deviation_rate: Share | None = Field(
+        default=None,
+        description="Of the searched seeds, the largest share with a trigger.",
+        examples=[0.9],
+    )
+    max_seed_deviation_rate: Share | None = Field(
+        default=None,
+        description="Of all seeds, the largest share on which the models differ as they are.",
+        examples=[0.02],
+    )
+    min_median_queries: Annotated[int, Field(strict=True, ge=1)] | None = Field(
+        default=None,
+        description="Median of the search queries to a seed's first trigger; without one: more than any.",
+        examples=[5],
+    )
+    min_l2: Annotated[Number, Field(gt=0)] | None = Field(
+        default=None,
+        description="No trigger that was searched for is nearer to its seed. Pixels count from 0 to 1, samples "
+        "from -1 to 1.",
+        examples=[0.5],
+    )
+    max_severity: Annotated[Number, Field(ge=0, le=1)] | None = Field(
+        default=None,
+        description="No trigger whose smaller margin is larger; give the search a device_budget. The margin is "
+        "top-1 minus top-2 probability, of both models; of transcripts that of the words that differ.",
+        examples=[0.3],
+    )
+    max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = Field(
+        default=None,
+        description="None at which more probability lies on different classes, or more words differ. A badly "
+        "damaged model is sure of nothing, so that this measures damage better than the severity.",
+        examples=[0.2],
+    )
+    new_pairs: Annotated[bool, Field(strict=True)] = Field(
+        default=True,
+        description="false: no pair of classes deviates that doesn't in the baseline.",
+        examples=[False],
+    )
+    baseline: AbsolutePath | None = Field(
+        default=None,
+        description="The folder of a finished campaign, for new_pairs.",
+        examples=["campaigns/last-release"],
+    )
+    max_new_triggers: Annotated[int, Field(strict=True, ge=0)] | None = Field(
+        default=None,
+        description="Of a replay: inputs that deviate and did not before.",
+        examples=[0],
+    )
 
     @model_validator(mode="after")
     def _has_a_baseline(self) -> "LimitsConfig":

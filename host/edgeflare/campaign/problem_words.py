@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from edgeflare.campaign.flags import typed_name
+
 _LONGEST = 40
 _KINDS = {
     "int": "a whole number",
@@ -38,9 +40,10 @@ def causes(problems: Sequence[Any]) -> Iterator[Any]:
             yield problem
 
 
-def sentence(problem: Any) -> str:
-    """Return what is wrong with one key."""
-    key = ".".join(str(part) for part in problem["loc"])
+def sentence(problem: Any, typed: Mapping[str, str]) -> str:
+    """Return what is wrong with one key, or with the flag that `typed` has for it."""
+    place = problem["loc"]
+    key = typed_name(place, typed) or ".".join(str(part) for part in place)
     kind, about = problem["type"], problem.get("ctx", {})
     given = _shown(problem["input"])
     if kind == "missing":

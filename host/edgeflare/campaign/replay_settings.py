@@ -1,6 +1,6 @@
 """The configuration of a replay, made of a campaign's: another model, device or firmware, and no search."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +13,27 @@ STRATEGY = "none"
 
 def replay_config(
     base: CampaignConfig,
-    *,
-    deployed: Path | None = None,
-    original: Path | None = None,
-    original_input: Mapping[str, Any] | None = None,
-    deployed_input: Mapping[str, Any] | None = None,
-    deployed_output: str | None = None,
-    deployed_output_name: str | None = None,
-    runtime_options: Mapping[str, Any] | None = None,
-    devices: Sequence[str] = (),
-    fleet: str | None = None,
-    patience: float | None = None,
-    python: str | None = None,
-    inventory: Path | None = None,
-    confirmations: int | None = None,
-    out: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    typed: Mapping[str, str] | None = None,
 ) -> CampaignConfig:
-    """Return the configuration of a replay: that of the campaign, with what is stated laid on top.
+    """Return the configuration of a replay: that of the campaign, with `overrides` (nested) laid on top.
 
     A model file that another runtime runs than before starts with that one's own options; what is stated
     of its pixels' scaling holds for it, too, how the file before laid them out does not. Nothing is
-    searched: each input is asked about as it is, and each deviation is confirmed `confirmations` times.
+    searched: each input is asked about as it is, and each deviation is confirmed `search.confirmations` times.
     The margin floor and the limits are the campaign's, but for the baseline: that of a replay is its
-    source. `patience` (seconds): with no device left for so long the replay pauses. Raises UsageError
-    where a model isn't there.
+    source. `typed` names the flags of the overrides, as in `config_from`. Raises UsageError where a model
+    isn't there.
     """
+    overrides = overrides or {}
+    original, deployed = (
+        overrides.get(which, {}).get("path") for which in ("original", "deployed")
+    )
     search = base.search.model_copy(
         update={"strategy": STRATEGY, "options": {}, "operators": (), "timeout_s": 0.0}
     )
     if not search.max_queries:
         search = search.model_copy(update={"max_queries": 1})
-    if confirmations is not None:
-        search = search.model_copy(update={"confirmations": confirmations})
     endless = base.fleet.model_copy(update={"device_queries": None, "total_queries": None})
     plain = base.model_copy(
         update={
@@ -59,24 +48,7 @@ def replay_config(
             "out": None,
         }
     )
-    stated: dict[str, Any] = {
-        "original": {"input": dict(original_input or {})},
-        "deployed": {
-            "input": dict(deployed_input or {}),
-            "options": dict(runtime_options or {}),
-            **({"output": deployed_output} if deployed_output else {}),
-            **({"output_name": deployed_output_name} if deployed_output_name else {}),
-        },
-        **({"devices": list(devices)} if devices else {}),
-        "fleet": {
-            **({"mode": fleet} if fleet else {}),
-            **({} if patience is None else {"patience_s": patience}),
-        },
-        **({"python": python} if python else {}),
-        **({"inventory": inventory} if inventory else {}),
-        **({"out": out} if out else {}),
-    }
-    config = config_from(merge(plain.model_dump(mode="json"), stated), "replay")
+    config = config_from(merge(plain.model_dump(mode="json"), overrides), "replay", typed)
     _check_there(config, original=original, deployed=deployed)
     return config
 

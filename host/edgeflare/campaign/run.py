@@ -1,6 +1,6 @@
 """A campaign from its configuration to its folder, and on from where it was interrupted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,8 @@ def resume_campaign(
     folder: Path,
     *,
     force: bool = False,
-    devices: Sequence[str] = (),
-    inventory: Path | None = None,
-    fleet_limits: Mapping[str, Any] | None = None,
-    original_timeout_s: float | None = None,
+    changes: Mapping[str, Any] | None = None,
+    typed: Mapping[str, str] | None = None,
     name: str | None = None,
     ask: Prompt | None = None,
     progress: Progress = silent,
@@ -55,9 +53,10 @@ def resume_campaign(
     """Go on with a campaign that was interrupted, or do nothing where it is finished; return its folder.
 
     Seeds that are finished stay as they are; the others start again and, on the same kind of CPU, end as
-    they would have. `devices` and `inventory` stand in for those the campaign began with, and
-    `fleet_limits` for entries of its `fleet` table, `original_timeout_s` for its limit of the original. A device that can't be reached now is left out,
-    with a notice, where another one can. A control that is not finished goes on once the search is.
+    they would have. `changes` (nested) are laid on top of the configuration that the campaign began with: its
+    `devices` and `inventory`, its `fleet` table, `original_timeout_s`; `typed` names their flags, as in
+    `config_from`. A device that can't be reached now is left out, with a notice, where another one can. A control
+    that is not finished goes on once the search is.
 
     Raises UsageError, naming it, where a model, a seed file, a library or a device has changed, unless
     `force`; StoreError where another process runs the campaign; else as `run_campaign`.
@@ -67,10 +66,8 @@ def resume_campaign(
         fill=fill_on,
         after=partial(run_control, force=force),
         force=force,
-        devices=devices,
-        inventory=inventory,
-        fleet_limits=fleet_limits,
-        original_timeout_s=original_timeout_s,
+        changes=changes,
+        typed=typed,
         name=name,
         ask=ask,
         progress=progress,

@@ -115,10 +115,8 @@ def go_on(
     fill: Fill | None = None,
     after: After | None = None,
     force: bool = False,
-    devices: Sequence[str] = (),
-    inventory: Path | None = None,
-    fleet_limits: Mapping[str, Any] | None = None,
-    original_timeout_s: float | None = None,
+    changes: Mapping[str, Any] | None = None,
+    typed: Mapping[str, str] | None = None,
     name: str | None = None,
     ask: Prompt | None = None,
     progress: Progress = silent,
@@ -135,22 +133,18 @@ def go_on(
         store = stack.enter_context(Store.open(folder))
         stack.enter_context(CampaignLock(folder))
         store.remove_torn()
-        changed = {
-            **({"devices": list(devices)} if devices else {}),
-            **({"inventory": inventory} if inventory else {}),
-            **({"fleet": dict(fleet_limits)} if fleet_limits else {}),
-            **({"original_timeout_s": original_timeout_s} if original_timeout_s else {}),
-        }
-        config = config_from(merge(store.campaign, changed), str(folder))
+        changes = changes or {}
+        others = not changes.keys().isdisjoint(("devices", "inventory"))
+        config = config_from(merge(store.campaign, changes), str(folder), typed)
         if fill is not None and not store.fact("seeds_complete"):
             fill(store)
-        if not store.fact("finished") or devices or inventory:
+        if not store.fact("finished") or others:
             _search_on(
                 folder,
                 config,
                 store,
                 reporter,
-                anew=bool(devices or inventory),
+                anew=others,
                 force=force,
                 name=name,
                 ask=ask,

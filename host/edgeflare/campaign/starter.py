@@ -1,89 +1,68 @@
 """The commented ``campaign.toml`` that ``edgeflare init`` writes."""
 
+import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import fill
+from typing import Any
 
+from pydantic import BaseModel
+
+from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.flags import flags_in, table_of
 from edgeflare.errors import UsageError
 
-STARTER = """\
+_HEAD = """\
 # An EdgeFlare campaign. Run it with: edgeflare run campaign.toml
-# Relative paths start at this file's folder. Flags of `edgeflare run` win over what stands here.
-
-devices = ["local"]         # "local", names in devices.toml, "ssh://user@host:port", "adb://serial"; several share the seeds
-# original_timeout_s = 60   # seconds that loading the original here, or one inference of it, may take
-# python = "/home/pi/venv/bin/python"   # the devices' Python command, over the inventory's
-# inventory = "devices.toml"
-# out = "campaigns/first"   # where the campaign's folder is made; by default under campaigns/
-# concurrency = 16          # searches in flight on each device; by default as many as keep it busy
-# one_trip = false          # gather what all searches ask a device into few large requests
-# control = true            # then search the original against itself: every trigger there is a false alarm
-# control_model = "float.tflite"  # that against a float copy
-# allow_disagreement = false  # go on although the seeds already disagree suspiciously often
-
-[original]                  # the model that the deployed one was made from; runs on this machine
-path = "original.onnx"      # .onnx or .tflite
-# output = "auto"           # "probabilities", "logits", "transcript", or "auto": told from the seeds
-# decoder = { kind = "ctc", vocabulary = "tokens.txt", space = "|" }  # of recognisers whose file doesn't tell
-# output_name = "logits"    # where the model has several outputs
-# options = { threads = 1 }
-
-[original.input]            # only what the file itself doesn't tell: what is stated here wins over it
-# scale = "1/255"           # value = (pixel * scale - mean) / std, pixels are 0..255; "1" leaves them so
-# mean = [0.485, 0.456, 0.406]
-# std = [0.229, 0.224, 0.225]
-# color = "RGB"             # or "BGR"
-# layout = "HWC"            # or "CHW"
-# size = [224, 224]         # height, width, where the file leaves them open
-# front_end = "whisper"     # of audio, in place of all these: "mlperf-tiny-kws", "whisper", "waveform", ...
-
-[deployed]                  # the compressed model; runs on the device
-path = "deployed.tflite"
-# runtime = "tflite"        # or "onnx", "tensorrt"; by default by the file's extension
-# output = "label"          # it returns a class index and no scores; told by itself from a single integer
-# options = { threads = 1, delegate = true, kernels = "default" }
-
-[deployed.input]            # likewise; an integer model's quantisation usually tells the scale
-# scale = "1/255"           # what neither file tells of it is taken from the other model
-# resize = "bilinear"       # where this model's input size differs from the samples'; "bilinear-antialias" as in PIL
-
-[seeds]
-path = "seeds"              # a folder of images or audio, one file, or an .npz with `images` or `audio`
-# resize = "bilinear"       # for images of other sizes: "nearest", "bilinear-antialias", "area", "bicubic", "crop"
-# cut = "windows"           # "first" or "windows": for audio longer than the model takes
-# resample = true           # audio of other rates is resampled
-# labels = "labels.json"    # maps class folders to class numbers
-# limit = 100               # only the first so many
-
-[search]
-strategy = "boundary"       # our own, fewest device queries; "dflare": mutation as in the DFLARE paper
-seed = 0                    # fixes all randomness: same models, device and kind of CPU here: same triggers
-max_queries = 2000          # search queries for each seed; 0: no limit
-# max_host_queries = 1000000  # inputs given to the original alone, for each seed; 0: no limit
-timeout_s = 180             # seconds for each seed, waiting in queues not counted; 0: no limit
-margin_floor = 1e-3         # both models' top-1 probability is so far above their second, or it is no finding
-# oracle = "auto"           # "label", "transcript", "tolerance" (scores further apart than tolerance = 0.1 deviate)
-confirmations = 2           # how often a triggering input is sent again before it counts
-# options = { device_budget = 20, max_l2 = 2.0 }  # 20 queries a seed: the most severe finding within L2 2
-# operators = ["gaussian-noise", "median-blur"]   # dflare's, in place of those of its variant
-
-[fleet]                     # where there are several devices
-mode = "split"              # share the seeds; "replicate": every device searches from every seed
-# allow_mixed = false       # let devices that differ share the seeds; results then depend on who took which
-# device_queries = 100000   # once a device was asked so often, no new search begins on it
-# total_queries = 1000000   # the same for all devices together
-# handover_s = 30           # a device away for so long hands its seeds to the others
-# patience_s = 600          # no device left for so long: the campaign pauses; `edgeflare resume` goes on
-
-[limits]                    # what the results must keep to: `edgeflare run` ends with exit code 1 where one is crossed
-# max_deviation_rate = 0.9  # of the searched seeds, the share with a triggering input
-# max_seed_deviation_rate = 0.02  # of all seeds, the share on which the models differ as they are
-# min_median_queries = 5    # search queries to a seed's first triggering input; without one: more than any
-# min_l2 = 0.5              # no triggering input is nearer to its seed (pixels from 0 to 1, samples from -1 to 1)
-# max_severity = 0.3        # no triggering input whose smaller margin is larger; give the search a device_budget
-# max_disagreement = 0.2    # none at which both models put a larger share of probability on different classes
-# new_pairs = false         # no pair of classes deviates that doesn't in the baseline
-# baseline = "campaigns/last-release"  # the folder of a finished campaign
-# max_new_triggers = 0      # of a replay: inputs that deviate and did not before
+# Relative paths start at this file's folder. Flags of `edgeflare run` win over what stands here;
+# `edgeflare run --help` says more of each setting. What is commented out has the default, or is an example.
 """
+_COLUMN, _WIDTH = 26, 120
+
+
+def _starter() -> str:
+    """Return the file: each setting with its default or an example, and the first sentence of its description."""
+    lines = [_HEAD, *_settings(CampaignConfig, "")]
+    for name, field in CampaignConfig.model_fields.items():
+        if (section := table_of(field)) is not None:
+            lines += ["", _line(f"[{name}]", field.description), *_settings(section, name)]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(section: type[BaseModel], table: str) -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        if not table and table_of(field) is not None:
+            continue
+        of_table = [one for one in flags_in(field) if one.example is not None]
+        flag = next((one for one in of_table if table in (one.tables or (table,))), None)
+        default = field.get_default(call_default_factory=True)
+        value = flag.example if flag else next(iter(field.examples or ()), default)
+        if value is not None:
+            mark = "" if field.is_required() else "# "
+            text = flag.help if flag and flag.help else field.description
+            yield _line(f"{mark}{name} = {_toml(value)}", text)
+
+
+def _line(setting: str, text: str | None) -> str:
+    """Return a line with a comment behind the setting, or above it where that is too long."""
+    comment = re.split(r"\.(?:\s|$)", text or "")[0]
+    line = f"{setting:<{_COLUMN}}  # {comment}"
+    if len(line) <= _WIDTH:
+        return line
+    above = fill(comment, _WIDTH, initial_indent="#   ", subsequent_indent="#   ")
+    return f"{above}\n{setting}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_toml(one)}' for key, one in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value)
+
+
+STARTER = _starter()
 
 
 def write_starter(path: Path) -> None:

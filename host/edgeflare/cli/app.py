@@ -1,8 +1,10 @@
 """The commands and their help."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from edgeflare.cli import (
     bench_commands,
@@ -25,21 +27,22 @@ app = typer.Typer(
     help="Find the inputs on which a compressed model, on the real device, decides differently from "
     "the model it was made from.",
 )
-for _command in (
-    campaign_commands.demo,
-    run_command.run,
-    campaign_commands.init,
-    campaign_commands.resume,
-    campaign_commands.status,
-    campaign_commands.show,
-    campaign_commands.export,
-    report_command.report,
-    replay_command.replay,
-    compare_command.compare,
-    nightly_command.nightly,
-    selftest_command.selftest,
-):
-    app.command()(guard.guarded(_command))
+_COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
+    campaign_commands.demo: campaign_commands.DemoCommand,
+    run_command.run: run_command.RunCommand,
+    campaign_commands.init: None,
+    campaign_commands.resume: campaign_commands.ResumeCommand,
+    campaign_commands.status: None,
+    campaign_commands.show: None,
+    campaign_commands.export: None,
+    report_command.report: None,
+    replay_command.replay: replay_command.ReplayCommand,
+    compare_command.compare: compare_command.CompareCommand,
+    nightly_command.nightly: None,
+    selftest_command.selftest: None,
+}
+for _command, _class in _COMMANDS.items():
+    app.command(cls=_class)(guard.guarded(_command))
 app.add_typer(device_commands.app, name="devices")
 app.add_typer(bench_commands.app, name="bench")
 app.add_typer(corpus_commands.app, name="corpus")

@@ -6,48 +6,32 @@ from typing import Annotated
 import typer
 
 from edgeflare.cli.guard import say
-from edgeflare.cli.options import (
-    DEVICES,
-    DeviceQueries,
-    Devices,
-    FleetMode,
-    Handover,
-    Json,
-    OtherDevices,
-    Out,
-    Patience,
-    Python,
-    TotalQueries,
-)
-from edgeflare.cli.parse import without_none
+from edgeflare.cli.options import Json, command_with, typed
 from edgeflare.cli.running import run_config, run_on
-from edgeflare.cli.search_options import OriginalTimeout
 
 Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
 
 
+DemoCommand = command_with("device", "fleet", "python", "out")
+ResumeCommand = command_with(
+    *("device", "inventory", "device_queries", "total_queries", "handover", "patience"),
+    "original_timeout",
+    device={"help": "Other devices than the campaign's; may be repeated."},
+    inventory={"help": "Another device inventory than before (TOML)."},
+)
+
+
 def demo(
+    context: typer.Context,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seed images.")] = 20,
-    device: Devices = None,
-    fleet: FleetMode = None,
-    python: Python = None,
     seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
-    out: Out = None,
     json: Json = False,
 ) -> None:
     """Search on real MNIST digits with a real int8 model; no device needed."""
     from edgeflare.campaign import demo_config
 
-    devices = device or ["local"]
-    config = demo_config(
-        seeds=seeds,
-        devices=devices,
-        fleet=fleet or "split",
-        python=python,
-        out=out,
-        campaign_seed=seed,
-    )
-    run_config(config, json)
+    stated = typed(context.obj)
+    run_config(demo_config(stated.values, stated.flags, seeds=seeds, campaign_seed=seed), json)
 
 
 def init(
@@ -61,6 +45,7 @@ def init(
 
 
 def resume(
+    context: typer.Context,
     campaign: Campaign,
     force: Annotated[
         bool,
@@ -68,34 +53,11 @@ def resume(
             "--force", help="Go on though a model, seed file or library is not what it was."
         ),
     ] = False,
-    device: OtherDevices = None,
-    inventory: Annotated[
-        Path | None,
-        typer.Option(help="Another device inventory than before (TOML).", rich_help_panel=DEVICES),
-    ] = None,
-    device_queries: DeviceQueries = None,
-    total_queries: TotalQueries = None,
-    handover: Handover = None,
-    patience: Patience = None,
-    original_timeout: OriginalTimeout = None,
     json: Json = False,
 ) -> None:
     """Go on with a campaign that was interrupted, paused or killed; finished seeds are kept."""
-    limits = {
-        "device_queries": device_queries,
-        "total_queries": total_queries,
-        "handover_s": handover,
-        "patience_s": patience,
-    }
-    run_on(
-        campaign,
-        json,
-        force=force,
-        devices=device or [],
-        inventory=inventory,
-        fleet_limits=without_none(limits),
-        original_timeout_s=original_timeout,
-    )
+    stated = typed(context.obj)
+    run_on(campaign, json, force=force, changes=stated.values, typed=stated.flags)
 
 
 def status(

@@ -1,57 +1,55 @@
-# ruff: noqa: ARG001 - the parameters are what the user may type; `context` has them all
 """``compare``: candidate deployed models of one original, ranked."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from edgeflare.cli.guard import say
-from edgeflare.cli.options import Devices, Inventory, Json, Python
-from edgeflare.cli.pair_options import (
-    FILES,
-    Cut,
-    Decoder,
-    DeployedInput,
-    DeployedOutput,
-    DeployedOutputName,
-    Input,
-    Labels,
-    Limit,
-    Original,
-    OriginalInput,
-    OriginalOutput,
-    OriginalOutputName,
-    Output,
-    OutputName,
-    Pairs,
-    ResampleAudio,
-    Resize,
-    RuntimeOption,
-    Seeds,
-)
-from edgeflare.cli.search_options import (
-    SEARCH,
-    AllowDisagreement,
-    DeviceBudget,
-    MarginFloor,
-    MaxQueries,
-    OneTrip,
-    Oracle,
-    RandomSeed,
-    Timeout,
-    Tolerance,
-)
+from edgeflare.cli.options import FILES, Json, Typed, command_with, typed
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
     from edgeflare.campaign import CandidateProgress, Candidates, Measure
 
 _FAILED = 3
-_NO_SETTINGS = ("candidates", "measure", "level", "out", "json")
-"""The parameters that make no configuration."""
+CompareCommand = command_with(
+    *(
+        "original",
+        "seeds",
+        "input",
+        "original_input",
+        "deployed_input",
+        "output",
+        "original_output",
+    ),
+    *("deployed_output", "output_name", "original_output_name", "deployed_output_name", "decoder"),
+    *(
+        "runtime_option",
+        "resize",
+        "cut",
+        "resample_audio",
+        "labels",
+        "limit",
+        "device",
+        "inventory",
+    ),
+    *(
+        "python",
+        "one_trip",
+        "strategy",
+        "option",
+        "device_budget",
+        "max_queries",
+        "timeout",
+        "oracle",
+    ),
+    *("tolerance", "margin_floor", "seed", "allow_disagreement"),
+    strategy={"help": "The search strategy; by default boundary, for the measure queries dflare."},
+    option={"help": "For the strategy, as of edgeflare run; may be repeated."},
+)
 
 
 def compare(
@@ -82,24 +80,6 @@ def compare(
             rich_help_panel=FILES,
         ),
     ] = None,
-    original: Original = None,
-    seeds: Seeds = None,
-    input_: Input = None,
-    original_input: OriginalInput = None,
-    deployed_input: DeployedInput = None,
-    output: Output = None,
-    original_output: OriginalOutput = None,
-    deployed_output: DeployedOutput = None,
-    output_name: OutputName = None,
-    original_output_name: OriginalOutputName = None,
-    deployed_output_name: DeployedOutputName = None,
-    decoder: Decoder = None,
-    runtime_option: RuntimeOption = None,
-    resize: Resize = None,
-    cut: Cut = None,
-    resample_audio: ResampleAudio = None,
-    labels: Labels = None,
-    limit: Limit = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -108,34 +88,6 @@ def compare(
             rich_help_panel=FILES,
         ),
     ] = None,
-    device: Devices = None,
-    inventory: Inventory = None,
-    python: Python = None,
-    one_trip: OneTrip = None,
-    strategy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The search strategy; by default boundary, for the measure queries dflare.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
-    option: Annotated[
-        Pairs,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="For the strategy, as of edgeflare run; may be repeated.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
-    device_budget: DeviceBudget = None,
-    max_queries: MaxQueries = None,
-    timeout: Timeout = None,
-    oracle: Oracle = None,
-    tolerance: Tolerance = None,
-    margin_floor: MarginFloor = None,
-    seed: RandomSeed = None,
-    allow_disagreement: AllowDisagreement = None,
     json: Json = False,
 ) -> None:
     """Rank candidate deployed models of one original by how hard they are to make deviate."""
@@ -145,7 +97,11 @@ def compare(
 
     candidates = list(candidates_named(candidates, level=level))
     chosen = cast("Measure | None", measure)
-    ran = _run(candidates, context.params)
+    models = [path for path in candidates if not path.is_dir()]
+    ran = None
+    if models:
+        like = _like(candidates, models[0], campaign, typed(context.obj))
+        ran = _run(like, models, measure, out)
     failed = {run.name: run.failed for run in ran.runs if run.failed} if ran else {}
     folders = _folders(candidates, ran)
     if len(folders) < 2:
@@ -168,52 +124,45 @@ def compare(
         raise typer.Exit(_FAILED)
 
 
-def _run(candidates: Sequence[Path], flags: Mapping[str, Any]) -> "Candidates | None":
-    """Run the campaigns of those candidates that are model files; None where there are none."""
+def _run(
+    like: "CampaignConfig | Path", models: Sequence[Path], measure: str | None, out: Path | None
+) -> "Candidates":
+    """Run the campaigns of those candidates that are model files."""
     from edgeflare import run_candidates
     from edgeflare.campaign import Stage
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.stopping import stoppable
     from edgeflare.cli.watch import watching
 
-    models = [path for path in candidates if not path.is_dir()]
-    if not models:
-        return None
-    like = _like(candidates, models[0], flags)
     with stoppable() as stop, watching(stop) as watch:
 
         def progress(report: "CandidateProgress") -> None:
             begins = Stage("candidate", f"{report.name}, {report.number} of {report.total}")
             watch(begins if report.event is None else report.event)
 
-        return run_candidates(
-            like, models, measure=flags["measure"], out=flags["out"], ask=ask, progress=progress
-        )
+        return run_candidates(like, models, measure=measure, out=out, ask=ask, progress=progress)
 
 
 def _like(
-    candidates: Sequence[Path], model: Path, flags: Mapping[str, Any]
+    candidates: Sequence[Path], model: Path, campaign: Path | None, stated: Typed
 ) -> "CampaignConfig | Path":
     """Return what to run the candidates like: as the flags say, else like the first campaign that is named."""
     from edgeflare import UsageError, config_from, load_config
-    from edgeflare.cli.parse import without_none
-    from edgeflare.cli.run_flags import values_of
 
-    stated = without_none({name: flags[name] for name in flags if name not in _NO_SETTINGS})
-    campaign = next((path for path in candidates if path.is_dir()), None)
-    if campaign is not None and not stated:
-        return campaign
-    values = values_of({**flags, "deployed": model, "out": None})
-    if flags["campaign"] is not None:
-        return load_config(flags["campaign"], values)
-    missing = [name for name in ("original", "seeds") if flags[name] is None]
+    folder = next((path for path in candidates if path.is_dir()), None)
+    if folder is not None and campaign is None and not stated.values:
+        return folder
+    missing = [f"--{name}" for name in ("original", "seeds") if not stated.has(name)]
+    stated.values.setdefault("deployed", {})["path"] = model
+    if campaign is not None:
+        return load_config(campaign, stated.values, stated.flags)
     if missing:
         raise UsageError(
-            f"{' and '.join(f'--{name}' for name in missing)} {'is' if len(missing) == 1 else 'are'} missing: to run "
-            "candidates that are model files, give both --original MODEL and --seeds FOLDER, or --campaign with "
-            "a campaign.toml (`edgeflare init` writes one)"
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: to run candidates that are "
+            "model files, give both --original MODEL and --seeds FOLDER, or --campaign with a campaign.toml "
+            "(`edgeflare init` writes one)"
         )
-    return config_from(values, "compare")
+    return config_from(stated.values, "compare", stated.flags)
 
 
 def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]:

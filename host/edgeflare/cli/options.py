@@ -1,17 +1,24 @@
-"""Options that several commands have."""
+"""Options that several commands have, and the flags that stand in the campaign's configuration."""
 
+import inspect
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-DEVICES = "Devices"
+from edgeflare.cli.parse import pairs
+
+if TYPE_CHECKING:
+    from edgeflare.campaign.flags import SettingFlag
+
+FILES, DEVICES = "Models and seeds", "Devices"
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Folder to make for the campaign; by default under campaigns/."),
-]
 Devices = Annotated[
     list[str] | None,
     typer.Option(
@@ -21,69 +28,152 @@ Devices = Annotated[
         rich_help_panel=DEVICES,
     ),
 ]
-OtherDevices = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--device",
-        metavar="DEVICE",
-        help="Other devices than the campaign's; may be repeated.",
-        rich_help_panel=DEVICES,
-    ),
-]
 Inventory = Annotated[
     Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
 ]
-Python = Annotated[
-    str | None,
-    typer.Option(
-        help="The devices' Python command, over what the inventory says; else python3 there.",
-        rich_help_panel=DEVICES,
-    ),
-]
-FleetMode = Annotated[
-    str | None,
-    typer.Option(
-        "--fleet",
-        metavar="MODE",
-        help="split: devices of one kind share the seeds (the default). replicate: each device "
-        "searches from every seed, then every trigger is tried on every device and their answers are "
-        "compared.",
-        rich_help_panel=DEVICES,
-    ),
-]
-DeviceQueries = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Once a device was asked N times, no new search begins on it.",
-        rich_help_panel=DEVICES,
-    ),
-]
-TotalQueries = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="The same for all devices together.",
-        rich_help_panel=DEVICES,
-    ),
-]
-Handover = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        metavar="SECONDS",
-        help="A device away for so long hands its seeds to the others; default 30.",
-        rich_help_panel=DEVICES,
-    ),
-]
-Patience = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        metavar="SECONDS",
-        help="With no device left for so long the campaign pauses; default 600.",
-        rich_help_panel=DEVICES,
-    ),
-]
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What the user typed of the configuration.
+
+    `values` is the nested table of it; `flags` has the flag of each key in that: {"search.timeout_s": "--timeout"}.
+    """
+
+    values: dict[str, Any]
+    flags: dict[str, str]
+
+    def has(self, table: str) -> bool:
+        """Whether the path of this model, or of the seeds, was typed."""
+        return "path" in self.values.get(table, {})
+
+
+def typed(given: Mapping[str, Any]) -> Typed:
+    """Return what the parsed `given` of a command states, by parameter name; None and empty lists stand for
+    nothing.
+
+    A flag for one model wins over that for both. Raises UsageError for a KEY=VALUE that is none, and for an option
+    stated in two ways.
+    """
+    from edgeflare import UsageError
+
+    found = Typed({}, {})
+    for setting in sorted(_settings(), key=_generality):
+        name, value = setting.flag.name, given.get(setting.flag.parameter)
+        if value in (None, [], ()):
+            continue
+        entries = pairs(value, name) if setting.is_table else {"": value}
+        for *tables, last in setting.places:
+            for key, entry in entries.items():
+                *path, leaf = [*tables, last, key] if key else [*tables, last]
+                table = found.values
+                for part in path:
+                    table = table.setdefault(part, {})
+                if setting.flag.key and table.get(leaf, entry) != entry:
+                    raise UsageError(
+                        f"{name} {entry} and --option {leaf}={table[leaf]} contradict each other; state one"
+                    )
+                table[leaf] = entry
+                found.flags[".".join([*path, leaf])] = f"{name} {key}".rstrip()
+    if "control_model" in found.values:
+        found.values["control"] = True
+    return found
+
+
+def command_with(*names: str, **changed: Mapping[str, Any]) -> type[TyperCommand]:
+    """Return the class of a command that takes flags of the configuration: those named, or all.
+
+    `changed` are other values for fields of these flags, by parameter name. The callback finds their
+    values in its context's `obj`, for `typed`. The configuration is imported when the command is parsed, so that others start fast.
+    """
+
+    class CommandWithSettings(TyperCommand):
+        has_settings = False
+
+        def get_params(self, ctx: Any) -> Any:
+            if not self.has_settings:
+                self.has_settings = True
+                self.params += _parameters([_changed(one, changed) for one in _chosen(names)])
+            return super().get_params(ctx)
+
+        def invoke(self, ctx: Any) -> Any:
+            known = {one.flag.parameter for one in _chosen(names)}
+            ctx.obj = {name: ctx.params.pop(name) for name in known}
+            return super().invoke(ctx)
+
+    return CommandWithSettings
+
+
+def _generality(setting: "SettingFlag") -> tuple[int, bool]:
+    """Return what sorts flags by generality: for both models, for one, for one entry of a table."""
+    return -len(setting.places), bool(setting.flag.key)
+
+
+@cache
+def _settings() -> list["SettingFlag"]:
+    from edgeflare.campaign.config import CampaignConfig
+    from edgeflare.campaign.flags import flags_of
+
+    return flags_of(CampaignConfig)
+
+
+def _chosen(names: tuple[str, ...]) -> list["SettingFlag"]:
+    return [one for one in _settings() if not names or one.flag.parameter in names]
+
+
+def _changed(setting: "SettingFlag", changed: Mapping[str, Mapping[str, Any]]) -> "SettingFlag":
+    values = changed.get(setting.flag.parameter, {})
+    return setting._replace(flag=replace(setting.flag, **values))
+
+
+def _parameters(settings: list["SettingFlag"]) -> list[Any]:
+    """Return the command line parser's parameters for these flags."""
+
+    def command(**flags: Any) -> None:
+        del flags
+
+    signature = inspect.Signature([_parameter(one) for one in settings])
+    command.__signature__ = signature  # type: ignore[attr-defined] # typer reads it
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    return [*typer.main.get_command(app).params]
+
+
+def _parameter(setting: "SettingFlag") -> inspect.Parameter:
+    kind = list[str] if setting.is_table else setting.kind
+    limits = {
+        name: getattr(one, name)
+        for one in setting.field.metadata
+        for name in ("gt", "ge", "lt", "le")
+        if hasattr(one, name)
+    }
+    is_open = "gt" in limits or "lt" in limits
+    option = typer.Option(
+        setting.flag.name,
+        metavar="KEY=VALUE" if setting.is_table else setting.flag.metavar,
+        help=setting.help,
+        rich_help_panel=setting.panel,
+        min=None if is_open else limits.get("ge"),
+        max=None if is_open else limits.get("le"),
+        callback=_within(limits) if is_open else None,
+    )
+    return inspect.Parameter(
+        setting.flag.parameter,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, option],
+    )
+
+
+def _within(limits: Mapping[str, float]) -> Callable[[float | None], float | None]:
+    """Return a parser's check of limits of which one is open; typer's own `min` and `max` are closed."""
+    words = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+    holds = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
+
+    def check(value: float | None) -> float | None:
+        if value is None or all(holds[name](value, limit) for name, limit in limits.items()):
+            return value
+        wanted = " and ".join(f"{words[name]} {limit:g}" for name, limit in limits.items())
+        raise typer.BadParameter(f"{value:g} is not {wanted}.")
+
+    return check

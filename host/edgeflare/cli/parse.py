@@ -39,16 +39,3 @@ def _value(text: str) -> Any:
         return float(text)
     except ValueError:
         return text
-
-
-def without_none(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the table without what was not given, nested tables likewise."""
-    kept: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, dict):
-            inner = without_none(value)
-            if inner:
-                kept[key] = inner
-        elif value not in (None, [], ()):
-            kept[key] = value
-    return kept

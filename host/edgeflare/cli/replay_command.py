@@ -7,25 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeflare.cli.guard import say
-from edgeflare.cli.options import (
-    FleetMode,
-    Inventory,
-    Json,
-    OtherDevices,
-    Out,
-    Patience,
-    Python,
-)
-from edgeflare.cli.pair_options import (
-    FILES,
-    DeployedInput,
-    DeployedOutput,
-    DeployedOutputName,
-    Input,
-    OriginalInput,
-    RuntimeOption,
-)
-from edgeflare.cli.parse import pairs
+from edgeflare.cli.options import FILES, Json, command_with, typed
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -33,28 +15,33 @@ if TYPE_CHECKING:
 _INPUTS = "Inputs"
 
 
+ReplayCommand = command_with(
+    *("original", "deployed", "input", "original_input", "deployed_input", "deployed_output"),
+    *(
+        "deployed_output_name",
+        "runtime_option",
+        "device",
+        "fleet",
+        "patience",
+        "python",
+        "inventory",
+    ),
+    *("confirmations", "out"),
+    original={"help": "The original model, where it has moved or changed."},
+    deployed={"help": "The new deployed model; by default the campaign's."},
+    device={"help": "Other devices than the campaign's; may be repeated."},
+    confirmations={
+        "help": "How often a deviation is sent again; by default as in the campaign.",
+        "panel": _INPUTS,
+    },
+)
+
+
 def replay(
+    context: typer.Context,
     source: Annotated[
         Path, typer.Argument(help="A campaign's folder, a replay's, or a trigger corpus.")
     ],
-    deployed: Annotated[
-        Path | None,
-        typer.Option(
-            help="The new deployed model; by default the campaign's.", rich_help_panel=FILES
-        ),
-    ] = None,
-    input_: Input = None,
-    deployed_input: DeployedInput = None,
-    deployed_output: DeployedOutput = None,
-    deployed_output_name: DeployedOutputName = None,
-    runtime_option: RuntimeOption = None,
-    original: Annotated[
-        Path | None,
-        typer.Option(
-            help="The original model, where it has moved or changed.", rich_help_panel=FILES
-        ),
-    ] = None,
-    original_input: OriginalInput = None,
     campaign: Annotated[
         Path | None,
         typer.Option(
@@ -63,11 +50,6 @@ def replay(
             rich_help_panel=FILES,
         ),
     ] = None,
-    device: OtherDevices = None,
-    fleet: FleetMode = None,
-    patience: Patience = None,
-    python: Python = None,
-    inventory: Inventory = None,
     trigger: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,40 +67,17 @@ def replay(
             rich_help_panel=_INPUTS,
         ),
     ] = None,
-    confirmations: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="How often a deviation is sent again; by default as in the campaign.",
-            rich_help_panel=_INPUTS,
-        ),
-    ] = None,
-    out: Out = None,
     json: Json = False,
 ) -> None:
     """Send stored triggers and seeds to a new model, firmware or device: what is fixed, still there, new?"""
     from edgeflare import replay_base, replay_config
 
-    both = pairs(input_ or [], "--input")
-    base = replay_base(source, campaign, original=original, deployed=deployed)
-    config = replay_config(
-        base,
-        deployed=deployed,
-        original=original,
-        original_input=both | pairs(original_input or [], "--original-input"),
-        deployed_input=both | pairs(deployed_input or [], "--deployed-input"),
-        deployed_output=deployed_output,
-        deployed_output_name=deployed_output_name,
-        runtime_options=pairs(runtime_option or [], "--runtime-option"),
-        devices=device or [],
-        fleet=fleet,
-        patience=patience,
-        python=python,
-        inventory=inventory,
-        confirmations=confirmations,
-        out=out,
+    stated = typed(context.obj)
+    original, deployed = (
+        stated.values.get(which, {}).get("path") for which in ("original", "deployed")
     )
+    base = replay_base(source, campaign, original=original, deployed=deployed)
+    config = replay_config(base, stated.values, stated.flags)
     if trigger and only is None:
         _reproduce(source, trigger, config, json)
     else:

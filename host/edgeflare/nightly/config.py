@@ -171,7 +171,7 @@ def load_nightly(path: Path) -> NightlyConfig:
     try:
         return NightlyConfig.model_validate(_anchored(values, path.parent))
     except ValidationError as error:
-        raise UsageError(f"{path}: {problems_of(error)}") from error
+        raise UsageError(problems_of(error, str(path))) from error
 
 
 _PATHS = (

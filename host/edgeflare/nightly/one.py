@@ -192,7 +192,7 @@ class _Run:
         (device,) = fleet_devices(config)
         run_replay(
             source,
-            replay_config(config, out=out),
+            replay_config(config, {"out": out}),
             only="seeds" if name == "seeds" else None,
             target=target_name(task.model.name, device.name),
             name=self._called(name),

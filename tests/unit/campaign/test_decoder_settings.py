@@ -7,7 +7,7 @@ from tiny_recognisers import LETTERS, ctc_model
 
 from edgeflare.campaign import changes
 from edgeflare.campaign.config import config_from, load_config
-from edgeflare.cli.run_flags import values_of
+from edgeflare.cli.options import typed
 from edgeflare.errors import UsageError
 
 
@@ -34,10 +34,10 @@ def test_a_vocabulary_in_a_campaign_file_starts_at_its_folder(tmp_path: Path) ->
 
 def test_a_flag_states_the_decoder_of_both_models() -> None:
     flags = {"decoder": ["vocabulary=v.json", "blank=4", "space=|"]}
-    values = values_of(flags)
+    values = typed(flags).values
     stated = {"vocabulary": "v.json", "blank": 4, "space": "|"}
     assert values["original"] == values["deployed"] == {"decoder": stated}
-    assert "decoder" not in values_of({"output": "transcript"})["original"]
+    assert "decoder" not in typed({"output": "transcript"}).values["original"]
 
 
 def test_a_misspelt_entry_is_named(tmp_path: Path) -> None:

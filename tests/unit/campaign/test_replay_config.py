@@ -48,12 +48,12 @@ def test_query_limits_of_the_search_end_no_replay() -> None:
 
 
 def test_a_file_of_the_same_format_is_run_as_the_one_before() -> None:
-    config = replay_config(base(), deployed=DEMO / "original.tflite")
+    config = replay_config(base(), {"deployed": {"path": DEMO / "original.tflite"}})
     assert config.deployed == base().deployed.model_copy(update={"path": DEMO / "original.tflite"})
 
 
 def test_a_file_of_another_format_keeps_only_the_scaling_of_its_pixels() -> None:
-    config = replay_config(base(), deployed=DEMO / "original.onnx")
+    config = replay_config(base(), {"deployed": {"path": DEMO / "original.onnx"}})
     model = config.deployed
     assert (model.runtime, model.options, model.output_name) == (None, {}, None)
     assert (model.input.scale, model.input.layout, model.output) == ("1/255", None, "auto")
@@ -62,14 +62,17 @@ def test_a_file_of_another_format_keeps_only_the_scaling_of_its_pixels() -> None
 def test_what_is_stated_wins() -> None:
     config = replay_config(
         base(),
-        deployed_input={"layout": "CHW"},
-        deployed_output="logits",
-        deployed_output_name="z",
-        runtime_options={"threads": 2},
-        devices=["local", "local"],
-        fleet="replicate",
-        patience=2.5,
-        confirmations=7,
+        {
+            "deployed": {
+                "input": {"layout": "CHW"},
+                "output": "logits",
+                "output_name": "z",
+                "options": {"threads": 2},
+            },
+            "devices": ["local", "local"],
+            "fleet": {"mode": "replicate", "patience_s": 2.5},
+            "search": {"confirmations": 7},
+        },
     )
     assert (config.deployed.input.layout, config.deployed.output) == ("CHW", "logits")
     assert config.deployed.output_name == "z"
@@ -86,7 +89,7 @@ def test_a_model_that_has_moved_is_to_be_named(which: str, tmp_path: Path) -> No
         UsageError, match=rf"the {which} model .*gone.onnx .*name it with --{which}"
     ):
         replay_config(moved)
-    found = replay_config(moved, **{which: DEMO / "original.onnx"})  # type: ignore[arg-type]
+    found = replay_config(moved, {which: {"path": DEMO / "original.onnx"}})
     assert getattr(found, which).path == DEMO / "original.onnx"
 
 
@@ -95,10 +98,10 @@ def test_a_model_that_was_named_and_is_not_there_need_not_be_named_again(
     which: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError) as told:
-        replay_config(base(), **{which: tmp_path / "gone.onnx"})  # type: ignore[arg-type]
+        replay_config(base(), {which: {"path": tmp_path / "gone.onnx"}})
     assert str(told.value) == f"there is no model file {tmp_path / 'gone.onnx'}"
     with pytest.raises(UsageError, match="is a folder; name the model file in it"):
-        replay_config(base(), **{which: tmp_path})  # type: ignore[arg-type]
+        replay_config(base(), {which: {"path": tmp_path}})
 
 
 def test_a_campaign_file_may_stand_in_for_the_campaigns_own(tmp_path: Path) -> None:

@@ -4,26 +4,21 @@ import pytest
 from typer.testing import CliRunner
 
 from edgeflare.cli.app import app
-from edgeflare.cli.run_flags import config_of, values_of
+from edgeflare.cli.options import typed
+from edgeflare.cli.run_command import config_of
 
-NOTHING = dict.fromkeys(
-    (
-        *("campaign", "original", "deployed", "seeds", "variant", "strategy"),
-        *("input_", "original_input", "deployed_input", "runtime_option", "option"),
-    )
-)
-PAIR = {**NOTHING, "original": "a.onnx", "deployed": "b.onnx", "seeds": "s"}
+PAIR = {"original": "a.onnx", "deployed": "b.onnx", "seeds": "s"}
 
 
 def test_they_state_the_oracle() -> None:
     stated = {**PAIR, "oracle": "tolerance", "tolerance": 0.25, "strategy": "dflare"}
-    search = config_of(stated).search
+    search = config_of(None, typed(stated)).search
     assert (search.oracle, search.tolerance, search.margin_floor) == ("tolerance", 0.25, 0)
 
 
 def test_left_out_they_say_nothing() -> None:
-    assert not {"oracle", "tolerance"} & set(values_of(PAIR).get("search", {}))
-    assert config_of(PAIR).search.oracle == "auto"
+    assert "search" not in typed(PAIR).values
+    assert config_of(None, typed(PAIR)).search.oracle == "auto"
 
 
 @pytest.mark.parametrize("value", ["0", "1", "nan"])

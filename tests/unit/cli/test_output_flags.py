@@ -3,14 +3,15 @@ import typer
 
 from edgeflare import CampaignConfig, UsageError
 from edgeflare.cli.app import app
-from edgeflare.cli.run_flags import config_of
+from edgeflare.cli.options import typed
+from edgeflare.cli.run_command import config_of
 
 PAIR = ("--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "seeds")
 
 
 def stated(*arguments: str) -> CampaignConfig:
     command = typer.main.get_command(app).commands["run"]
-    return config_of(command.make_context("run", [*PAIR, *arguments]).params)
+    return config_of(None, typed(command.make_context("run", [*PAIR, *arguments]).params))
 
 
 def outputs(*arguments: str) -> tuple[str, str]:
@@ -38,5 +39,5 @@ def test_an_output_is_named_for_both_models_or_for_one() -> None:
 
 
 def test_an_unknown_kind_of_output_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"deployed\.output"):
+    with pytest.raises(UsageError, match=r"^--deployed-output must be"):
         stated("--deployed-output", "labels")

@@ -8,19 +8,22 @@ from typer.testing import CliRunner
 
 from edgeflare import CampaignConfig, UsageError
 from edgeflare.cli.app import app
-from edgeflare.cli.run_flags import config_of, values_of
+from edgeflare.cli.options import Typed, typed
+from edgeflare.cli.run_command import config_of
 
 MODELS = ["--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "images"]
 
 
-def parsed(*arguments: str) -> dict[str, object]:
-    """Parse the arguments as the command line does."""
+def parsed(*arguments: str) -> tuple[str | None, Typed]:
+    """Parse the arguments as the command line does: the campaign file, and what the flags say."""
     command = typer.main.get_command(app).commands["run"]
-    return command.make_context("run", list(arguments)).params
+    given = command.make_context("run", list(arguments)).params
+    return given["campaign"], typed(given)
 
 
 def config(*arguments: str) -> CampaignConfig:
-    return config_of(parsed(*arguments))
+    campaign, stated = parsed(*arguments)
+    return config_of(None if campaign is None else Path(campaign), stated)
 
 
 def test_models_and_seeds_are_enough_and_all_else_has_a_default() -> None:
@@ -121,19 +124,33 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
     assert config(str(file)).devices == ("pi-1", "pi-2")
 
 
+def test_what_is_wrong_in_the_file_is_named_as_it_stands_there(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.toml"
+    file.write_text(
+        '[original]\npath = "o.onnx"\n[deployed]\npath = "d.onnx"\n[seeds]\npath = "s"\n[search]\nseed = "x"\n'
+    )
+    with pytest.raises(UsageError) as caught:
+        config(str(file), "--fleet", "share")
+    assert str(caught.value).startswith(f"{file}: ")
+    assert "search.seed must be" in str(caught.value)
+    assert "--fleet must be" in str(caught.value)
+
+
 def test_what_was_not_typed_is_left_to_the_file() -> None:
-    assert values_of(parsed("campaign.toml")) == {}
+    assert parsed("campaign.toml")[1] == Typed({}, {})
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--deployed", "b.tflite"], "--original, --seeds missing"),
-        ([*MODELS, "--fleet", "share"], "fleet.mode must be 'split' or 'replicate', not \"share\""),
+        ([*MODELS, "--fleet", "share"], "^--fleet must be 'split' or 'replicate', not \"share\"$"),
         ([*MODELS, "--input", "scale"], "--input 'scale' is not of the form KEY=VALUE"),
         ([*MODELS, "--deployed-input", "=3"], "--deployed-input '=3' is not"),
         ([*MODELS, "--runtime-option", "x="], "--runtime-option 'x=' is not"),
-        ([*MODELS, "--python", ""], "python is empty"),
+        ([*MODELS, "--python", ""], "^--python is empty$"),
+        ([*MODELS, "--input", "colour=RGB"], "there is no setting --input colour"),
+        ([*MODELS, "--input", "mean=1", "--deployed-input", "mean=x"], "^--deployed-input mean"),
     ],
 )
 def test_what_is_wrong_is_named(arguments: list[str], words: str) -> None:

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from edgeflare import CampaignConfig, UsageError
 from edgeflare.cli.app import app
-from edgeflare.cli.run_flags import config_of
+from edgeflare.cli.options import typed
+from edgeflare.cli.run_command import config_of
 from edgeflare.search import build_strategy, strategy_names
 
 MODELS = ["--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "images"]
@@ -17,7 +18,9 @@ MODELS = ["--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "images"]
 
 def config(*arguments: str) -> CampaignConfig:
     command = typer.main.get_command(app).commands["run"]
-    return config_of(command.make_context("run", list(arguments)).params)
+    given = command.make_context("run", list(arguments)).params
+    campaign = given["campaign"]
+    return config_of(None if campaign is None else Path(campaign), typed(given))
 
 
 def test_a_variant_is_an_option_of_the_strategy() -> None:

@@ -1,0 +1,119 @@
+"""The command-line flags of the configuration: each is stated once, at the field that it sets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+FILES, DEVICES, SEARCH = "Models and seeds", "Devices", "Search"
+_PANELS = {"original": FILES, "deployed": FILES, "seeds": FILES, "search": SEARCH, "fleet": DEVICES}
+
+
+@dataclass(frozen=True, eq=False)
+class Flag:
+    """A flag that sets the field in whose annotation it stands.
+
+    `help` is by default the field's description, `panel` (of ``--help``) that of the field's table. `tables` are
+    the tables in which it sets the field, where several are of one class; by default all of them. With a `key` it
+    sets this entry, of type `type`, of a field that is a table. `example` is the starter file's value.
+    """
+
+    name: str
+    help: str = ""
+    metavar: str | None = None
+    panel: str | None = None
+    tables: tuple[str, ...] = ()
+    key: str = ""
+    type: Any = None
+    example: Any = None
+
+    @property
+    def parameter(self) -> str:
+        """The name under which the command line parser returns its value."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+
+class SettingFlag(NamedTuple):
+    """A flag, the field that it sets, and the places of that in the configuration: ("search", "timeout_s")."""
+
+    flag: Flag
+    field: FieldInfo
+    places: tuple[tuple[str, ...], ...]
+
+    @property
+    def help(self) -> str:
+        """The help text."""
+        return self.flag.help or self.field.description or ""
+
+    @property
+    def panel(self) -> str | None:
+        """The panel of ``--help`` in which it stands."""
+        return self.flag.panel or _PANELS.get(self.places[0][0])
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its values are entries of a table, KEY=VALUE."""
+        kind = _plain(self.field.annotation)
+        return get_origin(kind) is dict or (isinstance(kind, type) and issubclass(kind, BaseModel))
+
+    @property
+    def kind(self) -> Any:
+        """The type of its value: bool, int, float, Path, str, or a list of str for what may be repeated."""
+        kind = _plain(self.field.annotation)
+        if get_origin(kind) is tuple:
+            return list[str]
+        return kind if kind in (bool, int, float, Path) else str
+
+
+def flags_of(config: type[BaseModel]) -> list[SettingFlag]:
+    """Return the flags of a configuration and of its tables, in the order of the fields."""
+    found = []
+    fields = config.model_fields
+    tables = {name: table_of(field) for name, field in fields.items()}
+    done = set[type[BaseModel]]()
+    for name, field in fields.items():
+        kind = tables[name]
+        if kind is None:
+            found += [_bound(flag, field, [(name,)]) for flag in flags_in(field)]
+        elif kind not in done:
+            done.add(kind)
+            names = [other for other in tables if tables[other] is kind]
+            for key, inner in kind.model_fields.items():
+                for flag in flags_in(inner):
+                    found.append(_bound(flag, inner, [(one, key) for one in flag.tables or names]))
+    return found
+
+
+def flags_in(field: FieldInfo) -> list[Flag]:
+    """Return the flags that stand in a field's annotation."""
+    return [one for one in field.metadata if isinstance(one, Flag)]
+
+
+def table_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the class of a field that is a table of the configuration file, else None."""
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def typed_name(place: tuple[int | str, ...], typed: Mapping[str, str]) -> str | None:
+    """Return what the user typed for the setting at this place or above it; None where it was no flag."""
+    names = [".".join(map(str, place[:length])) for length in range(len(place), 0, -1)]
+    return next((typed[name] for name in names if name in typed), None)
+
+
+def _plain(annotation: Any) -> Any:
+    """Return a type without its None and its annotations."""
+    if get_origin(annotation) in (Union, UnionType):
+        annotation = next(one for one in get_args(annotation) if one is not NoneType)
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def _bound(flag: Flag, field: FieldInfo, places: list[tuple[str, ...]]) -> SettingFlag:
+    if flag.key:
+        field = FieldInfo.from_annotation(flag.type)
+        places = [(*place, flag.key) for place in places]
+    return SettingFlag(flag, field, tuple(places))
