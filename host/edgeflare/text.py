@@ -1,5 +1,6 @@
-"""Words for people: texts from elsewhere without control characters, time spans."""
+"""Texts for people: numbers, counts and time spans; texts from elsewhere without control characters."""
 
+import math
 import re
 import unicodedata
 
@@ -11,7 +12,56 @@ _CONTROLS = ("Cc", "Cf", "Cs")
 _JOINERS = "\u200c\u200d"
 _NONE = "\ufffe\uffff"
 """No characters, which XML has no place for."""
+NOTHING = "–"
+"""What stands for a figure that is not known."""
+
+_SMALL = 0.01
+_TINY = 1e-5
 _UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
+
+
+def number_text(value: float | None, digits: int = 2) -> str:
+    """Return a number with so many digits after the point, a dash for None."""
+    return NOTHING if value is None else f"{value:,.{digits}f}"
+
+
+def margin_text(margin: float | None) -> str:
+    """Return a margin (from 0 to 1) with three digits after the point, more for a small one."""
+    if margin is None or margin >= _SMALL or margin <= 0:
+        return number_text(margin, 3)
+    if margin < _TINY:
+        return f"{margin:.1e}"
+    return number_text(margin, 1 - math.floor(math.log10(margin)))
+
+
+def percent_text(rate: float | None, digits: int = 1) -> str:
+    """Return a rate in per cent, a dash for None; 0 % and 100 % only for exactly 0 and 1."""
+    if rate is None:
+        return NOTHING
+    if rate in {0.0, 1.0}:
+        return f"{100 * rate:.0f} %"
+    least = 10.0**-digits
+    return f"{min(max(100 * rate, least), 100 - least):.{digits}f} %"
+
+
+def p_value_text(p: float | None) -> str:
+    """Return a p value, a dash for None, "< 0.001" for anything smaller."""
+    if p is None:
+        return NOTHING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a count with its noun; the plural of `one` has an s unless `many` is given."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes in the decimal unit that reads best."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return counted(size, "byte")
 
 
 def duration(seconds: float) -> str:

@@ -23,8 +23,8 @@ from edgeflare import (
 )
 from edgeflare.campaign import reproduce
 from edgeflare.campaign.replay_states import replayed_inputs
-from edgeflare.cli.replay_tables import print_reproductions
 from edgeflare.errors import UsageError
+from edgeflare.reports import print_document, reproductions_document
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Decision, Status, Transcript
 
@@ -129,7 +129,7 @@ class TestReplay:
         assert (told.original_text_before, told.deployed_text_before) == texts
         assert (told.original_text_now, told.deployed_text_now) == texts
         assert told.original_now == ()
-        print_reproductions(campaign[0], [told], as_json=False)
+        print_document(reproductions_document([told]))
         printed = capsys.readouterr().out
         assert all(printed.count(f'"{text}"') == 2 for text in texts)
         assert "most probable classes" not in printed

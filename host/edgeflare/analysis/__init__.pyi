@@ -92,9 +92,3 @@ from .triggers import (
 from .unlike import (
     Unlike as Unlike,
 )
-from .words import (
-    margin_text as margin_text,
-    number_text as number_text,
-    p_value_text as p_value_text,
-    percent_text as percent_text,
-)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from edgeflare.analysis.ranking_duels import TIE, Duel
 from edgeflare.analysis.ranking_models import Accuracy
-from edgeflare.analysis.words import margin_text, p_value_text, percent_text
+from edgeflare.text import margin_text, p_value_text, percent_text
 
 _NOT_HANDED_ON_SHOWN = 3
 _TOO_FEW_SHOWN = 3

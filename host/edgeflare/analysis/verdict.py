@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from edgeflare.analysis.kinds import tolerance_of
 from edgeflare.analysis.summary import Summary
-from edgeflare.analysis.words import number_text, percent_text
 from edgeflare.campaign.control import CONTROL_NAME, alarms_in
 from edgeflare.campaign.live import CampaignStatus
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
+from edgeflare.text import number_text, percent_text
 from edgeflare.types import TRIGGERS
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from .comparisons import (
 from .costs import (
     Costs as Costs,
 )
-from .explanations import (
-    query_limits as query_limits,
+from .document import (
+    bench_summary as bench_summary,
 )
 from .false_alarms import (
     FalseAlarms as FalseAlarms,

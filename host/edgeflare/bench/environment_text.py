@@ -3,20 +3,31 @@
 from collections.abc import Mapping
 from typing import Any
 
-from edgeflare.analysis.words import NOTHING, code, plain, table
 from edgeflare.bench import explanations
 from edgeflare.bench.report import BenchReport, ResolvedSearch
+from edgeflare.reports.document import (
+    Block,
+    Explanation,
+    Heading,
+    Item,
+    Listing,
+    Text,
+    code,
+    plain,
+    table_of,
+)
+from edgeflare.text import NOTHING
 
 
-def environment(report: BenchReport) -> list[str]:
+def environment(report: BenchReport) -> list[Block]:
     """Return the last part of the document."""
     return [
-        "## How it was run",
-        _settings(report),
+        Heading("How it was run", 2),
+        Explanation(_settings(report)),
         *_models(report),
         *_devices(report),
         *_versions(report),
-        explanations.files(report.folder),
+        Explanation(explanations.files(report.folder)),
     ]
 
 
@@ -73,39 +84,31 @@ def _resolved(one: ResolvedSearch) -> str:
     return f"- {where}: crossing {one.crossing}, effort {one.effort}{three}{at_once}"
 
 
-def _models(report: BenchReport) -> list[str]:
+def _models(report: BenchReport) -> list[Block]:
     rows = [
         _model(pair, side, models.get(side) or {})
         for pair, several in report.models.items()
         for side in ("original", "deployed")
         for models in several
     ]
-    rows = [row for number, row in enumerate(rows) if row not in rows[:number]]
     header = ["pair", "model", "file", "runtime", "SHA-256 begins"]
-    return ["### Models", table(header, rows, header)] if rows else []
+    rows = list(dict.fromkeys(rows))
+    return [Heading("Models"), table_of(header, rows, text=len(header))] if rows else []
 
 
-def _model(pair: str, side: str, model: Mapping[str, Any]) -> list[str]:
+def _model(pair: str, side: str, model: Mapping[str, Any]) -> tuple[str, ...]:
     runtime = model.get("runtime") or {}
-    return [
-        plain(pair),
-        side,
-        plain(str(model.get("name", NOTHING))),
-        plain(f"{runtime.get('name', '')} {runtime.get('version', '')}"),
-        code(str(model.get("sha256", ""))[:16]).replace("|", "\\|"),
-    ]
+    version = f"{runtime.get('name', '')} {runtime.get('version', '')}"
+    return pair, side, str(model.get("name", NOTHING)), version, str(model.get("sha256", ""))[:16]
 
 
-def _devices(report: BenchReport) -> list[str]:
-    parts = ["### Devices"] if report.devices else []
+def _devices(report: BenchReport) -> list[Block]:
+    blocks: list[Block] = [Heading("Devices")] if report.devices else []
     for device in report.devices:
-        lines = [f"**{plain(', '.join(device.names))}**", ""]
-        for name, value in device.fingerprint.items():
-            text = _text(name, value)
-            if text:
-                lines.append(f"- {plain(name)}: {plain(text)}")
-        parts.append("\n".join(lines))
-    return parts
+        texts = ((name, _text(name, value)) for name, value in device.fingerprint.items())
+        items = tuple(Item(f"{name}: {text}") for name, text in texts if text)
+        blocks += [Text(", ".join(device.names), "strong"), Listing(items)]
+    return blocks
 
 
 def _text(name: str, value: object) -> str:
@@ -119,9 +122,9 @@ def _text(name: str, value: object) -> str:
     return " ".join(map(str, words))
 
 
-def _versions(report: BenchReport) -> list[str]:
-    lines = [
-        "- " + ", ".join(f"{plain(name)} {plain(str(value))}" for name, value in one.items())
+def _versions(report: BenchReport) -> list[Block]:
+    items = tuple(
+        Item(", ".join(f"{name} {value}" for name, value in one.items()))
         for one in report.environments
-    ]
-    return ["### Host", "\n".join(lines)] if lines else []
+    )
+    return [Heading("Host"), Listing(items)] if items else []

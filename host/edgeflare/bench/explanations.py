@@ -3,14 +3,15 @@
 import shlex
 from collections.abc import Iterable
 
-from edgeflare.analysis.words import code
 from edgeflare.bench.cell_figures import CellFigures
+from edgeflare.reports.document import Explanation, code
 
-RESULTS = (
+RESULTS = Explanation(
     "Success: the share of the searches that found a triggering input. Queries (mean, median and 90th "
     "percentile) and seconds are those of the searches that found one (the paper's section 4.3), not of "
     "the others; a query gives one input to both models. In brackets: the approximate 95 % interval of the mean, by bootstrap, seed inputs drawn together with all their "
-    "repeats; too narrow where few searches or a few very long ones make the mean. Spent: the mean queries of all searches, with or without a triggering input."
+    "repeats; too narrow where few searches or a few very long ones make the mean. Spent: the mean queries of all searches, with or without a triggering input.",
+    brief="Queries and seconds of the searches that found a triggering input:",
 )
 
 _OF_IMAGES = (
@@ -39,45 +40,49 @@ _SURE = (
 
 _SURE_OF_WORDS = "Where a model transcribes, a margin is that of the words that differ, and a seed's label is its words."
 
-EXAMPLES = (
+EXAMPLES = Explanation(
     "For each strategy the triggering inputs nearest to their seeds: what both models heard, without capitals and "
-    "punctuation, each in its own search. A dash stands for an input whose length was changed, of which there is no SNR."
+    "punctuation, each in its own search. A dash stands for an input whose length was changed, of which there is no SNR.",
+    brief="What both models heard of the triggering inputs nearest to their seeds:",
 )
 
-COSTS = (
+COSTS = Explanation(
     "Means, and medians where it says so. A query of the search is one input given to both models, so one "
     "device query; with the seed and those that confirm the finding it is all that the device was given. Host queries "
     "are inputs given to the original alone, round trips the search's requests to the device. Seconds: as "
     "measured, and computed for a device that is so many milliseconds further away: the search's seconds "
-    "and its round trips times the delay."
+    "and its round trips times the delay.",
+    brief="Means; seconds computed for a longer way to the device, too.",
 )
 
 COSTS_FOUND = "Of the searches that found a triggering input:"
 
 COSTS_SPENT = "Of all searches, with or without a triggering input:"
 
-FALSE_ALARMS = (
+FALSE_ALARMS = Explanation(
     "On these pairs the deployed model is an equal copy of the original, perhaps for another runtime, so that "
     "every triggering input, and every seed input that is a finding itself, is a false alarm. Seed inputs: those from which a search asked "
     "the device; never asked: those from which none did, which no bound counts. Bound: "
     "the one-sided 95 % upper confidence bound of the share of seed inputs with a false alarm (Clopper and "
-    "Pearson 1934)."
+    "Pearson 1934).",
+    brief="On control pairs every finding is a false alarm; the bound is that of 95 % confidence:",
 )
 
 NOTHING_FOUND = "No search found a triggering input, so that there is nothing to describe."
 
-TIME = (
+TIME = Explanation(
     "Search time without queueing, over the searches that found a triggering input. Found within: the "
     "success rate with a shorter timeout (the paper's section 6.2), read from each search's time; the "
-    "limit on queries counts here, too. Times compare only between searches on the same devices."
+    "limit on queries counts here, too. Times compare only between searches on the same devices.",
+    brief="Search time, over the searches that found a triggering input:",
 )
 
-UNIQUENESS = (
+UNIQUENESS = Explanation(
     "Unique: no other triggering input of the same repeat equals it, value by value (the paper's section "
-    "6.3). Seeds with a tie: seed inputs on which a model gives two labels the same highest probability."
+    "6.3). Seeds with a tie: seed inputs on which a model gives two labels the same highest probability.",
 )
 
-COMPARISON = (
+COMPARISON = Explanation(
     "Paired by seed input, with the mean of its repeats. Success is compared by itself. Queries and seconds are those "
     "until a triggering input was found, compared by their ranks: a search that found nothing ranks above all others. "
     "In the ratio, the strategy's mean / the baseline's, it counts what it spent, so that it only describes.\n\n"
@@ -87,12 +92,17 @@ COMPARISON = (
     "- Rank-biserial: correlation of matched pairs, above 0 where the strategy needs more; small from "
     "0.1, medium from 0.3, large from 0.5 (Cohen 1988, for correlations).\n"
     "- A12: the probability that the strategy needs more than the baseline; small from 0.56, medium from "
-    "0.64, large from 0.71, and as far below 0.5 where it needs less (Vargha and Delaney 2000)."
+    "0.64, large from 0.71, and as far below 0.5 where it needs less (Vargha and Delaney 2000).",
+    brief="By seed input; queries and seconds are ratios of means, in which a search that found nothing "
+    "counts what it spent, and p is of their ranks, with such a search above all others (permutation"
+    " test, of success the exact one; adjusted by Holm):",
 )
 
-CORRELATIONS = (
+CORRELATIONS = Explanation(
     "Pearson's correlation, over the pairs of a study, of x with the mean queries and with the mean "
-    "seconds until a triggering input was found (the paper's section 5.4.1)."
+    "seconds until a triggering input was found (the paper's section 5.4.1).",
+    brief="Pearson's correlation of x with the means of each pair; these leave out searches that found "
+    "nothing, where the lowest success is below 100 %:",
 )
 
 LEFT_OUT = (
@@ -115,12 +125,14 @@ FRONTS = (
 )
 
 
-def quality(*, images: bool, audio: bool) -> str:
+def quality(*, images: bool, audio: bool) -> Explanation:
     """Return what the figures of triggering inputs mean, of pairs that take images, audio, or some of each."""
     far = _OF_IMAGES if images or not audio else _OF_AUDIO
     of_audio = f"{_OF_AUDIO_TOO} {_SURE_OF_WORDS}" if images else _SURE_OF_WORDS
     about = f"Medians over the triggering inputs. {far} {_SURE}"
-    return f"{about}\n\n{of_audio}" if audio else about
+    return Explanation(
+        f"{about}\n\n{of_audio}" if audio else about, brief="Medians over the triggering inputs:"
+    )
 
 
 def query_limits(cells: Iterable[CellFigures]) -> list[str]:

@@ -13,11 +13,12 @@ from edgeflare.analysis.written import written_to
 from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures
 from edgeflare.bench.cells import Cell
 from edgeflare.bench.costs import DELAYS_MS
-from edgeflare.bench.markdown import markdown
+from edgeflare.bench.document import bench_document
 from edgeflare.bench.pictures import draw
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.rows import SearchRow
 from edgeflare.bench.similarity import SEARCHES_NAME
+from edgeflare.reports.document import to_markdown
 from edgeflare.store.samples import write_durably
 from edgeflare.types import Status
 
@@ -56,7 +57,7 @@ def write_report(report: BenchReport, folder: Path) -> list[Path]:
     fronts = {pair: f"{_FRONTS}/{_file_name(pair)}" for pair in pictures.fronts}
     summary = (line for cell in report.cells for line in _summary_lines(cell))
     files = {
-        "report.md": markdown(report, links, fronts).encode(),
+        "report.md": f"{to_markdown(bench_document(report, links, fronts))}\n".encode(),
         "report.json": json.dumps(report.to_json(), indent=2, allow_nan=False).encode(),
         "summary.csv": _csv(SUMMARY_COLUMNS, summary),
         SEARCHES_NAME: _csv(SEARCH_COLUMNS, map(_search_line, report.searches)),

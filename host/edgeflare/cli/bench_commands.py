@@ -30,9 +30,18 @@ Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
 def suites(json: Json = False) -> None:
     """List the suites that come with EdgeFlare."""
     from edgeflare.bench import suite_about, suite_names
-    from edgeflare.cli.bench_tables import print_suites
+    from edgeflare.cli.tables import print_result
+    from edgeflare.reports import table_of
 
-    print_suites([suite_about(name) for name in suite_names()], json)
+    found = [suite_about(name) for name in suite_names()]
+    rows = [
+        (one.name, one.title, "--data FOLDER" if one.needs_data else "nothing") for one in found
+    ]
+    print_result(
+        json,
+        lambda: [one._asdict() for one in found],
+        lambda: [table_of(("suite", "title", "needs"), rows, text=3)],
+    )
 
 
 @app.command()
@@ -157,14 +166,14 @@ def show(
     """Show what a bench found so far, and write its report's files anew."""
     from edgeflare import StoreError
     from edgeflare.bench import bench_report, write_report
-    from edgeflare.cli.bench_tables import print_report
+    from edgeflare.cli.tables import print_bench
 
     report = bench_report(folder)
     try:
         write_report(report, folder)
     except StoreError as error:
         say(f"note: the report's files are as they were: {error}")
-    print_report(report, json, searches=searches)
+    print_bench(report, json, searches=searches)
 
 
 def _run(
@@ -172,8 +181,8 @@ def _run(
 ) -> None:
     from edgeflare.bench import bench_report, write_report
     from edgeflare.cli.bench_bars import watching_bench
-    from edgeflare.cli.bench_tables import print_report
     from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.tables import print_bench
 
     with stoppable() as stop, watching_bench(stop, folder) as progress:
         bench(progress)
@@ -181,7 +190,7 @@ def _run(
     try:
         write_report(report, folder)
     finally:
-        print_report(report, json)
+        print_bench(report, json)
     if not json:
         say(f"\nEverything is in {folder}; the report is {folder / 'report.md'}")
     if report.failed:

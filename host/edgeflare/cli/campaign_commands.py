@@ -86,7 +86,7 @@ def show(
 ) -> None:
     """Show what a campaign found: success rate, queries, time, label pairs, devices."""
     from edgeflare import summarize
-    from edgeflare.cli.summary_tables import print_summary
+    from edgeflare.cli.tables import print_summary
 
     print_summary(summarize(campaign), json, wide=wide)
 

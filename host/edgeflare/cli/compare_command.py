@@ -93,7 +93,8 @@ def compare(
     """Rank candidate deployed models of one original by how hard they are to make deviate."""
     from edgeflare import EdgeFlareError, rank_campaigns
     from edgeflare.campaign import candidates_named
-    from edgeflare.cli.ranking_tables import print_ranking
+    from edgeflare.cli.tables import print_result
+    from edgeflare.reports import ranking_document
 
     candidates = list(candidates_named(candidates, level=level))
     chosen = cast("Measure | None", measure)
@@ -117,7 +118,8 @@ def compare(
         if ran is not None:
             say(_goes_on(ran))
         raise
-    print_ranking(ranking, json, failed=failed, folder=ran.folder if ran else None)
+    more = {"failed": failed, "folder": str(ran.folder) if ran else None}
+    print_result(json, lambda: ranking.to_json() | more, lambda: ranking_document(ranking, failed))
     if ran and not json:
         say(f"\nThe candidates' campaigns are in {ran.folder}")
     if failed:

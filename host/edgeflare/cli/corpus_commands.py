@@ -41,7 +41,8 @@ def add(
 ) -> None:
     """Add the confirmed triggers of campaigns; of a replay, what became of those that are there, too."""
     from edgeflare.analysis import add_to_corpus
-    from edgeflare.cli.corpus_tables import print_additions
+    from edgeflare.cli.tables import print_result
+    from edgeflare.reports import additions_document
 
     additions = []
     try:
@@ -51,7 +52,13 @@ def add(
             for notice in addition.notices:
                 say(f"note: {notice}")
     finally:
-        print_additions(corpus, additions, json)
+        if additions:
+            values = {
+                "corpus": str(corpus),
+                "entries": additions[-1].entries,
+                "campaigns": [addition.to_json() for addition in additions],
+            }
+            print_result(json, lambda: values, lambda: additions_document(corpus, additions))
 
 
 @app.command()
@@ -59,9 +66,11 @@ def add(
 def show(corpus: Corpus, json: Json = False) -> None:
     """Show what a corpus has: entries, class pairs, what each model and device said of them last."""
     from edgeflare.analysis import corpus_summary
-    from edgeflare.cli.corpus_tables import print_corpus
+    from edgeflare.cli.tables import print_result
+    from edgeflare.reports import corpus_document
 
-    print_corpus(corpus_summary(corpus), json)
+    summary = corpus_summary(corpus)
+    print_result(json, summary.to_json, lambda: corpus_document(summary))
 
 
 @app.command()
@@ -93,7 +102,8 @@ def remove(
 ) -> None:
     """Remove triggers from a corpus, and the files nobody refers to any more."""
     from edgeflare.analysis import remove_from_corpus
-    from edgeflare.cli.corpus_tables import print_removed
+    from edgeflare.cli.tables import print_result
+    from edgeflare.reports import removed_document
 
     removed = remove_from_corpus(
         corpus,
@@ -102,7 +112,11 @@ def remove(
         fixed_for=fixed_for,
         dry_run=dry_run,
     )
-    print_removed(removed, json, dry_run=dry_run)
+    print_result(
+        json,
+        lambda: {**removed._asdict(), "dry_run": dry_run},
+        lambda: removed_document(removed, dry_run=dry_run),
+    )
     if pair is not None and not removed.entries:
         show = shlex.join(["edgeflare", "corpus", "show", str(corpus), "--json"])
         say(f"note: no trigger is of the pair {pair}; `{show}` has those that there are")

@@ -8,13 +8,13 @@ from typing import TypeAlias
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from edgeflare import Device, DeviceError
 from edgeflare.cli import prompt
-from edgeflare.cli.columns import Column, fitted, print_whole
-from edgeflare.cli.tables import print_json
+from edgeflare.cli.tables import print_json, print_result
 from edgeflare.devices import DeviceReport, LeaseHeld, device_status
+from edgeflare.reports import Column, Table
 from edgeflare.text import duration
 
 _AT_ONCE = 16
@@ -61,8 +61,8 @@ def print_reports(reports: Reports, as_json: bool) -> None:
             console.print(_facts(report))
 
 
-def _facts(report: DeviceReport) -> Table:
-    table = Table(box=box.SIMPLE, show_header=False, show_edge=False, pad_edge=False)
+def _facts(report: DeviceReport) -> RichTable:
+    table = RichTable(box=box.SIMPLE, show_header=False, show_edge=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     rows = {
@@ -138,9 +138,9 @@ _INVENTORY = (
 
 def print_devices(devices: Mapping[str, Device], as_json: bool) -> None:
     """Print this machine and an inventory; addresses stay whole, however narrow the terminal is."""
-    if as_json:
-        print_json({name: device.model_dump(mode="json") for name, device in devices.items()})
-        return
     here = Device(name="local", transport="local").model_copy(update={"python": ""})
-    console = Console()
-    print_whole(fitted(_INVENTORY, [here, *devices.values()], console), console)
+    print_result(
+        as_json,
+        lambda: {name: device.model_dump(mode="json") for name, device in devices.items()},
+        lambda: [Table(_INVENTORY, [here, *devices.values()], unbroken=True)],
+    )

@@ -3,7 +3,7 @@
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import ParamSpec
@@ -13,6 +13,7 @@ import typer
 from edgeflare.cli.stopping import INTERRUPTED
 
 P = ParamSpec("P")
+_LIMIT_CROSSED = 1
 _OWN_FAULT = 70
 _PACKAGE = Path(__file__).parents[1]
 
@@ -36,6 +37,14 @@ def _is_users(filename: object) -> bool:
 def say(text: str) -> None:
     """Write one line for the user on stderr."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def end_by(crossed: Sequence[str]) -> None:
+    """End the command with exit code 1 if there are limits crossed, by their names."""
+    if crossed:
+        what = "a limit is" if len(crossed) == 1 else f"{len(crossed)} limits are"
+        say(f"edgeflare: {what} crossed: {', '.join(crossed)}")
+        raise typer.Exit(_LIMIT_CROSSED)
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:

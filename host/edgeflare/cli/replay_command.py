@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.guard import say
-from edgeflare.cli.options import FILES, Json, command_with, typed
+from edgeflare.cli.guard import end_by, say
+from edgeflare.cli.options import (
+    FILES,
+    Json,
+    command_with,
+    typed,
+)
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -89,19 +94,25 @@ def _replay(
 ) -> None:
     from edgeflare import run_replay
     from edgeflare.analysis import check_limits, replay_summary
-    from edgeflare.cli.limit_lines import end_by
     from edgeflare.cli.prompt import ask
-    from edgeflare.cli.replay_tables import print_replay
     from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.tables import print_result
     from edgeflare.cli.watch import watching
+    from edgeflare.reports import replay_document
 
     with stoppable() as stop, watching(stop) as progress:
         folder = run_replay(source, config, only=only, seed_ids=trigger, ask=ask, progress=progress)
     limits = check_limits(folder)
     summary = replay_summary(folder)
-    print_replay(summary, limits, json)
+    limits_json = [one.to_json() for one in limits]
+    print_result(
+        json,
+        lambda: {**summary.to_json(), "limits": limits_json},
+        lambda: replay_document(summary, limits),
+    )
     if not json:
         say(f"\nEverything is in {folder}")
+        say(f"A page of it: {shlex.join(['edgeflare', 'report', summary.folder])}")
         if summary.source_kind == "corpus":
             command = ["edgeflare", "corpus", "add", summary.source, str(folder)]
             say(f"Tell the corpus: {shlex.join(command)}")
@@ -111,12 +122,17 @@ def _replay(
 def _reproduce(source: Path, trigger: list[str], config: "CampaignConfig", json: bool) -> None:
     from edgeflare.campaign import reproduce
     from edgeflare.cli.prompt import ask
-    from edgeflare.cli.replay_tables import print_reproductions
     from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.tables import print_result
     from edgeflare.cli.watch import watching
+    from edgeflare.reports import reproductions_document
 
     with stoppable() as stop, watching(stop) as progress:
         found = reproduce(source, trigger, config, ask=ask, progress=progress)
-    print_reproductions(source, found, json)
+    print_result(
+        json,
+        lambda: {"source": str(source), "triggers": [one.to_json() for one in found]},
+        lambda: reproductions_document(found),
+    )
     if not json and config.out is not None:
         say(f"\nEverything is in {config.out}")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeflare.cli.guard import say
+from edgeflare.cli.guard import end_by, say
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -30,9 +30,8 @@ def run_on(folder: Path, json: bool, **changes: Any) -> None:
 
 def _run(campaign: Callable[["Progress"], Path], json: bool) -> None:
     from edgeflare import summarize
-    from edgeflare.cli.limit_lines import end_by
     from edgeflare.cli.stopping import stoppable
-    from edgeflare.cli.summary_tables import print_summary
+    from edgeflare.cli.tables import print_summary
     from edgeflare.cli.watch import watching
 
     with stoppable() as stop, watching(stop) as progress:

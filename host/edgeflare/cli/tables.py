@@ -1,14 +1,17 @@
-"""Results for people (tables on stdout) and for machines (one JSON object on stdout)."""
+"""Results on stdout: a document for people, or one JSON object for machines."""
 
 import json
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from edgeflare.analysis import ExportReport
+from edgeflare.reports import Block, Text, print_document
+
+if TYPE_CHECKING:
+    from edgeflare import Summary
+    from edgeflare.analysis import ExportReport
+    from edgeflare.bench import BenchReport
 
 
 def print_json(value: Any) -> None:
@@ -16,38 +19,38 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))  # noqa: T201
 
 
-def print_export(report: ExportReport, as_json: bool) -> None:
-    """Print what an export wrote."""
+def print_result(
+    as_json: bool, values: Callable[[], Any], document: Callable[[], Iterable[Block]]
+) -> None:
+    """Print a result: its JSON `values` or its document."""
     if as_json:
-        print_json(report.to_json())
-        return
-    statuses = escape(", ".join(f"{count} {status}" for status, count in report.by_status.items()))
-    told = f" ({statuses})" if statuses else ""
-    Console().print(
-        f"{report.findings} finding{'' if report.findings == 1 else 's'}{told}, {report.files} files in "
-        f"{escape(report.folder)}"
-    )
+        print_json(values())
+    else:
+        print_document(document())
 
 
-def plain_table(*columns: str, header: bool = True) -> Table:
-    """Return a table with lines only below its heading; what is too long for a column is folded."""
-    table = Table(box=box.SIMPLE, show_header=header, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def print_summary(summary: "Summary", as_json: bool, *, wide: bool = False) -> None:
+    """Print what a campaign found; `wide`: with every step of the triggers shown."""
+    from edgeflare.reports import summary_document
+
+    width = None if wide else Console().width
+    print_result(as_json, summary.to_json, lambda: summary_document(summary, width=width))
 
 
-def text_parts(original: str | None, deployed: str | None) -> tuple[str | None, str | None]:
-    """Return two texts from shortly before the first word that differs; whole where there is only one."""
-    from edgeflare.transcripts import excerpts
+def print_bench(report: "BenchReport", as_json: bool, *, searches: bool = False) -> None:
+    """Print what a bench found so far; `searches`: with each of them."""
+    from edgeflare.bench import bench_summary
 
-    if original is None or deployed is None:
-        return original, deployed
-    return excerpts(original, deployed)
+    def values() -> dict[str, Any]:
+        every = {"searches": [row.to_json() for row in report.searches]} if searches else {}
+        return report.to_json() | every
+
+    print_result(as_json, values, lambda: bench_summary(report, searches=searches))
 
 
-def answer_words(label: int | None, text: str | None) -> str:
-    """Return what a model says, escaped for the console: a class, the text it heard in quotes, or a dash."""
-    if text is not None:
-        return escape(f'"{text}"')
-    return "-" if label is None else str(label)
+def print_export(report: "ExportReport", as_json: bool) -> None:
+    """Print what an export wrote."""
+    counts = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
+    found = f"{report.findings} finding{'' if report.findings == 1 else 's'}"
+    text = f"{found}{f' ({counts})' if counts else ''}, {report.files} files in {report.folder}"
+    print_result(as_json, report.to_json, lambda: [Text(text)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edgeflare.analysis import export_campaign, summarize
-from edgeflare.cli.summary_tables import print_summary
+from edgeflare.cli.tables import print_summary
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 
@@ -76,10 +76,10 @@ def test_show_reads_in_words(
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "natural corruptions rotation 11, jpeg 1" in lines
     assert (
-        "set/0.png 2 earlier + operator-that-was-uninstalled (size=3) + JPEG quality 37 + JPEG quality 37 0 1"
+        "set/0.png 0 -> 1 2 earlier + operator-that-was-uninstalled (size=3) + JPEG quality 37 + JPEG quality 37"
     ) in lines
-    assert "set/9.png rotated by 4.2 degrees counter-clockwise 0 1" in lines
-    assert "1 more see `edgeflare export`" in lines
+    assert "set/9.png 0 -> 1 rotated by 4.2 degrees counter-clockwise" in lines
+    assert "1 more: see `edgeflare export`" in lines
 
 
 def test_a_long_chain_takes_two_lines_at_most_unless_all_of_it_is_asked_for(

@@ -26,6 +26,7 @@ LAYERS = (
     {"scheduler"},
     {"campaign"},
     {"analysis"},
+    {"reports"},
     {"bench", "nightly"},
     {"__init__"},  # the public API
     {"cli", "testing"},  # testing stands aside: nothing that runs imports it
@@ -46,6 +47,9 @@ THIRD_PARTY = {
     "edgeflare_agent": {"numpy", "onnxruntime", "ai_edge_litert", "tflite_runtime", "tensorrt"},
 }
 """All that the other roots may import beside the standard library and themselves."""
+
+REPORTS = ("analysis/formats", "analysis/page")
+"""Folders of analysis that belong to the layer "reports"."""
 
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
@@ -86,7 +90,10 @@ def against_the_layers(project: Path) -> list[str]:
     found = []
     root = project / "host" / "edgeflare"
     for file in sources(project, "host/edgeflare"):
-        part = file.relative_to(root).parts[0].removesuffix(".py")
+        path = file.relative_to(root)
+        part = path.parts[0].removesuffix(".py")
+        if path.as_posix().startswith(REPORTS):
+            part = "reports"
         if part not in LEVEL:
             found.append(
                 f"{file.relative_to(project).as_posix()}: {part!r} has no place yet; "
@@ -100,6 +107,8 @@ def against_the_layers(project: Path) -> list[str]:
             if top != "edgeflare":
                 continue
             target = rest[0] if rest and _exists(root / rest[0]) else "__init__"
+            if "/".join(rest[:2]) in REPORTS:
+                target = "reports"
             if target != part and target in LEVEL and LEVEL[target] >= LEVEL[part]:
                 found.append(f"{where}: {part} may not import {name}, which is not below it")
     return list(dict.fromkeys(found))

@@ -9,12 +9,13 @@ import pytest
 from bench_searches import bench_of, suite_of
 
 from edgeflare.bench.cells import Cell, cells
-from edgeflare.bench.markdown import markdown
+from edgeflare.bench.document import bench_document
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.report import bench_report
 from edgeflare.bench.rows import search_rows
 from edgeflare.bench.writing import write_report
 from edgeflare.distances import l2, linf, snr_db
+from edgeflare.reports.document import to_markdown
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, Status, Transcript
 
@@ -107,5 +108,5 @@ def test_the_report_gives_signal_to_noise_and_examples_of_each_strategy(bench: B
 
 def test_commands_in_notices_are_code_without_backslashes(bench: Bench) -> None:
     told = "a_b has no SSIM; install it with `pip install 'edgeflare[bench]'`"
-    text = markdown(replace(bench_report(bench), notices=(told,)), {})
+    text = to_markdown(bench_document(replace(bench_report(bench), notices=(told,))))
     assert r"> a\_b has no SSIM; install it with `pip install 'edgeflare[bench]'`" in text

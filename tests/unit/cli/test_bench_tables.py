@@ -5,12 +5,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from edgeflare.cli.bench_tables import print_suites
 
 from edgeflare.bench import BenchReport, SearchRow, SuiteAbout
 from edgeflare.bench.cell_figures import PublishedFigures, cell_figures
 from edgeflare.bench.comparisons import Comparison, Contrast, correlate
 from edgeflare.bench.false_alarms import false_alarms
-from edgeflare.cli.bench_tables import print_report, print_suites
+from edgeflare.cli.tables import print_bench
 
 FULL = "dflare-reference"
 PLAIN = "dflare"
@@ -115,7 +116,7 @@ def report(**changes: object) -> BenchReport:
 
 
 def shown(capsys: pytest.CaptureFixture[str], **options: bool) -> str:
-    print_report(report(), False, **options)
+    print_bench(report(), False, **options)
     return capsys.readouterr().out
 
 
@@ -132,7 +133,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("wide")
 def test_a_small_margin_has_the_digits_that_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
-    print_report(report(cells=(replace(report().cells[0], smaller_margin=0.00142),)), False)
+    print_bench(report(cells=(replace(report().cells[0], smaller_margin=0.00142),)), False)
     _, _, findings, *_ = rows(capsys.readouterr().out, PLAIN)
     assert findings[7] == "0.0014"
 
@@ -167,7 +168,7 @@ def test_a_hundred_per_cent_means_every_search(
     capsys: pytest.CaptureFixture[str], wide: None
 ) -> None:
     searches = [search(PLAIN, seed, 10, found=seed > 0) for seed in range(3000)]
-    print_report(report(cells=(cell_figures("LeNet [1]", PLAIN, searches),)), False)
+    print_bench(report(cells=(cell_figures("LeNet [1]", PLAIN, searches),)), False)
     costs, *_ = rows(capsys.readouterr().out, PLAIN)
     assert costs[:2] == ["99.9 %", "2999/3000"]
 
@@ -179,7 +180,7 @@ def test_beside_published_figures_stands_what_limited_the_searches(
     assert told.startswith(f"{PLAIN}: stopped at 2,000 queries a search; ")
     assert "limited by time alone" in told
     unlimited = report().cells[0]
-    print_report(report(cells=(replace(unlimited, max_queries=0),)), False)
+    print_bench(report(cells=(replace(unlimited, max_queries=0),)), False)
     assert "stopped at" not in capsys.readouterr().out
 
 
@@ -203,7 +204,7 @@ def control(**found: bool) -> BenchReport:
 def test_a_control_without_a_finding_has_its_bound_and_what_it_cost(
     capsys: pytest.CaptureFixture[str], wide: None
 ) -> None:
-    print_report(control(quiet=False), False)
+    print_bench(control(quiet=False), False)
     text = capsys.readouterr().out
     alarms, spent = rows(text, "quiet")
     assert alarms == ["0.001", "20", "0", "0", "0 %", "13.9 %"]
@@ -214,7 +215,7 @@ def test_a_control_without_a_finding_has_its_bound_and_what_it_cost(
 def test_false_alarms_are_shown_as_findings_too(
     capsys: pytest.CaptureFixture[str], wide: None
 ) -> None:
-    print_report(control(quiet=False, loud=True), False)
+    print_bench(control(quiet=False, loud=True), False)
     text = capsys.readouterr().out
     alarms, costs, _, _ = rows(text, "loud")
     assert alarms[2:] == ["0", "20", "100 %", "100 %"]
@@ -226,7 +227,7 @@ def test_a_correlation_stands_beside_the_lowest_success(
     capsys: pytest.CaptureFixture[str], wide: None
 ) -> None:
     figures = report().cells
-    print_report(
+    print_bench(
         report(correlations=(correlate("size", FULL, {"LeNet [1]": 10.0}, figures),)), False
     )
     text = capsys.readouterr().out
@@ -269,7 +270,7 @@ def test_every_search_has_a_line(capsys: pytest.CaptureFixture[str], width: int)
 
 def test_a_bench_that_has_not_begun_has_no_tables(capsys: pytest.CaptureFixture[str]) -> None:
     empty = {"cells": (), "comparisons": (), "correlations": (), "searches": ()}
-    print_report(
+    print_bench(
         report(**empty, finished=(), unfinished=(), failed={}, notices=()), False, searches=True
     )
     assert capsys.readouterr().out == (
@@ -279,9 +280,9 @@ def test_a_bench_that_has_not_begun_has_no_tables(capsys: pytest.CaptureFixture[
 
 
 def test_searches_are_in_the_json_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    print_report(report(), True)
+    print_bench(report(), True)
     assert "searches" not in json.loads(capsys.readouterr().out)
-    print_report(report(), True, searches=True)
+    print_bench(report(), True, searches=True)
     told = json.loads(capsys.readouterr().out)["searches"]
     assert [one["queries"] for one in told] == [10, 20, 30, 20, 40, 60]
     assert told[-1]["ssim"] is None

@@ -6,7 +6,7 @@ import pytest
 from ranked_stores import Ended, candidate
 
 from edgeflare import Ranking, rank_campaigns
-from edgeflare.cli.ranking_tables import print_ranking
+from edgeflare.reports import print_document, ranking_document
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def printed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> str:
     monkeypatch.setenv("COLUMNS", str(width))
-    print_ranking(ranking, False, failed={"broken": "it can't be [read]"})
+    print_document(ranking_document(ranking, {"broken": "it can't be [read]"}))
     return capsys.readouterr().out
 
 

@@ -8,7 +8,8 @@ from fleet_stores import pooled_campaign, replicated_campaign
 
 from edgeflare import summarize
 from edgeflare.analysis import ControlFigures
-from edgeflare.cli.summary_tables import control_setting, control_words, print_summary
+from edgeflare.cli.tables import print_summary
+from edgeflare.reports.campaign import control_setting, control_words
 
 
 @pytest.fixture(params=[60, 80, 120])
@@ -33,8 +34,8 @@ def test_a_pool(tmp_path, capsys, width):
     listed = rows(text)
     assert ["failed: a model can't answer", "1"] in listed
     assert ["seeds unfinished", "1"] in listed
-    assert ["pi-1", "3", "3", "100.0 %", "80", "0"] in listed
-    assert ["pi-2", "2", "1", "50.0 %", "27", "1"] in listed
+    assert ["pi-1", "3", "3", "100 %", "0"] in listed
+    assert ["pi-2", "2", "1", "50.0 %", "1"] in listed
     assert "failed: pi-2 can't answer on s/4.png: the agent died three times: Segm" in text
 
 
@@ -42,8 +43,8 @@ def test_replicas_and_whose_triggers_work_on_whom(tmp_path, capsys, width):
     listed = rows(shown(replicated_campaign(tmp_path / "c"), capsys))
     assert ["searches unfinished", "1"] in listed
     assert ["triggers of", "on jetson", "on pi #1"] in listed
-    assert ["jetson", "-", "1/2 50%"] in listed
-    assert ["pi #1", "2/3 67%", "-"] in listed
+    assert ["jetson", "–", "1/2 50 %"] in listed
+    assert ["pi #1", "2/3 67 %", "–"] in listed
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_the_margin_floor_is_told(tmp_path, capsys, monkeypatch, floor, told):
             "XNNPACK, 5 of 8 operators in 3 parts",
         ),
         ({"nodes": {"Aa": 12, "CPU": 3}}, "12 nodes on Aa, 3 nodes on CPU"),
-        ({"nodes": None}, "which provider runs a node isn't told"),
+        ({"nodes": None}, "nodes per provider not known"),
     ],
 )
 def test_what_runs_the_operators_is_told(tmp_path, capsys, monkeypatch, effect, told):
@@ -103,8 +104,8 @@ def test_a_control_and_what_it_raised():
         refusal=None,
     )
     assert control_words(control) == (
-        "[bold]2 of 40[/] searches that asked the device raised a false alarm (5.0 %, 95 % upper bound 14.9 %), "
-        "with margins up to 0.0033; 3 ended without asking it; 1 failed; 7 unfinished"
+        "2 of 40 searches that asked the device raised a false alarm (5.0 %, with 95 % confidence at most "
+        "14.9 %), none with a margin above 0.0033; 3 ended without asking it; 1 failed; 7 unfinished"
     )
     assert control_setting(control) == (
         "the original against float [1].tflite, tflite 2.1, delegate off, kernels default, "
@@ -114,4 +115,4 @@ def test_a_control_and_what_it_raised():
     assert control_words(begun) == "0 of 7 searches have asked the device; 7 unfinished"
     assert control_words(dataclasses.replace(begun, state="not-begun")) == "not begun"
     refused = dataclasses.replace(begun, state="refused", refusal="no [copy]")
-    assert control_words(refused) == r"can't be run: no \[copy]"
+    assert control_words(refused) == "can't be run: no [copy]"

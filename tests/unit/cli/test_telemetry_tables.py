@@ -11,8 +11,9 @@ from rich.console import Console
 from edgeflare.analysis import TelemetryFigures
 from edgeflare.cli.device_lines import device_sentence, device_table
 from edgeflare.cli.device_reports import print_reports
-from edgeflare.cli.telemetry_tables import print_telemetry
 from edgeflare.devices import DeviceReport, DeviceStatus
+from edgeflare.reports import print_document
+from edgeflare.reports.campaign import telemetry_table
 
 PI_NIGHT = TelemetryFigures(
     device="pi4 [desk]",
@@ -45,22 +46,22 @@ PHONE = dataclasses.replace(
 
 
 def printed(capsys: pytest.CaptureFixture[str], *devices: TelemetryFigures) -> list[list[str]]:
-    print_telemetry(Console(width=200), devices)
-    lines = capsys.readouterr().out.splitlines()
+    print_document(telemetry_table(devices), Console(width=200))
+    lines = capsys.readouterr().out.splitlines()[1:]
     return [re.split(r"\s{2,}", line.strip()) for line in lines if line.strip(" ─")]
 
 
 def test_a_column_that_some_device_tells_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     heading, pi, phone = printed(capsys, PI_NIGHT, PHONE)
     assert heading == [
-        "device", "minutes", "queries", "inference p50/p99/max ms", "hottest", "lowest clock", "memory",
+        "device", "minutes", "queries", "median ms", "99 % ms", "longest ms", "hottest", "lowest clock", "memory",
         "slowed down", "battery",
     ]  # fmt: skip
     assert pi == [
-        "pi4 [desk]", "480", "1000000", "10.1/31.2/2500", "81 °C", "600 MHz", "151 MB",
-        "2 %: under-voltage, throttled", "-",
+        "pi4 [desk]", "480", "1,000,000", "10.1", "31.2", "2500", "81 °C", "600 MHz", "151 MB",
+        "12 minutes, 2.1 % of the readings: under-voltage, throttled", "–",
     ]  # fmt: skip
-    assert phone[4:] == ["-", "600 MHz", "151 MB", "no", "90 to 38 %"]
+    assert phone[6:] == ["–", "600 MHz", "151 MB", "no", "90 to 38 %"]
 
 
 def test_of_columns_that_no_device_tells_nothing_is_said(
@@ -70,13 +71,13 @@ def test_of_columns_that_no_device_tells_nothing_is_said(
         capsys,
         dataclasses.replace(PI_NIGHT, throttled_share=None, rss_bytes=None, temperature_max_c=None),
     )
-    assert heading[4:] == ["lowest clock"]
+    assert heading[6:] == ["lowest clock"]
     assert printed(capsys) == []
 
 
 def test_almost_a_second_is_written_as_other_times_are(capsys: pytest.CaptureFixture[str]) -> None:
     _, row = printed(capsys, dataclasses.replace(PI_NIGHT, latency_max_s=0.9996))
-    assert row[3] == "10.1/31.2/1000"
+    assert row[5] == "1000"
 
 
 SLOW = dataclasses.replace(HOT, throttle_reasons=("under-voltage", "frequency capped", "throttled"))

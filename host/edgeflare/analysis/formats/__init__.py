@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 ReportFormat: TypeAlias = Literal["junit", "json", "markdown", "csv"]
 
 _MODULES = {
-    "junit": "junit",
-    "json": "json_text",
-    "markdown": "markdown",
-    "csv": "csv_text",
+    "junit": "edgeflare.analysis.formats.junit",
+    "json": "edgeflare.analysis.formats.json_text",
+    "markdown": "edgeflare.reports.markdown",
+    "csv": "edgeflare.analysis.formats.csv_text",
 }
 
 
@@ -50,7 +50,7 @@ def report_text(
         )
     from edgeflare.analysis.formats.material import gather
 
-    module = import_module(f"{__name__}.{_MODULES[format]}")
+    module = import_module(_MODULES[format])
     written: Callable[[Material], str] = module.text
     with opened(campaign) as store:
         told = written(gather(store, class_names, limits))

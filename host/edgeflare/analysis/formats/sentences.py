@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from edgeflare.analysis.formats.material import Material
 from edgeflare.analysis.kinds import tolerance_of
-from edgeflare.analysis.words import margin_text
 from edgeflare.answers import text_of
 from edgeflare.campaign.replay_states import ReplayedInput
 from edgeflare.store import OutcomeRecord
+from edgeflare.text import margin_text
 from edgeflare.types import Status
 
 STEPS_SHOWN = 5

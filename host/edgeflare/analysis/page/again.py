@@ -2,58 +2,37 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from edgeflare.reports.campaign import runtime_words, value_words
+from edgeflare.reports.document import Column, KeyFigure, Table
 from edgeflare.store import Store
+from edgeflare.text import number_text
 
 _LEFT_OUT = "out"
 
 
-class ModelFile(NamedTuple):
-    """One of the two models: what is known of its file and of the runtime in effect."""
-
-    which: str
-    name: str
-    sha256: str
-    bytes: int | None
-    runtime: str
-
-
-def model_files(models: Mapping[str, Any]) -> list[ModelFile]:
-    """Return the models of a campaign as the page shows them."""
-    return [
-        ModelFile(
-            which,
-            str(model.get("name", "")),
-            str(model.get("sha256", "")),
-            model.get("bytes"),
-            runtime_words(model.get("runtime") or {}),
-        )
-        for which in ("original", "deployed")
-        if (model := models.get(which))
-    ]
+def models_table(models: Mapping[str, Any]) -> Table:
+    """Return the models of a campaign: their files, byte for byte, and the runtimes in effect."""
+    columns = (
+        Column("model", 0, lambda one: one[0], text=True),
+        Column("file", 0, lambda one: str(one[1].get("name", "")), text=True),
+        Column("bytes", 0, lambda one: number_text(one[1].get("bytes"), 0)),
+        Column("SHA-256", 0, lambda one: str(one[1].get("sha256", "")), text=True),
+        Column("runtime", 0, lambda one: runtime_words(one[1].get("runtime") or {}), text=True),
+    )
+    rows = [(which, models[which]) for which in ("original", "deployed") if models.get(which)]
+    return Table(columns, rows, "The models' files, byte for byte, and what ran them", "models")
 
 
-def runtime_words(runtime: Mapping[str, Any]) -> str:
-    """Return a runtime in effect in words, like ``tflite (ai-edge-litert 2.3.0, XNNPACK, threads 1)``."""
-    known = {name: value for name, value in runtime.items() if value not in (None, "", [], {})}
-    name = str(known.pop("name", ""))
-    package = " ".join(str(known.pop(key)) for key in ("package", "version") if key in known)
-    told = [package] if package else []
-    if "delegate" in known:
-        told.append(str(known.pop("delegate")))
-    told += [f"{key.replace('_', ' ')} {_plain(value)}" for key, value in known.items()]
-    return f"{name} ({', '.join(told)})" if told else name
-
-
-def versions(store: Store) -> list[tuple[str, str]]:
-    """Return name and version of what ran on the host; of several environments all versions."""
+def versions(store: Store) -> list[KeyFigure]:
+    """Return the versions of what ran on the host; of several environments all of them."""
     seen: dict[str, dict[str, None]] = {}
     for environment in store.environments().values():
         for name, value in environment.items():
             if value:
-                seen.setdefault(name, {})[_plain(value)] = None
-    return [(name, ", then ".join(values)) for name, values in seen.items()]
+                seen.setdefault(name, {})[value_words(value)] = None
+    return [KeyFigure(name, ", then ".join(values)) for name, values in seen.items()]
 
 
 def campaign_toml(config: Mapping[str, Any]) -> str:
@@ -91,11 +70,3 @@ def _toml(value: Any) -> str:
 def _key(name: str) -> str:
     plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     return name if plain else json.dumps(name)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_plain, value))
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -54,7 +54,6 @@ class Collected:
     pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
     changes: Counter[WordChange] = field(default_factory=Counter)
     worst: Worst | None = None
-    triggers: int = 0
     queries: "array[int]" = field(default_factory=lambda: array("q"))
     seconds: "array[float]" = field(default_factory=lambda: array("d"))
     l2: "array[float]" = field(default_factory=lambda: array("d"))
@@ -95,7 +94,6 @@ def collect(
 
 def _add_trigger(collected: Collected, one: Finding, by_disagreement: bool) -> None:
     outcome = one.outcome
-    collected.triggers += 1
     both = heard(outcome.original, outcome.deployed)
     labelled = outcome.original_label is not None and outcome.deployed_label is not None
     if outcome.original_label is not None and outcome.deployed_label is not None:

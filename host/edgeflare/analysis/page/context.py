@@ -8,22 +8,34 @@ from edgeflare.analysis.colours import change_colours, gradient, level_colours
 from edgeflare.analysis.figures import ranked_words
 from edgeflare.analysis.heard import WordChange
 from edgeflare.analysis.kinds import transcribes, units_of
-from edgeflare.analysis.page.again import campaign_toml, model_files, versions
+from edgeflare.analysis.page.again import campaign_toml, models_table, versions
 from edgeflare.analysis.page.collected import Collected
-from edgeflare.analysis.page.devices import device_cards, device_charts
-from edgeflare.analysis.page.facts import NO_WORD, arrow, facts, replay_facts
+from edgeflare.analysis.page.devices import device_charts, fingerprints, health_table
 from edgeflare.analysis.page.gallery import COLUMNS, STATUS_WORDS, change_key, pair_key
 from edgeflare.analysis.page.headline import headline
 from edgeflare.analysis.page.matrix import matrix
 from edgeflare.analysis.page.replay_cards import STATE_WORDS
-from edgeflare.analysis.page.svg import figure, histogram
+from edgeflare.analysis.page.svg import histogram
 from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.analysis.spectrograms import LARGEST_CHANGE_DB, LOWEST_DB
-from edgeflare.analysis.summary import summarize
+from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.analysis.verdict import is_control, verdict
-from edgeflare.analysis.words import margin_text, number_text, percent_text
 from edgeflare.campaign.live import campaign_status
+from edgeflare.reports.campaign import (
+    END_WORDS,
+    NO_WORD,
+    Name,
+    agreement_blocks,
+    devices_tables,
+    key_figures,
+    limits_list,
+    telemetry_table,
+)
+from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Table, to_html
+from edgeflare.reports.replay import replay_counts
 from edgeflare.store import Store
+from edgeflare.text import margin_text, number_text
+from edgeflare.types import Status
 
 MOST_PAIRS = 500
 """So many pairs of labels there are to choose from, the most frequent ones."""
@@ -33,20 +45,10 @@ _SHORT_NAME = 3
 _HEARD = COLUMNS.index("heard")
 
 
-END_WORDS = {
-    "failed": "A model could not answer",
-    "nonfinite": "NaN or infinity in an output",
-    "unstable": "A deviation that did not repeat",
-    "exhausted": "Nothing found within the query budget",
-    "timeout": "Nothing found within the time budget",
-    "gave-up": "The strategy gave up",
-}
-
-
 def context(
     store: Store,
     collected: Collected,
-    name: Callable[[int | None], str],
+    name: Name,
     replay: ReplaySummary | None = None,
 ) -> dict[str, Any]:
     """Return the values of ``report.html.j2``; `name` tells a class's name, `replay` is what a replay came
@@ -54,13 +56,20 @@ def context(
     summary = summarize(store)
     status = campaign_status(store.folder)
     said = verdict(store, summary, summary.limits, replay)
+    figures = () if replay else key_figures(summary, name)
+    original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
     return {
         "summary": summary,
+        "title": f"{deployed['name']} against {original.get('name') or 'its original'}"
+        if deployed.get("name")
+        else summary.campaign,
         "replay": replay,
         "status": status,
         "control_of": is_control(store.folder),
         "headline": headline(said, summary, collected, status, name),
-        "facts": replay_facts(replay) if replay else facts(summary, collected, name),
+        "cards": [one for one in figures if one.main],
+        "figures": to_html([Figures(tuple(one for one in figures if not one.main))]),
+        "limits": to_html(limits_list(summary.limits)[1:]),
         "matrix": matrix(collected.pairs),
         "transcribes": transcribes(store),
         "word_pairs": [
@@ -73,40 +82,76 @@ def context(
         "long_names": any(len(name(deployed)) > _SHORT_NAME for _, deployed in collected.pairs),
         "facets": _facets(collected, name),
         "rare_pairs": max(0, len(collected.facets.pair) - MOST_PAIRS),
-        "listed": _listed(collected, name),
+        "listed": to_html(_listed(collected, name, replayed=replay is not None)),
         "histograms": _histograms(collected, summary.sample_rate),
+        "spreads": to_html(_spreads(summary)),
+        "replayed": to_html(replay_counts(replay.figures, replay)) if replay else "",
         "ends": [
-            (END_WORDS[key], ends)
-            for key in END_WORDS
-            for status_, ends in collected.ends.items()
-            if status_.value == key
+            (f"{words[0].upper()}{words[1:]}", ends, to_html([Table(_ENDED, ends.named)]))
+            for status_, words in END_WORDS.items()
+            if (ends := collected.ends.get(Status(status_)))
         ],
-        "device_cards": device_cards(summary.devices),
+        "devices": to_html(
+            [
+                *devices_tables(summary),
+                *health_table(status),
+                *telemetry_table(summary.telemetry),
+            ]
+        ),
+        "agreements": to_html(agreement_blocks(summary.agreements, summary.every_device)),
+        "fingerprints": to_html(fingerprints(summary.devices)),
         "device_charts": device_charts(store),
-        "models": model_files(summary.models),
-        "versions": versions(store),
+        "models": to_html([models_table(summary.models)]),
+        "versions": to_html([Figures((*_settings(summary), *versions(store)))]),
         "campaign_toml": campaign_toml(store.campaign),
         "resume": shlex.join(["edgeflare", "resume", str(store.folder.resolve())]),
         "send_again": shlex.join(["edgeflare", "replay", replay.source]) if replay else "",
         "name": name,
-        "status_words": STATUS_WORDS,
-        "percent": percent_text,
-        "margin": margin_text,
-        "number": number_text,
-        "figure": figure,
     }
 
 
-def _facets(
-    collected: Collected, name: Callable[[int | None], str]
-) -> dict[str, list[tuple[str, str, int]]]:
+_ENDED = (
+    Column("seed", 0, lambda one: one.seed_id, text=True),
+    Column("device", 0, lambda one: one.device, text=True, optional=True),
+    Column("device queries", 0, lambda one: f"{one.queries:,}"),
+    Column("original alone", 0, lambda one: f"{one.host_queries:,}"),
+    Column("why", 0, lambda one: one.detail, text=True, optional=True),
+)
+
+
+def _settings(summary: Summary) -> list[KeyFigure]:
+    found = [one for one in key_figures(summary) if one.name == "search"]
+    seed = summary.search.get("seed")
+    return found + ([] if seed is None else [KeyFigure("seed of all randomness", str(seed))])
+
+
+def _spreads(summary: Summary) -> list[Block]:
+    """Return queries and time of the searches, queueing left out."""
+    rows = (
+        ("queries, triggers found", summary.queries_found, 1),
+        ("queries, all searches", summary.queries_searched, 1),
+        ("seconds, triggers found", summary.seconds_found, 3),
+        ("seconds, all searches", summary.seconds_searched, 3),
+    )
+    columns = (
+        Column("", 0, lambda row: row[0], text=True),
+        Column("searches", 0, lambda row: f"{row[1].count:,}"),
+        Column("mean", 0, lambda row: number_text(row[1].mean, row[2])),
+        Column("median", 0, lambda row: number_text(row[1].median, row[2])),
+        Column("90 % at most", 0, lambda row: number_text(row[1].p90, row[2])),
+    )
+    title = "Queries and time of the searches, queueing left out"
+    return [Table(columns, [row for row in rows if row[1]], title)]
+
+
+def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, int]]]:
     """Return the choices of each filter: value, words and count, the most frequent first."""
     words = {
         pair_key(card.row[4], card.row[5]): _pair_words(name(card.row[4]), name(card.row[5]))
         for card in collected.cards
     }
     words |= {
-        change_key(change): arrow(change)
+        change_key(change): _arrow(change)
         for card in collected.cards
         for change in map(WordChange._make, (card.row[_HEARD] or {"changes": ()})["changes"])
     }
@@ -130,23 +175,42 @@ def _facets(
     return facets
 
 
+def _arrow(change: WordChange) -> str:
+    return f"{change.original or NO_WORD} → {change.deployed or NO_WORD}"
+
+
 def _pair_words(original: str, deployed: str) -> str:
     return f"{original} by both" if original == deployed else f"{original} → {deployed}"
 
 
-def _listed(
-    collected: Collected, name: Callable[[int | None], str]
-) -> list[tuple[dict[str, Any], str, str]]:
-    """Return the severest findings, and what both models say of each, for readers without scripts."""
+def _listed(collected: Collected, name: Name, *, replayed: bool) -> list[Block]:
+    """Return the severest findings, for readers without scripts."""
 
-    def said(row: dict[str, Any], model: str) -> str:
-        if row["heard"] is None:
-            return name(row[model])
-        return "".join(text for text, _ in row["heard"][model])
+    def answer(model: str) -> Callable[[dict[str, Any]], str]:
+        def text(row: dict[str, Any]) -> str:
+            heard = row["heard"]
+            return "".join(part for part, _ in heard[model]) if heard else name(row[model])
 
+        return text
+
+    def state(row: dict[str, Any]) -> str:
+        return str(
+            row["replayed"][3] if replayed else STATUS_WORDS.get(row["status"], row["status"])
+        )
+
+    columns = (
+        Column("input" if replayed else "seed", 0, lambda row: row["seed"], text=True),
+        Column("original", 0, answer("original"), text=True),
+        Column("deployed", 0, answer("deployed"), text=True),
+        Column("state" if replayed else "status", 0, state, text=True),
+        Column("device", 0, lambda row: row["device"], text=True, optional=True),
+        Column("smaller margin", 0, lambda row: margin_text(row["severity"])),
+        Column("L2", 0, lambda row: number_text(row["l2"])),
+        Column("to reproduce", 0, lambda row: row["command"], text=True),
+    )
     ranked = sorted(collected.cards, key=lambda card: (card.rank, -card.severity))
     rows = [dict(zip(COLUMNS, card.row, strict=True)) for card in ranked[:_MOST_LISTED]]
-    return [(row, said(row, "original"), said(row, "deployed")) for row in rows]
+    return [Table(columns, rows)]
 
 
 def _histograms(collected: Collected, sample_rate: int | None) -> list[tuple[str, Any]]:

@@ -6,21 +6,16 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from edgeflare.analysis.page.again import runtime_words
 from edgeflare.analysis.page.svg import course
-from edgeflare.devices import DeviceMinute
+from edgeflare.campaign.live import CampaignStatus
+from edgeflare.devices import DeviceMinute, DeviceStatus
+from edgeflare.reports.campaign import runtime_words
+from edgeflare.reports.document import Block, Column, Figures, Heading, KeyFigure, Table
 from edgeflare.store import Store
+from edgeflare.text import NOTHING
 
 _MOST_CHARTED = 24
 _ABOUT = ("board", "soc", "cpu", "arch", "os", "kernel", "python", "numpy")
-
-
-class DeviceCard(NamedTuple):
-    """A device of one fingerprint: its name, and name and value of what is known of it."""
-
-    name: str
-    digest: str
-    about: list[tuple[str, str]]
 
 
 class Charts(NamedTuple):
@@ -30,22 +25,46 @@ class Charts(NamedTuple):
     drawings: list[tuple[str, Markup]]
 
 
-def device_cards(devices: Iterable[Mapping[str, Any]]) -> list[DeviceCard]:
-    """Return the devices of `Summary.devices`."""
+def fingerprints(devices: Iterable[Mapping[str, Any]]) -> list[Block]:
+    """Return what is known of each of `Summary.devices`."""
     from edgeflare.devices.doctor.cpu import shown_name
 
-    cards = []
+    blocks: list[Block] = []
     for device in devices:
-        fingerprint = device["fingerprint"]
-        about = [
-            (name, shown_name(str(fingerprint[name])) if name == "cpu" else str(fingerprint[name]))
-            for name in _ABOUT
-            if fingerprint.get(name)
-        ]
-        if fingerprint.get("runtime"):
-            about.append(("runtime", runtime_words(fingerprint["runtime"])))
-        cards.append(DeviceCard(device["name"], device["digest"], about))
-    return cards
+        known = {name: str(value) for name, value in device["fingerprint"].items() if value}
+        if "cpu" in known:
+            known["cpu"] = shown_name(known["cpu"])
+        rows = [KeyFigure(name, known[name]) for name in _ABOUT if name in known]
+        if "runtime" in known:
+            rows.append(KeyFigure("runtime", runtime_words(device["fingerprint"]["runtime"])))
+        rows.append(KeyFigure("fingerprint", device["digest"][:16]))
+        blocks += [Heading(device["name"]), Figures(tuple(rows))]
+    return blocks
+
+
+def health_table(status: CampaignStatus) -> list[Block]:
+    """Return the devices as the campaign saw them last."""
+    columns = (
+        Column("device", 0, lambda one: one.name, text=True),
+        Column(
+            "state",
+            0,
+            lambda one: ": ".join(filter(None, [one.state.value, one.detail])),
+            text=True,
+        ),
+        Column("reconnects", 0, lambda one: str(one.reconnects)),
+        Column("slowed down by", 0, _slowed_by, text=True),
+    )
+    if not status.devices:
+        return []
+    return [
+        Heading("As the campaign saw them last"),
+        Table(columns, status.devices, identifier="health"),
+    ]
+
+
+def _slowed_by(one: DeviceStatus) -> str:
+    return ", ".join(one.throttle_reasons) or (NOTHING if one.throttled is None else "nothing")
 
 
 def device_charts(store: Store) -> list[Charts]:

@@ -102,7 +102,7 @@ def test_recognisers_have_words_in_place_of_classes(tmp_path: Path, read: Read) 
     assert links[0] == "no→go"
     assert not page.having("table", **{"class": "matrix"})
     assert "the original hears “" in page.text
-    assert "Median SNR" in page.text
+    assert "Median signal-to-noise ratio" in page.text
 
 
 def test_words_and_names_that_are_markup_stay_text(tmp_path: Path, read: Read) -> None:

@@ -44,7 +44,7 @@ def test_the_verdict_comes_first_with_what_matters(campaign: Any, written: Any) 
     assert places == sorted(places)
     assert "1 trigger is a seed as it is" in text
     assert "The severest: the original says 2, the deployed model 1" in text
-    assert "Median queries to a trigger 3 " in text
+    assert "Search queries to the first trigger median 3 " in text
     assert "board was slowed down" in text
     assert "interrupted" not in text
 
@@ -91,7 +91,7 @@ def test_triggers_of_searches_and_seeds_that_deviate_are_told_apart(
     campaign.add(Status.SEED_DEVIATES)
     campaign.finish()
     page = written()
-    assert "found by 2 of 2 searches (100 %), and 1 seed as it is" in page.text
+    assert "Success rate 100 % 2 of 2 searched Seeds that deviate already 1" in page.text
     assert page.having("section", id="summary", **{"class": "panel verdict neutral"})
     assert not page.having("span", **{"class": "sign"})
 
@@ -165,7 +165,7 @@ def test_what_is_needed_to_run_it_again_is_there(campaign: Any, written: Any) ->
     page = written()
     assert "ab" * 32 in page.text
     assert "cd" * 32 in page.text
-    assert "strategy boundary" in page.text
+    assert "search boundary" in page.text
     assert "seed of all randomness 7" in page.text
 
 
@@ -206,7 +206,7 @@ def test_only_searches_that_asked_the_device_bound_the_rate_of_false_alarms(
         write_html_report(store, tmp_path / "page.html")
     assert figures is not None
     assert (figures.searches, figures.upper_bound) == (1, pytest.approx(0.95))
-    said = "1 search that asked the device (0 %, at most 95.0 % with 95 % confidence; 2 more ended without"
+    said = "1 search that asked the device raised a false alarm (0 %, with 95 % confidence at most 95.0 %); 2 ended"
     assert said in read(tmp_path / "page.html").text
 
 

@@ -1,0 +1,665 @@
+"""What a campaign found: key figures, tables and sentences for every kind of report."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from edgeflare.analysis.agreement import Agreement, EveryDevice
+from edgeflare.analysis.causes import NOT_ATTRIBUTED
+from edgeflare.analysis.control import ControlFigures
+from edgeflare.analysis.kinds import tolerance_of, units_of
+from edgeflare.analysis.limits import LimitCheck
+from edgeflare.analysis.summary import Summary
+from edgeflare.analysis.telemetry import TelemetryFigures
+from edgeflare.analysis.triggers import TriggerFigures
+from edgeflare.analysis.unlike import Unlike
+from edgeflare.reports.document import (
+    Block,
+    Column,
+    Figures,
+    Heading,
+    Item,
+    KeyFigure,
+    Listing,
+    Table,
+    Text,
+    table_of,
+)
+from edgeflare.text import NOTHING, counted, margin_text, number_text, percent_text
+from edgeflare.transcripts import excerpts
+
+MOST_SHOWN = 10
+"""Number of pairs, triggers and inputs shown; the rest is counted."""
+NO_WORD = "(nothing)"
+"""Stands for a word that one of two transcripts does not have."""
+NO_SEARCH = "none"
+"""The strategy of a campaign that only compares the models on the seeds."""
+END_WORDS = {
+    "seed-deviates": "seeds that deviate already",
+    "failed": "failed: a model can't answer",
+    "nonfinite": "NaN or infinity in an output",
+    "unstable": "unstable (did not repeat)",
+    "exhausted": "nothing within the query budget",
+    "timeout": "nothing within the time budget",
+    "gave-up": "given up by the strategy",
+}
+"""Name of each way in which a search ends without finding a trigger."""
+
+_FAILURES_SHOWN = 5
+_STEPS_SHOWN = 3
+_EXAMPLES_SHOWN = 3
+_LEAST_ROOM = 20
+_OTHER_COLUMNS = 40
+"""Columns of a terminal needed beside a trigger's seed and steps."""
+_FEW = 4
+_FIELD_NAMES = {
+    "arch": "architecture",
+    "cpu": "processor",
+    "soc": "SoC",
+    "os": "operating system",
+    "python": "Python",
+    "cpu_flags": "processor flags",
+}
+Name = Callable[[int | None], str]
+
+
+class TriggerLine(NamedTuple):
+    """A row of the table of triggers; texts are empty and numbers None where not known."""
+
+    seed: str
+    answers: str
+    cause: str
+    steps: str
+    l2: float | None = None
+    snr_db: float | None = None
+    smaller_margin: float | None = None
+    disagreement: float | None = None
+
+
+def summary_document(summary: Summary, *, width: int | None = None) -> list[Block]:
+    """Return all that `summary` says, for a terminal of `width` columns; None: with every step to a trigger."""
+    from edgeflare.reports.replay import replay_counts
+
+    lines = [_trigger_line(one, width) for one in summary.triggers]
+    triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
+    return [
+        *(replay_counts(summary.replay) if summary.replay else []),
+        *campaign_blocks(summary, triggers),
+        *limits_list(summary.limits),
+    ]
+
+
+def campaign_blocks(summary: Summary, triggers: Sequence[Block], name: Name = str) -> list[Block]:
+    """Return key figures, pairs, triggers, devices and notices of a campaign; `name` returns a class's name."""
+    return [
+        Heading("Key figures"),
+        Figures(key_figures(summary, name)),
+        *pairs_tables(summary, name),
+        *triggers,
+        *devices_tables(summary),
+        *agreement_blocks(summary.agreements, summary.every_device),
+        *telemetry_table(summary.telemetry),
+        *endings(summary),
+        *notices_list(summary.notices),
+    ]
+
+
+def limits_list(limits: Sequence[LimitCheck]) -> list[Block]:
+    """Return whether each limit holds; nothing without limits."""
+    items = tuple(
+        Item(one.words, "muted", "not checked")
+        if not one.checked
+        else Item(one.words, "bad", "crossed")
+        if one.crossed
+        else Item(one.words, "good", "kept")
+        for one in limits
+    )
+    return [Heading("Limits"), Listing(items)] if items else []
+
+
+def notices_list(notices: Sequence[str]) -> list[Block]:
+    """Return what there is to know beside the figures."""
+    items = tuple(Item(one, "warn") for one in notices)
+    return [Heading("Notices"), Listing(items)] if items else []
+
+
+# Key figures
+
+
+def key_figures(summary: Summary, name: Name = str) -> tuple[KeyFigure, ...]:
+    """Return models, devices, success, costs, distances and the control; what is not known is left out.
+
+    `name` returns a class's name.
+    """
+    return (
+        *_subjects(summary),
+        *_results(summary, name),
+        *_costs(summary),
+        *_distances(summary),
+        *_control(summary.control),
+    )
+
+
+def _subjects(summary: Summary) -> Iterable[KeyFigure]:
+    for which in ("original", "deployed"):
+        model = summary.models.get(which) or {}
+        if model.get("name"):
+            about = runtime_words(model.get("runtime") or {}, brief=True)
+            yield KeyFigure(f"{which} model", model["name"], about)
+    kind = "devices like" if len(summary.by_device) > len(summary.devices) else "device"
+    for device in summary.devices:
+        known = device["fingerprint"]
+        board = known.get("board") or known.get("cpu") or ""
+        yield KeyFigure(kind, f"{device['name']} {board}".strip())
+    if summary.search.get("strategy"):
+        yield KeyFigure("search", _search(summary.search))
+
+
+def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
+    searches = summary.search.get("strategy") != NO_SEARCH
+    if searches:
+        found = f"{summary.found:,} of {summary.searched:,} searched"
+        yield KeyFigure("success rate", percent_text(summary.success_rate), found, main=True)
+    words = END_WORDS
+    if not searches:
+        words = END_WORDS | {
+            "seed-deviates": "seeds that deviate",
+            "gave-up": "seeds that don't deviate",
+        }
+    for status, text in words.items():
+        if summary.by_status.get(status):
+            deviates = status == "seed-deviates"
+            yield KeyFigure(text, f"{summary.by_status[status]:,}", main=deviates)
+    if searches and summary.coverage.searches:
+        yield KeyFigure("covered without a trigger", summary.coverage.words)
+    for text, count in (
+        ("seeds with a top-1 tie", summary.ties),
+        ("files skipped", summary.skipped),
+        (f"{'searches' if summary.replicas else 'seeds'} unfinished", summary.unfinished),
+    ):
+        if count:
+            yield KeyFigure(text, f"{count:,}")
+    if summary.word_pairs:
+        word = summary.word_pairs[0]
+        text = f"{word.original or NO_WORD} -> {word.deployed or NO_WORD}"
+        yield KeyFigure("most frequent words", text, counted(word.count, "trigger"), main=True)
+    elif summary.label_pairs and tolerance_of(summary.search) is None:
+        pair = summary.label_pairs[0]
+        text = f"{name(pair.original)} -> {name(pair.deployed)}"
+        yield KeyFigure("most frequent pair", text, counted(pair.count, "trigger"), main=True)
+
+
+def _costs(summary: Summary) -> Iterable[KeyFigure]:
+    queries, seconds = summary.queries_found, summary.seconds_found
+    if queries:
+        yield KeyFigure(
+            "search queries to the first trigger",
+            f"median {number_text(queries.median, 0)}",
+            f"mean {number_text(queries.mean, 1)}, 90 % at most {number_text(queries.p90, 0)}",
+            main=True,
+        )
+    if seconds:
+        median, mean = number_text(seconds.median, 3), number_text(seconds.mean, 3)
+        yield KeyFigure("seconds for a search that found one", f"median {median}", f"mean {mean}")
+    if summary.wall_s is not None:
+        yield KeyFigure("seconds by the clock", f"{summary.wall_s:.1f}", "the whole campaign")
+    kinds = [name for name in summary.total_queries if name != "host_only"]
+    parts = ", ".join(f"{name} {summary.total_queries[name]:,}" for name in kinds)
+    yield KeyFigure(
+        "device queries in all",
+        f"{sum(summary.total_queries[name] for name in kinds):,}",
+        f"{parts}; original alone {summary.total_queries['host_only']:,}; "
+        f"{counted(summary.round_trips, 'round trip')}",
+    )
+
+
+def _distances(summary: Summary) -> Iterable[KeyFigure]:
+    if summary.original_margin is not None:
+        deployed = summary.deployed_margin
+        theirs = "none (labels only)" if deployed is None else margin_text(deployed)
+        text = f"original {margin_text(summary.original_margin)}, deployed {theirs}"
+        yield KeyFigure("median margin", text, main=True)
+    if summary.l2 is not None and summary.linf is not None:
+        units = units_of(summary.sample_rate)
+        linf = f"Linf {number_text(summary.linf, 0)} of {units.most_levels:,} {units.levels}"
+        text = f"L2 {number_text(summary.l2)}"
+        yield KeyFigure("median distance to the seed", text, f"{units.l2}; {linf}", main=True)
+    if summary.snr_db is not None:
+        about = "the seed's power over the difference's"
+        yield KeyFigure(
+            "median signal-to-noise ratio", f"{summary.snr_db:.1f} dB", about, main=True
+        )
+    if summary.corruptions:
+        counts = ", ".join(f"{name} {count:,}" for name, count in summary.corruptions.items())
+        yield KeyFigure("operators" if summary.sample_rate else "natural corruptions", counts)
+    if summary.labelled:
+        ours, theirs = (
+            percent_text(right / summary.labelled)
+            for right in (summary.original_right, summary.deployed_right)
+        )
+        about = counted(summary.labelled, "labelled seed")
+        yield KeyFigure(
+            "accuracy on the seeds", f"original {ours}, deployed {theirs}", about, main=True
+        )
+
+
+def _search(search: Mapping[str, Any]) -> str:
+    """Return strategy, options and limits of a campaign's table "search" in one line."""
+    floor = search.get("margin_floor", 0)
+    at_least = f"margins of at least {floor:g}" if floor else "no margin floor"
+    if search["strategy"] == NO_SEARCH:
+        return f"none (the seeds are compared as they are), {at_least}"
+    options = (f"{name}={value}" for name, value in (search.get("options") or {}).items())
+    parts = [" ".join([search["strategy"], *options])]
+    if tolerance := tolerance_of(search):
+        parts.append(f"scores more than {tolerance:g} apart")
+    limits = [
+        f"{search[name]:{',g' if isinstance(search[name], float) else ','}} {unit}"
+        for name, unit in (
+            ("max_queries", "queries"),
+            ("max_host_queries", "host queries"),
+            ("timeout_s", "s"),
+        )
+        if search.get(name)
+    ]
+    if limits:
+        *before, last = limits
+        most = f"{', '.join(before)} and {last}" if before else last
+        parts.append(f"at most {most} a seed")
+    return ", ".join([*parts, at_least])
+
+
+def runtime_words(runtime: Mapping[str, Any], *, brief: bool = False) -> str:
+    """Return a runtime in effect, like ``tflite (ai-edge-litert 2.3.0), XNNPACK, threads 1``.
+
+    `brief`: without options, only what executes the operators (a delegate, or the nodes of each provider).
+    """
+    known = dict(runtime)
+    name, version, package = (str(known.pop(key, "")) for key in ("name", "version", "package"))
+    parts = [f"{name} ({package} {version})" if package else f"{name} {version}".strip()]
+    if delegate := known.pop("delegate", None):
+        parts.append(str(delegate))
+    if "nodes" in known:
+        nodes = known.pop("nodes")
+        if isinstance(nodes, Mapping):
+            parts += [f"{count} nodes on {provider}" for provider, count in nodes.items()]
+        else:
+            parts.append("nodes per provider not known")
+    if not brief:
+        for key, value in known.items():
+            if value not in (None, "", [], {}):
+                parts.append(f"{key.replace('_', ' ')} {value_words(value)}")
+    return ", ".join(filter(None, parts))
+
+
+def value_words(value: Any) -> str:
+    """Return a value of a fingerprint or an environment as text, without brackets."""
+    if isinstance(value, Mapping):
+        return " + ".join(f"{name} {value_words(one)}" for name, one in value.items())
+    return " + ".join(map(value_words, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _control(control: ControlFigures | None) -> Iterable[KeyFigure]:
+    if control is not None:
+        yield KeyFigure("control", control_words(control))
+        about = "a false alarm takes the original for another model by other arithmetic alone"
+        yield KeyFigure("control's setting", control_setting(control), about)
+
+
+def control_words(control: ControlFigures) -> str:
+    """Return how many false alarms a control raised, and how many its campaign may have at most."""
+    if control.state == "not-begun":
+        return "not begun"
+    if control.state == "gone":
+        return "finished, but its folder has been removed"
+    if control.state == "refused":
+        return f"can't be run: {control.refusal}"
+    if control.rate is None or control.upper_bound is None:
+        total = control.unasked + control.failed + control.unfinished
+        text = f"0 of {total} searches have asked the device"
+    else:
+        text = (
+            f"{control.false_alarms:,} of {counted(control.searches, 'search', 'searches')} that asked the device "
+            f"raised a false alarm ({percent_text(control.rate)}, with 95 % confidence at most "
+            f"{percent_text(control.upper_bound)})"
+        )
+        if control.false_alarms and control.safe_margin is not None:
+            text += f", none with a margin above {control.safe_margin:g}"
+    counts = (
+        (control.unasked, "ended without asking it"),
+        (control.failed, "failed"),
+        (control.unfinished, "unfinished"),
+    )
+    return "; ".join([text, *(f"{count:,} {what}" for count, what in counts if count)])
+
+
+def control_setting(control: ControlFigures) -> str:
+    """Return what a control compared, and with which runtime."""
+    runtime = control.runtime
+    options = (
+        f"{name.replace('_', ' ')} {'off' if runtime[name] in (None, 'none') else runtime[name]}"
+        for name in ("graph_optimization", "delegate", "kernels")
+        if name in runtime
+    )
+    other = "itself" if control.own_file else control.model
+    version = f"{runtime.get('name', '')} {runtime.get('version', '')}".strip()
+    parts = [f"the original against {other}", version, *options]
+    return ", ".join(filter(None, [*parts, f"margin floor {control.margin_floor:g}"]))
+
+
+# Pairs and triggers
+
+
+def pairs_tables(summary: Summary, name: Name = str) -> list[Block]:
+    """Return which answers, classes or words, take the place of which, the most frequent first."""
+    blocks: list[Block] = []
+    if words := summary.word_pairs:
+        rows = [
+            (one.original or NO_WORD, one.deployed or NO_WORD, f"{one.count:,}") for one in words
+        ]
+        rest = ""  # a trigger can have several such pairs: their counts have no sum
+        blocks += _pairs("Words heard differently", "hears", rows, rest)
+    if labels := summary.label_pairs:
+        rows = [(name(one.original), name(one.deployed), f"{one.count:,}") for one in labels]
+        rest = f"{sum(one.count for one in labels[MOST_SHOWN:]):,}"
+        blocks += _pairs("Pairs of labels", "says", rows, rest)
+    return blocks
+
+
+def _pairs(
+    title: str, verb: str, rows: Sequence[tuple[str, str, str]], count_of_rest: str
+) -> list[Block]:
+    rest = len(rows) - MOST_SHOWN
+    shown = [
+        *rows[:MOST_SHOWN],
+        *([(counted(rest, "more pair"), "", count_of_rest)] if rest > 0 else []),
+    ]
+    header = [f"original {verb}", f"deployed {verb}", "triggers"]
+    return [Heading(title), table_of(header, shown, text=2)]
+
+
+def triggers_table(lines: Sequence[TriggerLine], total: int) -> list[Block]:
+    """Return the first triggers, and how many more there are of `total`."""
+    if not lines:
+        return []
+    columns = (
+        Column("seed", 0, lambda one: one.seed, text=True),
+        Column("original -> deployed", 0, lambda one: one.answers, text=True),
+        Column("cause", 0, lambda one: one.cause, text=True, optional=True),
+        Column("what was done to it", 0, lambda one: one.steps, text=True, optional=True),
+        Column("L2", 0, lambda one: number_text(one.l2), optional=True),
+        Column("SNR in dB", 0, lambda one: number_text(one.snr_db, 1), optional=True),
+        Column("smaller margin", 0, lambda one: margin_text(one.smaller_margin), optional=True),
+        Column("scores apart", 0, lambda one: margin_text(one.disagreement), optional=True),
+    )
+    more = total - len(lines)
+    rest: list[Block] = [Text(f"{more:,} more: see `edgeflare export`", has_code=True)]
+    return [Heading("First triggers"), Table(columns, lines), *(rest if more > 0 else [])]
+
+
+def _trigger_line(one: TriggerFigures, width: int | None) -> TriggerLine:
+    texts = text_parts(one.original_text, one.deployed_text)
+    labels = (one.original_label, one.deployed_label)
+    answers = " -> ".join(answer_words(*both) for both in zip(labels, texts, strict=True))
+    seed = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
+    steps = _steps(one, width)
+    return TriggerLine(seed, answers, "", steps, disagreement=one.disagreement)
+
+
+def _steps(one: TriggerFigures, width: int | None) -> str:
+    """Return as many of the last steps as fit on two lines of a terminal of `width` columns, all if None."""
+    if width is None:
+        return one.steps(len(one.words))
+    room = 2 * max(_LEAST_ROOM, width - len(one.seed_id) - _OTHER_COLUMNS)
+    texts = [one.steps(most) for most in range(_STEPS_SHOWN, 0, -1)]
+    return next((text for text in texts if len(text) <= room), texts[-1])
+
+
+def text_parts(original: str | None, deployed: str | None) -> tuple[str | None, str | None]:
+    """Return two transcripts from shortly before the first word that differs; unchanged if one is None."""
+    if original is None or deployed is None:
+        return original, deployed
+    return excerpts(original, deployed)
+
+
+def answer_words(label: int | None, text: str | None, name: Name = str) -> str:
+    """Return a model's answer: the name of a class, a transcript in quotes, or a dash."""
+    if text is not None:
+        return f'"{text}"'
+    return NOTHING if label is None else name(label)
+
+
+def known_cause(cause: str) -> str:
+    """Return a trigger's cause, empty if it is not attributed."""
+    return "" if cause == NOT_ATTRIBUTED else cause
+
+
+def endings(summary: Summary) -> list[Block]:
+    """Return why searches gave up, and the first seeds on which a device could not answer."""
+    items = []
+    if summary.search.get("strategy") != NO_SEARCH:
+        items += [Item(f"given up on {count:,}: {why}") for why, count in summary.given_up.items()]
+    for one in summary.failures[:_FAILURES_SHOWN]:
+        where = f"{one.device_name} can't answer on " if one.device_name else ""
+        items.append(Item(f"failed: {where}{one.seed_id}: {one.detail}"))
+    return [Heading("Searches without a result"), Listing(tuple(items))] if items else []
+
+
+# Devices
+
+
+def devices_tables(summary: Summary) -> list[Block]:
+    """Return what each device did, and how many triggers of each device trigger on the others."""
+    if not summary.by_device:
+        return []
+    columns = (
+        Column(
+            "device",
+            0,
+            lambda one: one.name + (" (throttled)" if one.name in summary.throttled else ""),
+            text=True,
+        ),
+        Column("seeds done", 0, lambda one: f"{one.finished:,}"),
+        Column("searched", 1, lambda one: f"{one.searched:,}"),
+        Column("found", 0, lambda one: f"{one.found:,}"),
+        Column("success rate", 0, lambda one: percent_text(one.success_rate)),
+        Column("search queries", 2, lambda one: f"{one.queries:,}"),
+        Column("failed", 0, lambda one: f"{one.failed:,}"),
+    )
+    return [
+        Heading("What each device did"),
+        Table(columns, summary.by_device, identifier="by-device"),
+        *_transfers(summary),
+    ]
+
+
+def _transfers(summary: Summary) -> list[Block]:
+    """Return a row for each device whose triggers were tried, a column for each it was tried on."""
+    if not summary.transfers:
+        return []
+    cells = {
+        (one.replica, one.on_device): f"{one.deviating}/{one.tried} {100 * one.rate:.0f} %"
+        for one in summary.transfers
+    }
+    columns = sorted({on_device for _, on_device in cells})
+    rows = [
+        [replica or "the pool", *(cells.get((replica, one), NOTHING) for one in columns)]
+        for replica in sorted({replica for replica, _ in cells})
+    ]
+    return [
+        Heading("Triggers of each device that also trigger on another one"),
+        table_of(["triggers of", *(f"on {name}" for name in columns)], rows),
+    ]
+
+
+def telemetry_table(devices: Sequence[TelemetryFigures]) -> list[Block]:
+    """Return load, temperature, clocks and throttling of each device while it answered."""
+    if not devices:
+        return []
+    return [Heading("Telemetry"), Table(_TELEMETRY, devices, identifier="telemetry")]
+
+
+def _latency(
+    figure: Callable[[TelemetryFigures], float | None],
+) -> Callable[[TelemetryFigures], str]:
+    def text(one: TelemetryFigures) -> str:
+        seconds = figure(one)
+        if seconds is None:
+            return ""
+        return f"{1000 * seconds:.0f}" if seconds >= 0.1 else f"{1000 * seconds:.3g}"
+
+    return text
+
+
+def _with_unit(value: float | None, unit: str, factor: float = 1.0) -> str:
+    return "" if value is None else f"{factor * value:,.0f} {unit}"
+
+
+def _throttled(one: TelemetryFigures) -> str:
+    if one.throttled_share is None:
+        return ""
+    why = f": {', '.join(one.throttle_reasons)}" if one.throttle_reasons else ""
+    share = percent_text(one.throttled_share)
+    minutes = f"{counted(one.throttled_minutes, 'minute')}, {share} of the readings"
+    return f"{minutes}{why}" if one.throttled_minutes else "no"
+
+
+def _battery(one: TelemetryFigures) -> str:
+    if one.battery_from is None or one.battery_to is None:
+        return ""
+    return f"{one.battery_from:.0f} to {one.battery_to:.0f} %"
+
+
+_TELEMETRY = (
+    Column("device", 0, lambda one: one.device, text=True),
+    Column("minutes", 3, lambda one: f"{one.minutes:,}"),
+    Column("queries", 4, lambda one: f"{one.queries:,}"),
+    Column("median ms", 0, _latency(lambda one: one.latency_median_s), optional=True),
+    Column("99 % ms", 5, _latency(lambda one: one.latency_p99_s), optional=True),
+    Column("longest ms", 5, _latency(lambda one: one.latency_max_s), optional=True),
+    Column("hottest", 0, lambda one: _with_unit(one.temperature_max_c, "°C"), optional=True),
+    Column(
+        "lowest clock", 2, lambda one: _with_unit(one.frequency_least_mhz, "MHz"), optional=True
+    ),
+    Column("GPU busy", 1, lambda one: _with_unit(one.gpu_load, "%", 100), optional=True),
+    Column("lowest GPU clock", 1, lambda one: _with_unit(one.gpu_least_mhz, "MHz"), optional=True),
+    Column("memory", 2, lambda one: _with_unit(one.rss_bytes, "MB", 1e-6), optional=True),
+    Column("slowed down", 0, _throttled, text=True, optional=True),
+    Column("battery", 6, _battery, optional=True),
+)
+
+
+# Agreement of devices
+
+
+def agreement_blocks(pairs: Sequence[Agreement], every_device: EveryDevice | None) -> list[Block]:
+    """Return how far each pair of devices agrees on the same model and inputs, and how the two differ."""
+    if not pairs:
+        return []
+    rows = [
+        (f"{pair.first} / {pair.second}", name, compared)
+        for pair in pairs
+        for name, compared in (("seeds", pair.seeds), ("triggers", pair.triggers))
+    ]
+    columns = (
+        Column("devices", 0, lambda row: row[0], text=True),
+        Column("inputs", 0, lambda row: f"{row[2].inputs:,} {row[1]}"),
+        Column("bit-equal", 0, lambda row: f"{row[2].bit_equal:,}"),
+        Column("max difference", 0, lambda row: _difference_text(row[2].largest_difference)),
+        Column("labels differ", 0, lambda row: f"{row[2].labels_differ:,}"),
+    )
+    lines = [
+        line
+        for pair in pairs
+        for line in (
+            triggers_line(pair),
+            examples_line(pair),
+            difference_line(pair),
+            gaps_line(pair),
+        )
+        if line
+    ]
+    if every_device is not None and every_device.devices > 2:
+        lines.append(
+            f"{every_device.on_all:,} of {every_device.answered:,} triggers trigger on all "
+            f"{every_device.devices} devices (compression)"
+        )
+    return [
+        Heading("Agreement of devices: the same model, the same inputs"),
+        Table(columns, rows, identifier="agreements"),
+        Listing(tuple(map(Item, lines))),
+    ]
+
+
+def _difference_text(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.1e}"
+
+
+def triggers_line(pair: Agreement) -> str:
+    """Return how many triggers trigger on both devices, or on one of the two."""
+    only = [
+        f"{count:,} on {name} only" + (f" ({pair.cause})" if count else "")
+        for count, name in ((pair.only_first, pair.first), (pair.only_second, pair.second))
+    ]
+    text = ", ".join([f"{pair.on_both:,} on both (compression)", *only])
+    if pair.narrowly:
+        text += f"; {pair.narrowly:,} of those on one only tie or are below the margin floor on the other"
+    return f"triggers of {pair.first} / {pair.second}: {text}"
+
+
+def examples_line(pair: Agreement) -> str:
+    """Return the seeds of the first triggers that trigger on one of the two; empty without any."""
+    if not pair.examples:
+        return ""
+    shown = [f"{one.seed_id} (on {one.on_device})" for one in pair.examples[:_EXAMPLES_SHOWN]]
+    more = pair.only_first + pair.only_second - len(shown)
+    return f"on one only, from {', '.join(shown)}" + (f" and {more:,} more" if more else "")
+
+
+def gaps_line(pair: Agreement) -> str:
+    """Return how many inputs only one device answered, and how many answers are not finite; empty without any."""
+    gaps = (
+        (pair.seeds.unanswered, "seeds answered by one of them alone"),
+        (pair.triggers.unanswered, "triggers answered by one of them alone"),
+        (pair.seeds.nonfinite, "seeds with NaN or infinity in an answer"),
+        (pair.triggers.nonfinite, "triggers with NaN or infinity in an answer"),
+    )
+    return ", ".join(f"{count:,} {what}" for count, what in gaps if count)
+
+
+def difference_line(pair: Agreement) -> str:
+    """Return the differences of two devices' fingerprints: first value / second value."""
+    found = {one.field: one for one in pair.differences}
+    if "arch" in found:  # another architecture has other flags
+        found.pop("cpu_flags", None)
+    if "soc" in found and "board" in found:
+        soc, board = found["soc"], found["board"]
+        if (soc.first, soc.second) == (board.first, board.second):
+            found.pop("soc")
+    sides = [
+        f"{side}: "
+        + ", ".join(_difference(one, pair) for one in found.values() if one.side == side)
+        for side in ("hardware", "runtime", "system")
+        if any(one.side == side for one in found.values())
+    ]
+    return (
+        f"they differ in {'; '.join(sides)}" if sides else "no difference between the two is known"
+    )
+
+
+def _difference(one: Unlike, pair: Agreement) -> str:
+    name = one.field.removeprefix("runtime.")
+    words = _FIELD_NAMES.get(name, name.replace("_", " "))
+    if isinstance(one.first, list) and isinstance(one.second, list):
+        here, there = (set(map(str, values)) for values in (one.first, one.second))
+        if len(here | there) > _FEW:
+            return (
+                f"{words} ({len(here - there)} of {pair.first} alone, "
+                f"{len(there - here)} of {pair.second} alone)"
+            )
+    return f"{words} {_value(one.first, one)} / {_value(one.second, one)}"
+
+
+def _value(value: Any, of: Unlike) -> str:
+    if value is None:
+        return "none" if of.side == "runtime" else "unknown"
+    return value_words(value if isinstance(value, dict | list) else of.named(value))

@@ -1,0 +1,361 @@
+"""A report as a list of blocks, worded once: printed to a terminal, written as Markdown, or as HTML.
+
+All texts in blocks are plain; each renderer escapes them for its format and drops control characters.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from markupsafe import Markup
+from rich import box
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from edgeflare.text import NOTHING, clean_text
+
+Tone: TypeAlias = Literal["plain", "strong", "muted", "good", "warn", "bad"]
+
+_STYLES = {"strong": "bold", "muted": "dim", "good": "green", "warn": "yellow", "bad": "red"}
+_UNBOUNDED = 10_000  # columns of a terminal
+_CODE = re.compile(r"\\`(.*?)\\`")
+_ITSELF = r"\1"
+_ESCAPED = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The title of a section; `level` 1 is that of the whole document."""
+
+    text: str
+    level: int = 3
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph. `has_code`: what stands between backticks is code."""
+
+    text: str
+    tone: Tone = "plain"
+    has_code: bool = False
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Markdown that explains figures, trusted to be well-formed; a terminal shows the `brief` one instead."""
+
+    markdown: str
+    brief: str = ""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line for the reader to run."""
+
+    text: str
+
+
+class Item(NamedTuple):
+    """An entry of a list; the `label` stands before the text, in the colour of `tone`."""
+
+    text: str
+    tone: Tone = "plain"
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of sentences."""
+
+    items: tuple[Item, ...]
+
+
+class KeyFigure(NamedTuple):
+    """One result: its name, its value and what else there is to know. `main`: it belongs on top of a page."""
+
+    name: str
+    value: str
+    about: str = ""
+    main: bool = False
+
+    @property
+    def text(self) -> str:
+        """Value and remark in one line."""
+        return f"{self.value} ({self.about})" if self.about else self.value
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Key figures, one below the other."""
+
+    rows: tuple[KeyFigure, ...]
+
+
+class Column(NamedTuple):
+    """A column of a table.
+
+    On a narrow terminal those of the lowest `importance` are dropped first, those of 0 never. `figure` returns
+    a row's cell. A column of `text` is aligned to the left. One that is `optional` is dropped everywhere if no row has
+    a value in it.
+    """
+
+    heading: str
+    importance: int
+    figure: Callable[[Any], str]
+    text: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of any type, from which each column takes its figure; one without rows is left out.
+
+    `title` is a sentence above it, `identifier` the element's id in HTML. A table that is `unbroken` has no cell
+    folded, even if its lines are longer than the terminal's.
+    """
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Any]
+    title: str = ""
+    identifier: str = ""
+    unbroken: bool = False
+
+    @property
+    def shown(self) -> list[Column]:
+        """The columns that have a value in some row, or are not optional."""
+        return [
+            column
+            for column in self.columns
+            if not column.optional
+            or any(column.figure(row) not in ("", NOTHING) for row in self.rows)
+        ]
+
+    def cells(self, columns: Sequence[Column]) -> list[list[str]]:
+        """Return the texts of some columns, row by row; where an optional one has none, a dash."""
+        return [
+            [column.figure(row) or (NOTHING if column.optional else "") for column in columns]
+            for row in self.rows
+        ]
+
+
+Block: TypeAlias = Heading | Text | Explanation | Command | Listing | Figures | Table
+
+
+def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:
+    """Return a table of ready cells; the first `text` columns are aligned to the left."""
+
+    def column(number: int, heading: str) -> Column:
+        return Column(heading, 0, lambda row: str(row[number]), text=number < text)
+
+    return Table(tuple(column(*one) for one in enumerate(header)), rows)
+
+
+# Terminal
+
+
+def print_document(blocks: Iterable[Block], console: Console | None = None) -> None:
+    """Print a document to stdout; tables drop the less important columns if the terminal is narrow."""
+    console = console or Console()
+    for block in blocks:
+        match block:
+            case Heading(text):
+                _print(console, escape(clean_text(text)), "strong")
+            case Text(text, tone):
+                _print(console, escape(clean_text(text, lines=True)), tone)
+            case Command(text) | Explanation(brief=text) if text:
+                _print(console, escape(clean_text(text)))
+            case Listing(items):
+                for item in items:
+                    _print_item(console, item)
+                console.print()
+            case Figures(rows):
+                table = _rich_table(["", ""], [[one.name, one.text] for one in rows], header=False)
+                console.print(table, highlight=False)
+            case Table() if block.rows:
+                _print_table(block, console)
+
+
+def _print(console: Console, text: str, tone: Tone = "plain") -> None:
+    console.print(text, style=_STYLES.get(tone), soft_wrap=True, highlight=False)
+
+
+def _print_item(console: Console, item: Item) -> None:
+    text = escape(clean_text(item.text))
+    if item.label:
+        _print(console, f"[{_STYLES.get(item.tone, 'none')}]{item.label}[/] {text}")
+    else:
+        _print(console, text, item.tone)
+
+
+def _print_table(block: Table, console: Console) -> None:
+    if block.title:
+        _print(console, escape(clean_text(block.title)))
+    columns = block.shown
+    unbounded = console.options.update(max_width=_UNBOUNDED)
+    while True:
+        cells = block.cells(columns)
+        table = _rich_table([column.heading for column in columns], cells)
+        for column, drawn in zip(columns, table.columns, strict=True):
+            drawn.justify = "left" if column.text else "right"
+        fits = console.measure(table, options=unbounded).maximum <= console.width
+        droppable = [column for column in columns if column.importance]
+        if fits or not droppable:
+            break
+        columns.remove(min(droppable, key=lambda column: column.importance))
+    if fits or not block.unbroken:
+        console.print(table, highlight=False)
+        return
+    lines = [[column.heading for column in columns], *cells]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        sized = (set_cell_size(cell, width) for cell, width in zip(line, widths, strict=True))
+        _print(console, escape("  ".join(sized).rstrip()))
+
+
+def _rich_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, header: bool = True
+) -> RichTable:
+    table = RichTable(box=box.SIMPLE, show_header=header, pad_edge=False)
+    for heading in headings:
+        table.add_column(escape(heading), overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(clean_text(cell)) for cell in row))
+    return table
+
+
+# Markdown
+
+
+def to_markdown(blocks: Iterable[Block]) -> str:
+    """Return the document as Markdown, without a line break at its end."""
+    return "\n\n".join(filter(None, map(_markdown, blocks)))
+
+
+def _markdown(block: Block) -> str:
+    match block:
+        case Heading(text, level):
+            return f"{'#' * level} {plain(text)}"
+        case Text(text, tone, has_code):
+            words = _with_code(text) if has_code else plain(text)
+            return {"strong": f"**{words}**", "warn": f"> {words}"}.get(tone, words)
+        case Explanation(markdown):
+            return markdown
+        case Command(text):
+            return _code_block(text)
+        case Listing(items):
+            return "\n".join(
+                f"- {f'**{one.label}** ' if one.label else ''}{plain(one.text)}" for one in items
+            )
+        case Figures(rows):
+            return _markdown_table(["", "figure"], [[one.name, one.text] for one in rows], 2)
+        case Table() if block.rows:
+            columns = block.shown
+            headings = [column.heading for column in columns]
+            text_columns = [column.text for column in columns]
+            table = _markdown_table(headings, block.cells(columns), text_columns)
+            return f"{plain(block.title)}\n\n{table}" if block.title else table
+    return ""
+
+
+def _markdown_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[bool] | int
+) -> str:
+    left = [True] * text if isinstance(text, int) else text
+    lines = [
+        [plain(heading) for heading in header],
+        ["---" if one else "---:" for one in left],
+        *([plain(cell) for cell in row] for row in rows),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def plain(text: str) -> str:
+    """Return text that stays itself in a Markdown table or line: no line break, no markup, no control character."""
+    words = clean_text(" ".join(text.split()))
+    for sign in "\\`*_|<>[]&~$":
+        words = words.replace(sign, f"\\{sign}")
+    return words
+
+
+def code(text: str) -> str:
+    """Return text as a code span of a Markdown line; its fence is longer than any run of backticks in it."""
+    words = clean_text(" ".join(text.split()))
+    fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
+    space = " " if "`" in words else ""
+    return f"{fence}{space}{words}{space}{fence}"
+
+
+def _with_code(text: str) -> str:
+    return _CODE.sub(lambda found: f"`{_ESCAPED.sub(_ITSELF, found[1])}`", plain(text))
+
+
+def _code_block(line: str) -> str:
+    line = clean_text(line, lines=True)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", line)), default=0))
+    return f"{fence}sh\n{line}\n{fence}"
+
+
+# HTML
+
+
+def to_html(blocks: Iterable[Block]) -> Markup:
+    """Return the document as elements of a page's section; a heading of level 3 is an ``<h3>``."""
+    return Markup("\n").join(map(_html, blocks))
+
+
+def _html(block: Block) -> Markup:
+    match block:
+        case Heading(text, level):
+            return Markup("<h{0}>{1}</h{0}>").format(level, clean_text(text))
+        case Text(text, tone):
+            return Markup('<p class="{}">{}</p>').format(tone, clean_text(text))
+        case Command(text):
+            return Markup(
+                '<div class="command"><pre tabindex="0"><code>{}</code></pre></div>'
+            ).format(clean_text(text))
+        case Listing(items):
+            lines = (
+                Markup('<li class="{}"><strong>{}</strong> {}</li>').format(
+                    item.tone, item.label.capitalize(), clean_text(item.text)
+                )
+                for item in items
+            )
+            return Markup('<ul class="list">{}</ul>').format(Markup("").join(lines))
+        case Figures(rows):
+            pairs = (
+                Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(one.name, clean_text(one.text))
+                for one in rows
+            )
+            return Markup('<dl class="pairs">{}</dl>').format(Markup("").join(pairs))
+        case Table() if block.rows:
+            return _html_table(block)
+    return Markup("")
+
+
+def _html_table(block: Table) -> Markup:
+    columns = block.shown
+    numbers = [Markup("") if column.text else Markup(' class="number"') for column in columns]
+    head = (
+        Markup('<th scope="col"{}>{}</th>').format(number, column.heading)
+        for number, column in zip(numbers, columns, strict=True)
+    )
+    rows = []
+    for row in block.cells(columns):
+        first, *cells = map(clean_text, row)
+        line = Markup('<tr><th scope="row">{}</th>').format(first)
+        for number, cell in zip(numbers[1:], cells, strict=True):
+            line += Markup("<td{}>{}</td>").format(number, cell)
+        rows.append(line + Markup("</tr>"))
+    return Markup(
+        '<div class="wide" tabindex="0" role="region" aria-label="{}"><table{}>{}<thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>"
+    ).format(
+        block.title or block.identifier or columns[0].heading,
+        Markup(' id="{}"').format(block.identifier) if block.identifier else "",
+        Markup("<caption>{}</caption>").format(block.title) if block.title else "",
+        Markup("").join(head),
+        Markup("\n").join(rows),
+    )

@@ -1,0 +1,122 @@
+"""A ranking of candidates: which deployed model is hardest to make deviate."""
+
+from collections.abc import Mapping
+
+from edgeflare.analysis.ranking import RankedModel, Ranking
+from edgeflare.analysis.ranking_duels import Duel
+from edgeflare.analysis.ranking_models import Accuracy, Estimate
+from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text
+from edgeflare.text import (
+    NOTHING,
+    margin_text,
+    number_text,
+    p_value_text,
+    percent_text,
+    size_text,
+)
+
+_DUELS_SHOWN = 45
+_P_MEANS = (
+    "what decides is p, of the paired permutation test (how likely so great a difference is by chance): a tie where it "
+    "is above"
+)
+
+
+def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]:
+    """Return verdicts, candidates, pairs and notes; `failed` has why candidates could not be run."""
+    verdicts = filter(None, (ranking.accuracy_verdict, ranking.success_verdict))
+    about = (
+        f"{ranking.seeds} seeds that all have finished; approximate intervals of "
+        f"{percent_text(ranking.level)}, accuracy's of 95 %; queries are those of the searches that found a trigger:"
+    )
+    return [
+        Text(ranking.verdict, "strong"),
+        *map(Text, verdicts),
+        Heading("Candidates"),
+        Table(_candidates(ranking), ranking.candidates, about),
+        Listing(tuple(Item(f"not ranked: {name}: {why}") for name, why in failed.items())),
+        *(_duels(ranking) if len(ranking.duels) <= _DUELS_SHOWN else []),
+        Listing(tuple(Item(sentence, "warn", "note:") for sentence in ranking.notes)),
+        Listing(tuple(Item(f"Differences: {sentence}") for sentence in ranking.differences)),
+    ]
+
+
+def _candidates(ranking: Ranking) -> tuple[Column, ...]:
+    ties = {
+        one.name: sum(
+            duel.verdict == "tie" and one.name in (duel.first, duel.second)
+            for duel in ranking.duels
+        )
+        for one in ranking.candidates
+    }
+    by_queries = ranking.measure == "queries"
+    value = _count_estimate if by_queries else _share_estimate
+    return (
+        Column("place", 0, lambda one: str(one.place)),
+        Column("candidate", 0, lambda one: one.name, text=True),
+        Column("mean rank", 0, lambda one: number_text(one.mean_rank, 1), optional=True),
+        Column(
+            "queries counted" if by_queries else ranking.measure, 0, lambda one: value(one.value)
+        ),
+        Column("ties with", 9, lambda one: str(ties[one.name])),
+        Column("accuracy", 10, lambda one: _accuracy(one.figures.accuracy)),
+        Column("deviating seeds", 8, lambda one: str(one.figures.seed_deviates)),
+        Column("success", 5, lambda one: percent_text(one.figures.success_rate)),
+        Column("queries", 7, lambda one: _count_estimate(one.figures.queries)),
+        Column("median", 4, lambda one: _count_estimate(one.figures.queries_median)),
+        Column("L2", 3, lambda one: number_text(one.figures.l2)),
+        Column("size", 6, lambda one: size_text(one.size)),
+        Column("ms", 6, _milliseconds),
+    )
+
+
+def _share_estimate(one: Estimate) -> str:
+    return f"{margin_text(one.value)} [{margin_text(one.low)}, {margin_text(one.high)}]"
+
+
+def _count_estimate(one: Estimate | None) -> str:
+    if one is None:
+        return NOTHING
+    return f"{number_text(one.value, 1)} [{number_text(one.low, 1)}, {number_text(one.high, 1)}]"
+
+
+def _accuracy(one: Accuracy | None) -> str:
+    if one is None:
+        return NOTHING
+    return f"{percent_text(one.rate)} [{percent_text(one.low)}, {percent_text(one.high)}]"
+
+
+def _milliseconds(one: RankedModel) -> str:
+    seconds = one.figures.seconds_per_inference
+    return NOTHING if seconds is None else f"{1000 * seconds:.3g}"
+
+
+def _duels(ranking: Ranking) -> list[Block]:
+    level = ranking.duels[0].level
+    about = (
+        f"Seed by seed, the first less the second; each approximate interval of {percent_text(level, 2)}; {_P_MEANS} "
+        f"{number_text(1 - level, 4)}, so that all verdicts together have {percent_text(ranking.level)}:"
+    )
+    digits = 1 if ranking.measure == "queries" else 3
+    success = {(duel.first, duel.second): duel for duel in ranking.success}
+
+    def difference(duel: Duel) -> str:
+        value, low, high = (f"{one:+.{digits}f}" for one in (duel.difference, *duel.interval))
+        return f"{value} [{low}, {high}]"
+
+    def by_success(duel: Duel) -> str:
+        other = success.get((duel.first, duel.second))
+        return "" if other is None else f"{p_value_text(other.p)} {other.verdict}"
+
+    def verdict(duel: Duel) -> str:
+        return f"{duel.verdict}, too few seeds" if duel.too_few else duel.verdict
+
+    columns = (
+        Column("first", 0, lambda duel: duel.first, text=True),
+        Column("second", 0, lambda duel: duel.second, text=True),
+        Column(f"difference in {ranking.measure}", 0, difference),
+        Column("p", 0, lambda duel: p_value_text(duel.p)),
+        Column("harder to make deviate", 0, verdict, text=True),
+        Column("by success (p)", 5, by_success, text=True, optional=True),
+    )
+    return [Heading("Pairs"), Table(columns, ranking.duels, about)]

@@ -1,0 +1,163 @@
+"""What a replay found: how many inputs still deviate, which of them, and triggers sent again one by one."""
+
+from collections.abc import Mapping, Sequence
+
+from edgeflare.analysis.limits import LimitCheck
+from edgeflare.analysis.replayed import ReplayFigures, ReplaySummary
+from edgeflare.campaign.replay_states import ReplayedInput, ReplayState
+from edgeflare.campaign.replay_trigger import Reproduction, TopScore
+from edgeflare.reports.campaign import MOST_SHOWN, Name, answer_words, limits_list, text_parts
+from edgeflare.reports.document import (
+    Block,
+    Column,
+    Heading,
+    Table,
+    Text,
+    table_of,
+)
+from edgeflare.text import NOTHING, margin_text, number_text
+
+STATE_WORDS: Mapping[ReplayState, str] = {
+    "new": "new: deviates now, did not before",
+    "still": "still: deviates as before",
+    "fixed": "fixed: deviated, and does not now",
+    "agrees": "agrees, as before",
+    "unstable": "unstable: the deviation did not repeat",
+    "nonfinite": "NaN or infinity in an output",
+    "failed": "failed: a model can't answer",
+}
+_RARE = ("unstable", "nonfinite", "failed")
+
+
+def replay_document(summary: ReplaySummary, limits: Sequence[LimitCheck]) -> list[Block]:
+    """Return counts, the inputs to look at, and whether limits hold."""
+    return [*replay_inputs(summary), *limits_list(limits)]
+
+
+def replay_inputs(summary: ReplaySummary, name: Name = str) -> list[Block]:
+    """Return counts and the inputs to look at; `name` returns a class's name."""
+    unclear = (*summary.unstable, *summary.nonfinite, *summary.failed)
+    known = tuple(one for one in summary.still if not one.elsewhere)
+    return [
+        *replay_counts(summary.figures, summary),
+        *_inputs("New deviations", summary.new, name),
+        *_inputs("Known deviations with other answers", summary.elsewhere, name),
+        *_inputs("Known deviations", known, name),
+        *_inputs("Without a clear answer", unclear, name),
+    ]
+
+
+def replay_counts(figures: ReplayFigures, summary: ReplaySummary | None = None) -> list[Block]:
+    """Return what was replayed on which model, and how many inputs are in each state, for each device."""
+    file = {None: "", True: " (the same file as then)", False: " (another file than then)"}
+    told = f"A replay of the {figures.source_kind} {figures.source} on {figures.deployed or '?'}"
+    told += file[figures.same_deployed]
+    if summary is not None and summary.original:
+        told += f", against {summary.original}{file[summary.same_original]}"
+    names = list(figures.by_device) if len(figures.by_device) > 1 else []
+    rows = [
+        [
+            STATE_WORDS[state] + _remark(figures, state),
+            f"{count:,}",
+            *(f"{figures.by_device[name][state]:,}" for name in names),
+        ]
+        for state, count in figures.counts.items()
+        if count or state not in _RARE
+    ]
+    if figures.unfinished:
+        rows.append(["not asked about yet", f"{figures.unfinished:,}", *("" for _ in names)])
+    header = ["inputs", "in all", *(name or "not asked" for name in names)]
+    return [Text(told), table_of(header, rows)]
+
+
+def _remark(figures: ReplayFigures, state: ReplayState) -> str:
+    if state == "fixed" and figures.narrow:
+        return f" ({figures.narrow:,} narrowly: a tie, or below the margin floor)"
+    if state == "still" and figures.elsewhere:
+        return f" ({figures.elsewhere:,} with other answers)"
+    return ""
+
+
+def _inputs(title: str, inputs: Sequence[ReplayedInput], name: Name) -> list[Block]:
+    if not inputs:
+        return []
+    columns = (
+        Column("input", 0, lambda one: f"{one.kind} {one.seed_id}", text=True),
+        Column("device", 0, lambda one: one.device, text=True, optional=True),
+        Column("original says", 0, lambda one: _answers(one, "original", name), text=True),
+        Column("deployed says", 0, lambda one: _answers(one, "deployed", name), text=True),
+        Column("smaller margin", 0, lambda one: margin_text(one.margin), optional=True),
+        Column("L2", 0, lambda one: number_text(one.l2), optional=True),
+        Column("detail", 1, lambda one: one.detail, text=True, optional=True),
+    )
+    more = len(inputs) - MOST_SHOWN
+    rest: list[Block] = [Text(f"{more:,} more: `--json` has them all", has_code=True)]
+    return [Heading(title), Table(columns, inputs[:MOST_SHOWN]), *(rest if more > 0 else [])]
+
+
+def _answers(one: ReplayedInput, which: str, name: Name) -> str:
+    """Return a model's answer before and now, one answer if they are the same."""
+    place = ("original", "deployed").index(which)
+    texts = text_parts(one.original_text, one.deployed_text)
+    texts_before = text_parts(one.original_text_before, one.deployed_text_before)
+    now = answer_words(getattr(one, f"{which}_label"), texts[place], name)
+    before = answer_words(getattr(one, f"{which}_label_before"), texts_before[place], name)
+    return now if before in (NOTHING, now) else f"{before} -> {now}"
+
+
+def reproductions_document(found: Sequence[Reproduction]) -> list[Block]:
+    """Return the answers of both models to each trigger, when it was found and now."""
+    return [block for one in found for block in _reproduction(one)]
+
+
+def _reproduction(one: Reproduction) -> list[Block]:
+    texts = one.original_text_now is not None or one.original_text_before is not None
+    rows = [
+        [
+            name,
+            words,
+            _text(getattr(one, f"{name}_text_{when}"))
+            if texts
+            else _scores(getattr(one, f"{name}_{when}")),
+        ]
+        for name in ("original", "deployed")
+        for when, words in (("before", "when found"), ("now", "now"))
+    ]
+    header = ["model", "", "transcript" if texts else "most probable classes"]
+    return [
+        Heading(f"{one.seed_id} on {one.device}: {_outcome(one)}"),
+        table_of(header, rows, text=3),
+        Text(_equality(one)),
+    ]
+
+
+def _outcome(one: Reproduction) -> str:
+    if one.deviates:
+        verb = "deviates" if one.found_on is None else "still deviates"
+        return f"{verb} (confirmed {one.confirmed} times)"
+    words = {
+        "unstable": "deviates, but not each time",
+        "nonfinite": "has NaN or infinity in an output",
+        "failed": f"can't be answered: {one.detail}",
+    }
+    return words.get(one.state, "does not deviate (any more)")
+
+
+def _text(text: str | None) -> str:
+    return "not known" if text is None else f'"{text}"'
+
+
+def _scores(top: Sequence[TopScore]) -> str:
+    return ", ".join(f"{one.label} ({one.probability:.4f})" for one in top) or "not known"
+
+
+def _equality(one: Reproduction) -> str:
+    if one.bit_equal is None:
+        return "No scores are stored to compare with."
+    where = "" if one.found_on == one.device else f", on {one.found_on}"
+    whose = {
+        (True, True): "Both models' answers are",
+        (True, False): "The original's answer alone is",
+        (False, True): "The deployed model's answer alone is",
+    }.get((bool(one.original_equal), bool(one.deployed_equal)), "Neither model's answer is")
+    return f"{whose} what was stored, to the last bit{where}."
