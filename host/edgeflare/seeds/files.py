@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from edgeflare.seeds.media import Medium, other_than
-from edgeflare.seeds.records import Skipped
+from edgeflare.types import Skipped
 
 _KINDS_NAMED = 5
 _SUFFIX = re.compile(r"\.[a-z0-9_-]{1,8}")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from edgeflare.errors import SeedError
 from edgeflare.seeds.files import Listing, list_files
 from edgeflare.seeds.media import Medium, other_than
-from edgeflare.seeds.records import Skipped
+from edgeflare.types import Skipped
 
 
 class SeedFile(NamedTuple):

@@ -10,7 +10,7 @@ from edgeflare.errors import SeedError
 from edgeflare.seeds.archive import Archive
 from edgeflare.seeds.folder import Folder, not_this_medium
 from edgeflare.seeds.media import AUDIO, IMAGES
-from edgeflare.seeds.records import Skipped
+from edgeflare.types import Skipped
 
 _T = TypeVar("_T")
 _MEDIA = {"images": IMAGES, "audio": AUDIO}

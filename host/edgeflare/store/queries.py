@@ -22,9 +22,9 @@ from edgeflare._version import __version__
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
 from edgeflare.store.database import batches
-from edgeflare.store.records import SEARCH_ENDS, SkippedRecord, Tally
+from edgeflare.store.records import SEARCH_ENDS, Tally
 from edgeflare.store.rows import digest_of
-from edgeflare.types import NOTHING_SEARCHED, Status
+from edgeflare.types import NOTHING_SEARCHED, Skipped, Status
 
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
@@ -54,7 +54,7 @@ def add_notices(connection: Connection, texts: Iterable[str]) -> None:
         connection.execute(insert(tables.notices).values(text=text))
 
 
-def add_skipped(connection: Connection, skipped: Iterable[SkippedRecord]) -> None:
+def add_skipped(connection: Connection, skipped: Iterable[Skipped]) -> None:
     """Add files that could not be seeds."""
     for one in skipped:
         connection.execute(insert(tables.skipped).values(name=one.name, reason=one.reason))

@@ -32,9 +32,7 @@ from edgeflare.store.records import (
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
-    SeedInput,
     SeedRecord,
-    SkippedRecord,
     Tally,
 )
 from edgeflare.store.replicas import SeedComparison, compare
@@ -52,7 +50,7 @@ from edgeflare.store.rows import (
     seed_from_row,
 )
 from edgeflare.store.samples import LazySamples, SampleFiles, remove_torn, sync_folder
-from edgeflare.types import Sample
+from edgeflare.types import Sample, SeedInput, Skipped
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -343,7 +341,7 @@ class Store:
             self._add_seed_rows(rows)
         return [row["sample"] for row in rows]
 
-    def complete_seeds(self, skipped: Sequence[SkippedRecord], notices: Sequence[str]) -> None:
+    def complete_seeds(self, skipped: Sequence[Skipped], notices: Sequence[str]) -> None:
         """Record that all seeds are here, with the files that could not be seeds and notices, in one transaction."""
         with self._database.writing() as connection:
             queries.add_skipped(connection, skipped)
@@ -353,11 +351,11 @@ class Store:
     def add_skipped(self, name: str, reason: str) -> None:
         """Record a file that could not be a seed."""
         with self._database.writing() as connection:
-            queries.add_skipped(connection, [SkippedRecord(name, reason)])
+            queries.add_skipped(connection, [Skipped(name, reason)])
 
-    def skipped(self) -> list[SkippedRecord]:
+    def skipped(self) -> list[Skipped]:
         """Every file that could not be a seed."""
-        return self._database.rows(tables.skipped, lambda row: documents.record(SkippedRecord, row))
+        return self._database.rows(tables.skipped, lambda row: documents.record(Skipped, row))
 
     def seed_ids(self) -> set[str]:
         """The ids of all seeds."""
