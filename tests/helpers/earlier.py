@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "campaigns"
-VERSIONS = tuple(sorted(path.name for path in DATA.iterdir()))
+VERSIONS = tuple(sorted(path.parent.name for path in DATA.glob("*/expected.json")))
 
 
 class Earlier(NamedTuple):
