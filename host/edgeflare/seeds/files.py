@@ -37,7 +37,7 @@ class Listing(NamedTuple):
 
 
 def list_files(folder: Path, medium: Medium) -> Listing:
-    """Look for a medium's files in a folder and all folders below it; links are followed, loops are not."""
+    """List a medium's files in a folder and all folders below it; links are followed, loops are not."""
     names: list[str] = []
     skipped: list[Skipped] = []
     others: Counter[str] = Counter()

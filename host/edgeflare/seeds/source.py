@@ -30,7 +30,7 @@ def open_seeds(
     labels: dict[str, int] | None = None,
     limit: int | None = None,
 ) -> SeedSource:
-    """Look for seed images; each is read and brought to uint8 [height, width, channels] when asked for.
+    """Find seed images; each is read and brought to uint8 [height, width, channels] when asked for.
 
     `source` is a folder (with all below it, links followed; in natural order of the names; hidden
     files are ignored), one image file, or an `.npz` with `images`, uint8 [N, H, W] or [N, H, W, C]
@@ -51,7 +51,7 @@ def open_seeds(
 
 
 class _Shape(NamedTuple):
-    """What every image is brought to."""
+    """The shape that every image is converted to."""
 
     size: tuple[int, int] | None
     channels: int

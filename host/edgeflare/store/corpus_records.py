@@ -191,17 +191,9 @@ def look_of(sighting: Sighting) -> EntryLook:
 
 def look_to_row(look: EntryLook, since: str) -> dict[str, Any]:
     """Return the columns of the table looks, but for the entry's."""
-    return {
-        "model": look.model,
-        "device": look.device,
-        "deployed_sha256": look.deployed_sha256,
-        "deviated": look.deviated,
-        "original_label": look.original_label,
-        "deployed_label": look.deployed_label,
-        "looked_at": stamp(look.looked_at),
-        "since": since,
-        "replay": look.replay,
-    }
+    names = EntryLook.__dataclass_fields__.keys() - {"sample"}
+    changed = {"looked_at": stamp(look.looked_at), "since": since}
+    return {name: getattr(look, name) for name in names} | changed
 
 
 def look_from_row(row: Row[Any]) -> EntryLook:
