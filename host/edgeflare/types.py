@@ -15,6 +15,31 @@ An image: uint8 [height, width, channels], channels 1 or 3. Audio: mono float32 
 from 1; its rate in Hz stands beside it.
 """
 
+
+@dataclass(frozen=True)
+class SeedInput:
+    """A seed input, before any model saw it.
+
+    `id` is stable across runs; `sample` is uint8 [height, width, channels], RGB or grey, or mono float32
+    [samples] in [-1, 1]; `label` is a class index, or None where it is unknown. `file_sha256` is the
+    SHA-256, in hex, of the bytes of the file that it was read from: of the whole archive for an `.npz`;
+    None where it is of no file.
+    """
+
+    id: str
+    sample: Sample
+    label: int | None = None
+    file_sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that could not be a seed input, and why."""
+
+    name: str
+    reason: str
+
+
 Scores: TypeAlias = NDArray[np.float64]
 """A model's answer for one sample: probabilities, float64 [classes].
 

@@ -17,10 +17,10 @@ from sqlalchemy import Connection
 
 import edgeflare.campaign.telemetry
 from edgeflare import config_from, resume_campaign, run_campaign
-from edgeflare.store.access import Access
+from edgeflare.store.database import Database
 
 KILLED = 99
-_plain = Access._writing
+_plain = Database.writing
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     writes = 0
 
     @contextmanager
-    def writing(self: Access) -> Iterator[Connection]:
+    def writing(self: Database) -> Iterator[Connection]:
         nonlocal writes
         with _plain(self) as connection:
             yield connection
@@ -36,7 +36,7 @@ def main() -> None:
         if writes == kill:
             os._exit(KILLED)
 
-    Access._writing = writing  # type: ignore[method-assign]
+    Database.writing = writing  # type: ignore[method-assign]
     # The devices' minutes are written at the end only, so that each run writes as often as the other.
     edgeflare.campaign.telemetry._AFTER_THE_MINUTE_S = 3600.0
     folder = home / "torn"

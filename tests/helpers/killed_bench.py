@@ -14,9 +14,9 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from edgeflare.bench import load_suite, resume_bench, run_bench
-from edgeflare.store.access import Access
+from edgeflare.store.database import Database
 
-_plain = Access._writing
+_plain = Database.writing
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     writes = 0
 
     @contextmanager
-    def writing(self: Access) -> Iterator[Connection]:
+    def writing(self: Database) -> Iterator[Connection]:
         nonlocal writes
         with _plain(self) as connection:
             yield connection
@@ -32,7 +32,7 @@ def main() -> None:
         if writes == last:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    Access._writing = writing  # type: ignore[method-assign]
+    Database.writing = writing  # type: ignore[method-assign]
     if (folder / "bench.json").exists():
         resume_bench(folder)
     else:

@@ -10,7 +10,7 @@ from edgeflare.campaign.mismatch import Explanation
 from edgeflare.campaign.statistics import wilson
 from edgeflare.distances import disagreement
 from edgeflare.errors import PreflightError, SeedError
-from edgeflare.seeds import RawSeed
+from edgeflare.seeds import SeedInput
 from edgeflare.text import duration
 from edgeflare.transcripts import excerpts
 from edgeflare.types import Decision, Output, Outputs, Transcript
@@ -86,7 +86,7 @@ def check_pair(
     )
 
 
-def check_labels(seeds: Sequence[RawSeed], classes: int) -> None:
+def check_labels(seeds: Sequence[SeedInput], classes: int) -> None:
     """Raise SeedError, naming a seed, where a label is no class number of the models."""
     for seed in seeds:
         if seed.label is not None and not 0 <= seed.label < classes:

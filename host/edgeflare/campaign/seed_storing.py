@@ -8,7 +8,7 @@ from edgeflare.campaign.preflight import check_labels
 from edgeflare.campaign.progress import Notice, Stage, Step
 from edgeflare.campaign.reporter import Reporter
 from edgeflare.seeds import SeedSource
-from edgeflare.store import SeedInput, SkippedRecord, Store
+from edgeflare.store import Store
 
 _BATCH = 256
 _SHOWN = 5
@@ -43,11 +43,7 @@ def store_seeds(
             batch = [replace(seed, label=None) for seed in batch]
         else:
             check_labels(batch, classes)
-        store.add_seeds(
-            SeedInput(seed.id, seed.sample, seed.label, seed.file_sha256)
-            for seed in batch
-            if seed.id not in known
-        )
+        store.add_seeds(seed for seed in batch if seed.id not in known)
         done += len(batch)
         reporter(Step(done))
     if source.skipped:
@@ -62,5 +58,4 @@ def store_seeds(
         )
     for notice in notices:
         reporter(Notice(notice))
-    skipped = [SkippedRecord(one.name, one.reason) for one in source.skipped]
-    store.complete_seeds(skipped, notices)
+    store.complete_seeds(source.skipped, notices)

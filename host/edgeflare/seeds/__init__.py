@@ -4,12 +4,13 @@ from edgeflare.seeds.audio_source import open_audio_seeds
 from edgeflare.seeds.changes import changed_files
 from edgeflare.seeds.convert import RESIZE_RULES
 from edgeflare.seeds.labels import load_label_mapping
-from edgeflare.seeds.records import RawSeed, SeedSource, Skipped
+from edgeflare.seeds.records import SeedSource
 from edgeflare.seeds.source import open_seeds
+from edgeflare.types import SeedInput, Skipped
 
 __all__ = [
     "RESIZE_RULES",
-    "RawSeed",
+    "SeedInput",
     "SeedSource",
     "Skipped",
     "changed_files",

@@ -1,4 +1,4 @@
-"""What the user ought to know of the audio that was taken."""
+"""Counts of what was done to the audio that was read, as notices for the user."""
 
 from collections import Counter
 from collections.abc import Iterator

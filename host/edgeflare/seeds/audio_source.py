@@ -15,8 +15,8 @@ from edgeflare.seeds.clips import CUT_RULES, Clip, Clips, Cut, Rules
 from edgeflare.seeds.digests import digest_of_sample
 from edgeflare.seeds.looking import Found, Item, Reading
 from edgeflare.seeds.recording import Recording, open_recording, recording_of_row
-from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError, nothing_usable
-from edgeflare.types import Sample
+from edgeflare.seeds.records import SeedSource, UnreadableError, nothing_usable
+from edgeflare.types import Sample, SeedInput, Skipped
 
 _Opening: TypeAlias = AbstractContextManager[Recording]
 _OTHER_SCALE = 16.0  # beyond this a float file isn't loud, it is in other units
@@ -32,7 +32,7 @@ def open_audio_seeds(
     labels: dict[str, int] | None = None,
     limit: int | None = None,
 ) -> SeedSource:
-    """Look for seed clips; each is read and brought to mono float32 [samples] in [-1, 1] when asked for.
+    """Find seed clips; each is read and brought to mono float32 [samples] in [-1, 1] when asked for.
 
     `source` is a folder (as for images), one audio file of a format that libsndfile reads (WAV, FLAC, Ogg,
     AIFF, MP3), or an `.npz` with `audio`, float32 or int16 [N, samples], its `rate` and maybe `labels`. A
@@ -74,7 +74,7 @@ class _AudioSeeds:
         self.skipped: list[Skipped] = list(found.skipped)
         self.notices: list[str] = list(found.notices)
 
-    def __iter__(self) -> Iterator[RawSeed]:
+    def __iter__(self) -> Iterator[SeedInput]:
         self.skipped = list(self._found.skipped)
         self.notices = list(self._found.notices)
         tally = Tally()
@@ -95,7 +95,7 @@ class _AudioSeeds:
         tally.repeated = taken - len(seen)
         self.notices += tally.notices(self._rules)
 
-    def _seeds_of(self, item: Item[_Opening], tally: Tally) -> Generator[RawSeed, None, None]:
+    def _seeds_of(self, item: Item[_Opening], tally: Tally) -> Generator[SeedInput, None, None]:
         """Yield one recording's seeds; what of it can't be used is skipped."""
         given = 0
         try:
@@ -111,7 +111,7 @@ class _AudioSeeds:
                         given += 1
                         tally.add(recording, clip, self._rules, is_first=given == 1)
                         sample = np.ascontiguousarray(np.clip(clip.samples, -1, 1))
-                        yield RawSeed(seed_id, sample, item.label, recording.digest)
+                        yield SeedInput(seed_id, sample, item.label, recording.digest)
                 finally:
                     tally.clipped += bool(given and clips.clipped)
                     tally.dropped += bool(given and clips.dropped)

@@ -1,4 +1,4 @@
-"""Whether seed files are still those that a campaign was begun with."""
+"""Finds seed files that changed since a campaign began."""
 
 import re
 from collections.abc import Iterable, Iterator

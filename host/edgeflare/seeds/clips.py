@@ -15,7 +15,7 @@ Cut: TypeAlias = Literal["first", "windows"]
 CUT_RULES: tuple[Cut, ...] = ("first", "windows")
 
 OPEN_WINDOW_S = 30
-"""What a cut leaves for a model that takes any length: its seconds."""
+"""The length in seconds of the pieces that are cut for a model that takes any length."""
 
 _LONGEST_S = 600
 _CLIPPED_RUN = 3
@@ -56,11 +56,11 @@ class Clip(NamedTuple):
 
 
 class Clips:
-    """The clips of one recording, read as they are asked for: no more than one is ever held.
+    """The clips of one recording, each read when it is asked for; at most one is in memory.
 
     Iterating raises SeedError, naming the option, where the recording has another rate or is longer than the
     model takes and there is no rule; UnreadableError where it can't be used, or its rest can't. `clipped` then
-    says whether at least 3 samples in a row stood at full scale, `dropped` whether less than half a window was left
+    says whether at least 3 samples in a row were at full scale, `dropped` whether less than half a window was left
     at the end.
     """
 
@@ -129,7 +129,7 @@ class Clips:
         )
 
     def _mono(self) -> Iterator[_Samples]:
-        """Yield the mean of the channels, float32 [frames] each, and watch for clipping."""
+        """Yield the mean of the channels, float32 [frames] each, and note whether it is clipped."""
         before = np.empty((0, self._recording.channels), np.float32)
         for block in self._recording.blocks:
             if not self.clipped:

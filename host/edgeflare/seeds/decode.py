@@ -19,7 +19,7 @@ _TIFF_HEADERS = (b"II*\0", b"MM\0*")
 
 
 class Decoded(NamedTuple):
-    """An image, uint8 [height, width, 1 or 3], RGB or grey, and whether something shone through."""
+    """An image, uint8 [height, width, 1 or 3], RGB or grey, and whether any pixel was transparent."""
 
     sample: Sample
     transparent: bool
@@ -102,7 +102,7 @@ def _refusal(data: bytes) -> str:
 
 @contextmanager
 def _quiet_opencv() -> Iterator[None]:
-    """Keep OpenCV's own log lines off the terminal: a skipped file is named by us."""
+    """Silence OpenCV's log lines: EdgeFlare itself names a file that is skipped."""
     level = _LOGGING.getLogLevel()
     _LOGGING.setLogLevel(_SILENT)
     try:

@@ -1,4 +1,4 @@
-"""Digests: of a file's bytes, without holding them, and of a sample."""
+"""Digests of a file's bytes, which are read in blocks, and of a sample."""
 
 import hashlib
 from typing import BinaryIO
@@ -19,7 +19,7 @@ def sha256_of(file: BinaryIO) -> str:
 
 
 def digest_of_sample(sample: Sample) -> bytes:
-    """Return what tells samples of other shapes or values apart: 16 bytes of BLAKE2b."""
+    """Return a digest of a sample's shape and values: 16 bytes of BLAKE2b."""
     digest = hashlib.blake2b(repr(sample.shape).encode(), digest_size=16)
     digest.update(np.ascontiguousarray(sample).data)
     return digest.digest()

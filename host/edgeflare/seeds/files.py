@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from edgeflare.seeds.media import Medium, other_than
-from edgeflare.seeds.records import Skipped
+from edgeflare.types import Skipped
 
 _KINDS_NAMED = 5
 _SUFFIX = re.compile(r"\.[a-z0-9_-]{1,8}")
@@ -37,7 +37,7 @@ class Listing(NamedTuple):
 
 
 def list_files(folder: Path, medium: Medium) -> Listing:
-    """Look for a medium's files in a folder and all folders below it; links are followed, loops are not."""
+    """List a medium's files in a folder and all folders below it; links are followed, loops are not."""
     names: list[str] = []
     skipped: list[Skipped] = []
     others: Counter[str] = Counter()

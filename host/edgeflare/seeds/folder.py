@@ -1,67 +1,54 @@
 """Files of one medium in a folder, each with the label that its class folder gives it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from edgeflare.errors import SeedError
 from edgeflare.seeds.files import Listing, list_files
 from edgeflare.seeds.media import Medium, other_than
-from edgeflare.seeds.records import Skipped
+from edgeflare.types import Skipped
 
 
-class SeedFile(NamedTuple):
-    """A file to be read: its id, where it is, and its class index where it is known."""
+class LabelledFiles(NamedTuple):
+    """A folder's files of one medium, and what the user ought to know of the others.
 
-    id: str
-    path: Path
-    label: int | None
-
-
-class Folder:
-    """A folder's files of one medium, looked up once; `skipped` and `notices` say what was left out.
-
-    Raises SeedError where there is none, or `labels` (folder name -> class index) fits no folder.
+    `files` are (name, class index or None), POSIX paths relative to the folder in natural order.
     """
 
-    def __init__(self, folder: Path, labels: dict[str, int] | None, medium: Medium) -> None:
-        listing = list_files(folder, medium)
-        self.skipped: list[Skipped] = listing.skipped
-        self.notices: list[str] = []
-        if not listing.names and not listing.skipped:
-            raise SeedError(_nothing(folder, listing, medium))
-        if listing.others:
-            what = listing.described_others()
-            self.notices.append(f"{what} in {folder} ignored: no {medium.name} by name.")
-        self._folder = folder
-        self._medium = medium
-        self._names = listing.names
-        self._labels = [_class_of(name, labels or {}) for name in listing.names]
-        self._tell_of_labels(labels)
+    files: list[tuple[str, int | None]]
+    skipped: list[Skipped]
+    notices: list[str]
 
-    def __len__(self) -> int:
-        return len(self._names)
 
-    def files(self) -> Iterator[SeedFile]:
-        """Yield every file in natural order of the names; none is read yet."""
-        for name, label in zip(self._names, self._labels, strict=True):
-            yield SeedFile(name, self._folder / name, label)
+def labelled_files(folder: Path, labels: dict[str, int] | None, medium: Medium) -> LabelledFiles:
+    """List a folder's files of one medium, each with the class index that `labels` gives its class folder.
 
-    def _tell_of_labels(self, labels: dict[str, int] | None) -> None:
-        if labels is None and any("/" in name for name in self._names):
-            self.notices.append(
-                f"The {self._medium.several}' folders are not used as labels: no label mapping was given."
-            )
-        elif labels is not None and all(label is None for label in self._labels):
-            raise SeedError(
-                f"No {self._medium.name} of {self._folder} is in a folder that the label mapping names; "
-                f"it names {', '.join(list(labels)[:5])}."
-            )
-        elif labels is not None and None in self._labels:
-            self.notices.append(
-                f"{self._medium.counted(self._labels.count(None))} had no label: "
-                "they are in no folder that the label mapping names."
-            )
+    Raises SeedError where there is no such file, or `labels` (folder name -> class index) fits no folder.
+    """
+    listing = list_files(folder, medium)
+    if not listing.names and not listing.skipped:
+        raise SeedError(_nothing(folder, listing, medium))
+    notices = []
+    if listing.others:
+        what = listing.described_others()
+        notices.append(f"{what} in {folder} ignored: no {medium.name} by name.")
+    files = [(name, _class_of(name, labels or {})) for name in listing.names]
+    unlabelled = sum(label is None for _, label in files)
+    if labels is None and any("/" in name for name in listing.names):
+        notices.append(
+            f"The {medium.several}' folders are not used as labels: no label mapping was given."
+        )
+    elif labels is not None and unlabelled == len(files):
+        raise SeedError(
+            f"No {medium.name} of {folder} is in a folder that the label mapping names; "
+            f"it names {', '.join(list(labels)[:5])}."
+        )
+    elif labels is not None and unlabelled:
+        notices.append(
+            f"{medium.counted(unlabelled)} had no label: "
+            "they are in no folder that the label mapping names."
+        )
+    return LabelledFiles(files, listing.skipped, notices)
 
 
 def not_this_medium(source: Path, medium: Medium) -> str:

@@ -1,4 +1,4 @@
-"""Which class index a class folder's name means."""
+"""Label mappings: the class index of each class folder."""
 
 import json
 from pathlib import Path

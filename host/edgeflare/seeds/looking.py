@@ -1,4 +1,4 @@
-"""What is at a place of seeds, be they images or audio, before any of them is read."""
+"""Finds the seed inputs of a folder, a file or an archive, images or audio, before any of them is read."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import Generic, Literal, TypeVar
 
 from edgeflare.errors import SeedError
 from edgeflare.seeds.archive import Archive
-from edgeflare.seeds.folder import Folder, not_this_medium
+from edgeflare.seeds.folder import labelled_files, not_this_medium
 from edgeflare.seeds.media import AUDIO, IMAGES
-from edgeflare.seeds.records import Skipped
+from edgeflare.types import Skipped
 
 _T = TypeVar("_T")
 _MEDIA = {"images": IMAGES, "audio": AUDIO}
@@ -27,7 +27,7 @@ class Item(Generic[_T]):
 
 @dataclass(frozen=True)
 class Found(Generic[_T]):
-    """What is at a place: `items` yields them anew each time, `total` of them."""
+    """The seed inputs that were found: `items` yields them anew each time, `total` of them."""
 
     items: Callable[[], Iterator[Item[_T]]]
     total: int
@@ -44,7 +44,7 @@ class Reading(Generic[_T]):
     of_archive: Callable[[Archive], Iterable[_T]]
 
     def look(self, source: Path, labels: dict[str, int] | None, limit: int | None) -> Found[_T]:
-        """Look for a folder, a file or an `.npz` archive. Raises SeedError where it can't be used as a whole."""
+        """Find the items of a folder, a file or an `.npz` archive. Raises SeedError where it can't be used as a whole."""
         if limit is not None and limit < 1:
             raise SeedError(f"The number of seeds must be at least 1, not {limit}.")
         try:
@@ -55,12 +55,12 @@ class Reading(Generic[_T]):
     def _found(self, source: Path, labels: dict[str, int] | None) -> Found[_T]:
         medium = _MEDIA[self.medium]
         if source.is_dir():
-            folder = Folder(source, labels, medium)
+            files, skipped, notices = labelled_files(source, labels, medium)
             return Found(
-                lambda: (self._item(file.id, file.path, file.label) for file in folder.files()),
-                len(folder),
-                folder.skipped,
-                folder.notices,
+                lambda: (self._item(name, source / name, label) for name, label in files),
+                len(files),
+                skipped,
+                notices,
             )
         if not source.exists():
             raise SeedError(f"There are no seeds at {source}: no such file or folder.")

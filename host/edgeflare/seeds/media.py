@@ -1,12 +1,12 @@
-"""The two media that seeds come in, and what their files are called."""
+"""Images and audio, and how their files are named."""
 
 from typing import NamedTuple
 
 
 class Medium(NamedTuple):
-    """What the medium and its files are called in messages, and how their names end, in lower case.
+    """The names of a medium and of its files in messages, and the files' suffixes in lower case.
 
-    `hint`: what to say where a model is taken for one of this medium and files of the other are there.
+    `hint` ends the error where a model takes this medium and only files of the other are there.
     """
 
     called: str

@@ -68,8 +68,7 @@ def check(archive: zipfile.ZipFile, name: str) -> None:
 def elements(archive: zipfile.ZipFile, name: str, header: Header) -> Iterator[NDArray[Any]]:
     """Yield array[0], array[1] and so on, each read when it is asked for.
 
-    An array in Fortran's order has no such parts one behind the other: it goes through a temporary
-    file.
+    The elements of an array in Fortran order are not contiguous: it goes through a temporary file.
     """
     with archive.open(name) as stream:
         stream.read(header.offset)

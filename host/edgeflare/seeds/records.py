@@ -1,35 +1,11 @@
-"""What a source of seeds gives."""
+"""What a source of seed inputs gives."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from edgeflare.errors import SeedError
-from edgeflare.types import Sample
-
-
-@dataclass(frozen=True)
-class RawSeed:
-    """A seed before any model saw it.
-
-    `id` is stable across runs; `sample` is uint8 [height, width, channels], RGB or grey, or mono float32
-    [samples] in [-1, 1]; `label` is a class index, or None where it is unknown. `file_sha256` is the
-    SHA-256, in hex, of the bytes of the file that it was read from: of the whole archive for an `.npz`.
-    """
-
-    id: str
-    sample: Sample
-    label: int | None = None
-    file_sha256: str = ""
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A file that could not be used, and why."""
-
-    name: str
-    reason: str
+from edgeflare.types import SeedInput, Skipped
 
 
 class UnreadableError(Exception):
@@ -47,7 +23,7 @@ class SeedSource(Protocol):
     skipped: list[Skipped]
     notices: list[str]
 
-    def __iter__(self) -> Iterator[RawSeed]:
+    def __iter__(self) -> Iterator[SeedInput]:
         """Yield the seeds. Raises SeedError where the place as a whole can't be used."""
         ...
 

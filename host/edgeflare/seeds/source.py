@@ -12,8 +12,8 @@ from edgeflare.seeds.decode import Decoded, decode
 from edgeflare.seeds.digests import digest_of_sample
 from edgeflare.seeds.looking import Found, Reading
 from edgeflare.seeds.media import IMAGES
-from edgeflare.seeds.records import RawSeed, SeedSource, Skipped, UnreadableError, nothing_usable
-from edgeflare.types import Sample
+from edgeflare.seeds.records import SeedSource, UnreadableError, nothing_usable
+from edgeflare.types import Sample, SeedInput, Skipped
 
 _LARGEST_FILE = 1_000_000_000
 """Bytes, as many as MOST_PIXELS take that were not compressed."""
@@ -30,7 +30,7 @@ def open_seeds(
     labels: dict[str, int] | None = None,
     limit: int | None = None,
 ) -> SeedSource:
-    """Look for seed images; each is read and brought to uint8 [height, width, channels] when asked for.
+    """Find seed images; each is read and brought to uint8 [height, width, channels] when asked for.
 
     `source` is a folder (with all below it, links followed; in natural order of the names; hidden
     files are ignored), one image file, or an `.npz` with `images`, uint8 [N, H, W] or [N, H, W, C]
@@ -51,7 +51,7 @@ def open_seeds(
 
 
 class _Shape(NamedTuple):
-    """What every image is brought to."""
+    """The shape that every image is converted to."""
 
     size: tuple[int, int] | None
     channels: int
@@ -87,7 +87,7 @@ class _ImageSeeds:
         self.skipped: list[Skipped] = list(found.skipped)
         self.notices: list[str] = list(found.notices)
 
-    def __iter__(self) -> Iterator[RawSeed]:
+    def __iter__(self) -> Iterator[SeedInput]:
         self.skipped = list(self._found.skipped)
         self.notices = list(self._found.notices)
         seen: set[bytes] = set()
@@ -104,7 +104,7 @@ class _ImageSeeds:
             taken += 1
             transparent += decoded.transparent
             seen.add(digest_of_sample(sample))
-            yield RawSeed(item.id, sample, item.label, digest)
+            yield SeedInput(item.id, sample, item.label, digest)
         if not taken:
             raise nothing_usable("image", self._source, self.skipped)
         self._notice(transparent, taken - len(seen))

@@ -10,13 +10,12 @@ from edgeflare.store.records import (
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
-    SeedInput,
     SeedRecord,
-    SkippedRecord,
     Tally,
 )
 from edgeflare.store.replicas import SeedComparison, TriggerAnswer
 from edgeflare.store.store import Store
+from edgeflare.types import SeedInput, Skipped
 
 __all__ = [
     "MEASURING",
@@ -31,7 +30,7 @@ __all__ = [
     "SeedComparison",
     "SeedInput",
     "SeedRecord",
-    "SkippedRecord",
+    "Skipped",
     "Store",
     "Tally",
     "TriggerAnswer",

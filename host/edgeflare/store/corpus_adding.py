@@ -1,25 +1,28 @@
-"""How a trigger corpus grows, and learns what became of its entries."""
+"""Statements by which a trigger corpus grows and shrinks."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 
 from edgeflare.store import corpus_tables as tables
-from edgeflare.store.access import batches
-from edgeflare.store.corpus_access import stamp
-from edgeflare.store.corpus_reading import CorpusReading
-from edgeflare.store.corpus_records import Added, CorpusCampaign, EntryLook, Form, Sighting
-from edgeflare.store.corpus_rows import entry_from_row, look_of, look_to_row, sighting_to_row
-from edgeflare.store.corpus_rule import kept
-from edgeflare.store.failures import decoding
-from edgeflare.types import Sample
+from edgeflare.store.corpus_records import (
+    CorpusCampaign,
+    EntryLook,
+    Sighting,
+    entry_from_row,
+    kept,
+    look_of,
+    look_to_row,
+    sighting_to_row,
+    stamp,
+)
 
 _ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
 
 # Built once: a corpus of thousands is mostly the time that statements take to be built.
-_BY_SAMPLE = select(_ENTRIES).where(_ENTRIES.c.sample == bindparam("of_sample"))
+BY_SAMPLE = select(_ENTRIES).where(_ENTRIES.c.sample == bindparam("of_sample"))
 _GROUP = (
     select(_ENTRIES)
     .where(
@@ -42,98 +45,12 @@ _LOOK = select(_LOOKS).where(
 )
 
 
-class CorpusAdding(CorpusReading):
-    """The part of a corpus that grows."""
-
-    def add(
-        self,
-        sightings: Iterable[Sighting],
-        form: Form,
-        read: Callable[[str], Sample],
-        *,
-        campaign: CorpusCampaign | None = None,
-    ) -> Added:
-        """Add triggering inputs in the order they were found; return what became of them.
-
-        One that is there to the bit is there once: it counts as seen again. Of one seed input and one
-        pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least L2) and
-        the severest (largest smaller margin); others are near duplicates. Each is also a look of its
-        target, see `note`. `read` gives the sample of a digest, `form` is that of all of them.
-        `campaign` says where they come from: what is known of an earlier time is replaced, and what
-        became of them is filled in.
-
-        The same again changes nothing. What was added is on disk when this returns; a process killed
-        meanwhile leaves some of them added, each whole.
-
-        Raises UsageError where the corpus is of another form, StoreError.
-        """
-        mine: set[int] = set()
-        replaced = known = seen = 0
-        with self._changing():
-            with self._writing() as connection:
-                self._set_form(connection, form)
-            for some in batches(sightings):
-                dropped: list[Row[Any]] = []
-                fresh: set[int] = set()
-                with self._writing() as connection:
-                    at_most = connection.execute(select(tables.about.c.per_pair)).scalar_one()
-                    with decoding(self.folder):
-                        for sighting in some:
-                            known += _add_one(connection, sighting, at_most, fresh, dropped)
-                    self._keep_samples(connection, fresh, read)
-                mine |= fresh
-                seen += len(some)
-                replaced += sum(row.position not in mine for row in dropped)
-                mine.difference_update(row.position for row in dropped)
-                self._forget_samples({one for row in dropped for one in _samples_of(row)})
-            added = Added(len(mine), replaced, known, seen - known - len(mine))
-            if campaign is not None:
-                with self._writing() as connection:
-                    _set_campaign(connection, campaign._replace(triggers=seen, near=added.near))
-        return added
-
-    def note(self, looks: Iterable[EntryLook]) -> int:
-        """Record what targets said of entries; return how many were of an entry.
-
-        A look is passed over where its target has looked at that entry then, or later on, already.
-        """
-        noted = 0
-        with self._changing():
-            for some in batches(looks):
-                with self._writing() as connection, decoding(self.folder):
-                    for look in some:
-                        row = connection.execute(_BY_SAMPLE, {"of_sample": look.sample}).first()
-                        if row is not None:
-                            _note_one(connection, row, look)
-                            noted += 1
-        return noted
-
-    def _keep_samples(
-        self, connection: Connection, positions: set[int], read: Callable[[str], Sample]
-    ) -> None:
-        """Put the samples of these entries, of one batch, and of their seeds on disk."""
-        query = select(_ENTRIES).where(_ENTRIES.c.position.in_(sorted(positions)))
-        wanted = {one for row in connection.execute(query) for one in _samples_of(row)}
-        if wanted:
-            self._samples.put_all([read(digest) for digest in sorted(wanted)])
-
-    def _forget_samples(self, digests: Iterable[str]) -> None:
-        """Delete the sample files of these digests that no entry refers to."""
-        for some in batches(sorted(digests)):
-            used: set[str] = set()
-            with self._reading() as connection:
-                for column in (_ENTRIES.c.sample, _ENTRIES.c.seed_sample):
-                    query = select(column).where(column.in_(some))
-                    used.update(connection.execute(query).scalars())
-            for digest in set(some) - used:
-                self._samples.path(digest).unlink(missing_ok=True)
-
-
-def _samples_of(row: Row[Any]) -> Sequence[str]:
+def samples_of(row: Row[Any]) -> Sequence[str]:
+    """Return the digests of an entry's sample and of its seed's."""
     return (row.sample, row.seed_sample)
 
 
-def _add_one(
+def add_one(
     connection: Connection,
     sighting: Sighting,
     at_most: int,
@@ -141,10 +58,10 @@ def _add_one(
     dropped: list[Row[Any]],
 ) -> bool:
     """Add a sighting, unless it is a near duplicate; return whether it was there already."""
-    there = connection.execute(_BY_SAMPLE, {"of_sample": sighting.sample}).first()
+    there = connection.execute(BY_SAMPLE, {"of_sample": sighting.sample}).first()
     if there is not None:
         _see(connection, there.position, sighting)
-        _note_one(connection, there, look_of(sighting))
+        note_one(connection, there, look_of(sighting))
         return True
     of_group = {
         "of_seed": sighting.seed_sample,
@@ -182,7 +99,8 @@ def _see(connection: Connection, position: int, sighting: Sighting) -> None:
         connection.execute(insert(_SIGHTINGS), {**row, "seen_at": stamp(sighting.found_at)})
 
 
-def _note_one(connection: Connection, entry: Row[Any], look: EntryLook) -> None:
+def note_one(connection: Connection, entry: Row[Any], look: EntryLook) -> None:
+    """Record what a target said of an entry, unless it said something later already."""
     of_target = {"entry": entry.position, "model": look.model, "device": look.device}
     before = connection.execute(_LOOK, of_target).first()
     since = stamp(look.looked_at)
@@ -214,9 +132,31 @@ def _change_of_entry(entry: Row[Any], look: EntryLook) -> dict[str, Any]:
     return {"deviated_at": stamp(look.looked_at)} | ({"agreeing_since": None} if over else {})
 
 
-def _set_campaign(connection: Connection, campaign: CorpusCampaign) -> None:
+def set_campaign(connection: Connection, campaign: CorpusCampaign) -> None:
+    """Add a campaign, or replace what is known of it."""
     table = tables.campaigns
     row = campaign._asdict() | {"added_at": stamp(campaign.added_at)}
     change = update(table).where(table.c.id == campaign.id).values(**row)
     if connection.execute(change).rowcount == 0:
         connection.execute(insert(table).values(**row))
+
+
+def entries_of_pair(connection: Connection, pair: tuple[int, int]) -> set[int]:
+    """Return the entries of these two classes, the original's and the deployed one's."""
+    query = select(_ENTRIES.c.position).where(
+        _ENTRIES.c.original_label == pair[0], _ENTRIES.c.deployed_label == pair[1]
+    )
+    return set(connection.execute(query).scalars())
+
+
+def entries_of_model(connection: Connection, model: str) -> tuple[set[int], int]:
+    """Return the entries that only this model showed, and how many it shares with others."""
+    mine = select(_SIGHTINGS.c.entry).where(_SIGHTINGS.c.model == model)
+    query = (
+        select(_SIGHTINGS.c.entry, func.count(func.distinct(_SIGHTINGS.c.model)))
+        .where(_SIGHTINGS.c.entry.in_(mine))
+        .group_by(_SIGHTINGS.c.entry)
+    )
+    shown = {row[0]: row[1] for row in connection.execute(query)}
+    alone = {entry for entry, models in shown.items() if models == 1}
+    return alone, len(shown) - len(alone)

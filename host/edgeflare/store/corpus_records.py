@@ -1,9 +1,13 @@
 """What goes into a trigger corpus and comes back."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
 
+from sqlalchemy import Row
+
+from edgeflare.store.documents import moment, record
 from edgeflare.types import Sample, Status
 
 
@@ -141,3 +145,78 @@ class CorpusCampaign(NamedTuple):
     added_at: datetime
     triggers: int
     near: int
+
+
+def stamp(moment: datetime) -> str:
+    """Return a moment as the database has it, UTC."""
+    return moment.astimezone(timezone.utc).isoformat()
+
+
+def sighting_to_row(sighting: Sighting) -> dict[str, Any]:
+    """Return the columns of the table entries for a sighting that becomes one."""
+    found_at = stamp(sighting.found_at)
+    names = Sighting.__dataclass_fields__
+    return {name: getattr(sighting, name) for name in names} | {
+        "status": sighting.status.value,
+        "found_at": found_at,
+        "deviated_at": found_at,
+        "agreeing_since": None,
+    }
+
+
+def entry_from_row(row: Row[Any]) -> CorpusEntry:
+    """Return the record of a row of the table entries."""
+    times = {
+        "found_at": moment(row.found_at),
+        "deviated_at": moment(row.deviated_at),
+        "agreeing_since": None if row.agreeing_since is None else moment(row.agreeing_since),
+    }
+    return record(CorpusEntry, row, **times)
+
+
+def look_of(sighting: Sighting) -> EntryLook:
+    """Return the look that a sighting is, too."""
+    return EntryLook(
+        sighting.sample,
+        sighting.model,
+        sighting.device,
+        sighting.deployed_sha256,
+        deviated=True,
+        original_label=sighting.original_label,
+        deployed_label=sighting.deployed_label,
+        looked_at=sighting.found_at,
+        replay=sighting.campaign,
+    )
+
+
+def look_to_row(look: EntryLook, since: str) -> dict[str, Any]:
+    """Return the columns of the table looks, but for the entry's."""
+    names = EntryLook.__dataclass_fields__.keys() - {"sample"}
+    changed = {"looked_at": stamp(look.looked_at), "since": since}
+    return {name: getattr(look, name) for name in names} | changed
+
+
+def look_from_row(row: Row[Any]) -> EntryLook:
+    """Return the record of a row of the table looks and its entry's sample."""
+    times = {"looked_at": moment(row.looked_at), "since": moment(row.since)}
+    return record(EntryLook, row, **times)
+
+
+def campaign_from_row(row: Row[Any]) -> CorpusCampaign:
+    """Return the record of a row of the table campaigns."""
+    return record(CorpusCampaign, row, added_at=moment(row.added_at))
+
+
+def kept(group: Sequence[Sighting], at_most: int) -> list[int]:
+    """Return the indices, in order, of the triggering inputs that stay, of one seed and one pair of classes.
+
+    `group` is in the order they came. The first stays, then the nearest to the seed, then the severest;
+    what room is left is for the older ones. Of two equally near or severe ones the older counts.
+    """
+    if len(group) <= at_most:
+        return list(range(len(group)))
+    every = range(len(group))
+    nearest = min(every, key=lambda one: (group[one].l2, one))
+    severest = max(every, key=lambda one: (group[one].severity, -one))
+    wanted = dict.fromkeys((0, nearest, severest, *every))
+    return sorted(list(wanted)[:at_most])

@@ -1,23 +1,164 @@
-"""Opening the database of a campaign: SQLite in its folder, or what a URL names."""
+"""The database of a campaign or a corpus: SQLite in its folder, or what a URL names."""
 
 import os
 import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Row,
+    Select,
+    Table,
+    create_engine,
+    event,
+    inspect,
+    select,
+)
 from sqlalchemy.engine import URL
 
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
-from edgeflare.store import tables
 from edgeflare.store.documents import read_json
+from edgeflare.store.failures import decoding, told_of
+
+_T = TypeVar("_T")
+BATCH = 256
+"""How many rows are read, or names asked for, at a time."""
 
 DATABASE_NAME = "campaign.sqlite"
 CORPUS_NAME = "corpus.sqlite"
 UNFINISHED_NAME = f"{DATABASE_NAME}.new"
 _BUSY_SECONDS = 10
 _WRITES = "edgeflare_writes"
+
+Errors: TypeAlias = Callable[[Path], AbstractContextManager[None]]
+"""Turns the errors of a folder's disk and database into StoreError."""
+
+
+class Schema(NamedTuple):
+    """The tables of one kind of folder.
+
+    `kind` is "campaign" or "corpus", `file` the database's name in the folder. `about` is the table
+    whose one row states the `schema_version` and the `program_version` that wrote it.
+    """
+
+    kind: str
+    file: str
+    version: int
+    about: Table
+
+
+class Database:
+    """An open database of a folder.
+
+    Any thread may call any method. Writers go one by one and each is one transaction; a reader holds
+    a connection for one page of rows only, so it never keeps a writer waiting.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        engine: Engine,
+        errors: Errors = told_of,
+        copy: TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.engine = engine
+        self._errors = errors
+        self._copy = copy
+        self._writing_engine = for_writing(engine)
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        schema: Schema,
+        lock: AbstractContextManager[object],
+        *,
+        url: str | None = None,
+        errors: Errors = told_of,
+    ) -> "Database":
+        """Open the database in a folder; one of an earlier schema is migrated to the program's.
+
+        It is migrated in place under the folder's `lock`. Where the lock can't be had (a read-only
+        disk, or an earlier edgeflare that runs the campaign) a migrated copy is opened for reading.
+        Raises StoreError where it is of a newer schema, damaged, or another program's.
+        """
+        engine, copy = connect(folder, url, name=schema.file), None
+        try:
+            with engine.connect() as connection:
+                version = read_version(connection, folder, schema)
+            if version < schema.version:
+                from edgeflare.store.migrations import migrate
+
+                engine, copy = migrate(engine, folder, schema, lock)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(folder, engine, errors, copy)
+
+    def close(self) -> None:
+        """Close it; nothing is pending."""
+        self.engine.dispose()
+        if self._copy is not None:
+            self._copy.cleanup()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Give the connection of one transaction that writes; on disk when this ends."""
+        with self._errors(self.folder), self._lock, self._writing_engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self, what: str = "its database") -> Iterator[Connection]:
+        """Give a connection to read `what` with and to make records of it; StoreError says that it is damaged."""
+        with (
+            decoding(self.folder, what),
+            self._errors(self.folder),
+            self.engine.connect() as connection,
+        ):
+            yield connection
+
+    def rows(self, table: Table, record: Callable[[Row[Any]], _T]) -> list[_T]:
+        """Return a record of each row of a short table, in order."""
+        return list(self.pages(select(table), table.c.position, record))
+
+    def pages(
+        self,
+        query: Select[Any],
+        position: ColumnElement[int],
+        record: Callable[[Row[Any]], _T],
+    ) -> Iterator[_T]:
+        """Yield a record a row of the query in the order of `position`, one of its columns."""
+        last = -1
+        what = f"the table {position.table.name} of its database"
+        while True:
+            page = query.where(position > last).order_by(position).limit(BATCH)
+            with self.reading(what) as connection:
+                rows = list(connection.execute(page))
+            for row in rows:
+                with decoding(self.folder, what):
+                    one = record(row)
+                yield one
+            if len(rows) < BATCH:
+                return
+            last = rows[-1]._mapping[position]
+
+
+def batches(items: Iterable[_T]) -> Iterator[Sequence[_T]]:
+    """Yield all items, up to BATCH at a time."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, BATCH)):
+        yield batch
 
 
 def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engine:
@@ -27,14 +168,7 @@ def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engi
     when its commit returns. On a read-only disk a campaign can still be read.
     """
     if url is None and _only_readable(folder, name):
-        return create_engine(
-            URL.create(
-                "sqlite",
-                database=(folder / name).absolute().as_uri(),
-                query={"mode": "ro", "immutable": "1", "uri": "true"},
-            ),
-            json_deserializer=read_json,
-        )
+        return connect_to_read(folder / name)
     try:
         engine = create_engine(
             url or URL.create("sqlite", database=str(folder / name)),
@@ -48,6 +182,18 @@ def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engi
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin)
     return engine
+
+
+def connect_to_read(database: Path) -> Engine:
+    """Return an engine on a SQLite file that nothing writes to."""
+    return create_engine(
+        URL.create(
+            "sqlite",
+            database=database.absolute().as_uri(),
+            query={"mode": "ro", "immutable": "1", "uri": "true"},
+        ),
+        json_deserializer=read_json,
+    )
 
 
 def for_writing(engine: Engine) -> Engine:
@@ -86,48 +232,25 @@ def _only_readable(folder: Path, name: str) -> bool:
     return database.is_file() and not writable and not (log.is_file() and log.stat().st_size)
 
 
-def write_schema(connection: Connection) -> None:
-    """Make the tables in a database that has none of them."""
-    if inspect(connection).has_table(tables.meta.name):
-        raise StoreError("This database holds a campaign already; use another, or open that one.")
-    tables.metadata.create_all(connection)
-    connection.execute(
-        insert(tables.meta).values(
-            schema_version=tables.SCHEMA_VERSION, program_version=__version__
-        )
-    )
-
-
-def check_schema(connection: Connection, folder: Path) -> None:
-    """Raise StoreError unless the database was written for this program's schema."""
+def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
+    """Return the schema version of a database, up to that of the program. Raises StoreError for a newer one."""
     there = inspect(connection).get_table_names()
     if not there:
         raise StoreError(
-            f"the campaign in {folder} was interrupted before it began: delete the folder and run it anew"
+            f"the {schema.kind} in {folder} was interrupted before it began: delete the folder and run it anew"
         )
-    if tables.meta.name not in there:
-        raise StoreError(f"{folder} is not a campaign folder: its database is another program's.")
-    version, program = connection.execute(select(tables.meta)).one()
-    if version == tables.SCHEMA_VERSION:
-        return
-    older = version < tables.SCHEMA_VERSION
-    if program == __version__:
-        age, advice = (
-            ("earlier", "run the campaign anew") if older else ("later", "upgrade edgeflare")
-        )
+    if schema.about.name not in there:
         raise StoreError(
-            f"{folder} was made by {'an' if older else 'a'} {age} development version of edgeflare {program} "
-            f"(schema {version}); this one reads schema {tables.SCHEMA_VERSION}: {advice}."
+            f"{folder} is not a {schema.kind} folder: its database is another program's."
         )
-    age, advice = (
-        ("older", f"read it with edgeflare {program}, or run the campaign anew")
-        if older
-        else ("newer", f"upgrade edgeflare to {program} or later")
-    )
-    raise StoreError(
-        f"{folder} was written by edgeflare {program} in a format (schema {version}) {age} than "
-        f"this edgeflare {__version__} reads (schema {tables.SCHEMA_VERSION}); {advice}."
-    )
+    about = schema.about.c
+    version, program = connection.execute(select(about.schema_version, about.program_version)).one()
+    if version > schema.version:
+        raise StoreError(
+            f"{folder} was made by a newer edgeflare ({program}, schema {version}) than this one "
+            f"({__version__}, schema {schema.version}); upgrade edgeflare"
+        )
+    return int(version)
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:

@@ -15,7 +15,6 @@ from edgeflare.types import (
     FrontPoint,
     Output,
     Outputs,
-    Sample,
     Status,
     Transcript,
 )
@@ -23,18 +22,6 @@ from edgeflare.types import (
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
-
-
-class SeedInput(NamedTuple):
-    """A seed to be stored: its name, its sample, and the class index of its label where it is known.
-
-    `file_sha256` is the SHA-256, in hex, of the file that it was read from.
-    """
-
-    id: str
-    sample: Sample
-    label: int | None = None
-    file_sha256: str | None = None
 
 
 class SeedAnswer(NamedTuple):
@@ -66,14 +53,6 @@ class SeedRecord:
     sample: str
     outputs: Outputs | None = None
     file_sha256: str | None = None
-
-
-@dataclass(frozen=True)
-class SkippedRecord:
-    """A file that could not be a seed, and why."""
-
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True)

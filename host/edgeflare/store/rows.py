@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from edgeflare.answers import numbers
+from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.store.documents import moment, record
 from edgeflare.store.records import (
     Device,
@@ -22,6 +23,10 @@ from edgeflare.types import Decision, Output, Outputs, Transcript
 
 _OUTCOME_FIELDS = [field.name for field in fields(OutcomeRecord)]
 _REPLAY_FIELDS = [field.name for field in fields(ReplayRecord)]
+_MINUTE_FIELDS = [field.name for field in fields(DeviceMinute)]
+_LAST_BUCKET = 10_000
+"""No time is in a bucket so far out: see `Latencies`."""
+_MOST = 1 << 63
 
 
 def digest_of(description: dict[str, Any]) -> str:
@@ -101,6 +106,24 @@ def replay_from_row(row: Row[Any]) -> ReplayRecord:
     """Return the record of a row of the table replays and its seed's id."""
     deployed = output_from(row.deployed, row.deployed_pieces)
     return record(ReplayRecord, row, deployed=deployed)
+
+
+def minute_to_row(minute: DeviceMinute) -> dict[str, Any]:
+    """Return the columns of the table telemetry."""
+    buckets = minute.latencies or {}
+    return {name: getattr(minute, name) for name in _MINUTE_FIELDS} | {
+        "minute": minute.minute.isoformat(),
+        "latencies": [list(pair) for pair in buckets.items()],
+        "throttle_reasons": list(minute.throttle_reasons),
+    }
+
+
+def minute_from_row(row: Row[Any]) -> DeviceMinute:
+    """Return the record of a device's minute."""
+    latencies = dict(row.latencies)
+    if not all(abs(one) < _LAST_BUCKET and 0 < n < _MOST for one, n in latencies.items()):
+        raise ValueError("latencies are no counts of times")
+    return record(DeviceMinute, row, minute=moment(row.minute), latencies=latencies)
 
 
 def _described(digest: str, description: dict[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,10 @@ import io
 import os
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -113,6 +113,28 @@ class SampleFiles:
         buffer = io.BytesIO()
         np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
         return buffer.getvalue(), ".npy"
+
+
+class LazySamples(Sequence[Sample]):
+    """Samples by their digests; each is read when it is asked for."""
+
+    def __init__(self, read: Callable[[str], Sample], digests: Sequence[str]) -> None:
+        self._read = read
+        self._digests = digests
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
+        if isinstance(index, slice):
+            return LazySamples(self._read, self._digests[index])
+        return self._read(self._digests[index])
 
 
 class _Staged(NamedTuple):

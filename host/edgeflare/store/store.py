@@ -2,38 +2,71 @@
 
 import shutil
 import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Engine, insert, select
+from sqlalchemy import Row, and_, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
+from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.errors import StoreError
-from edgeflare.store import tables
-from edgeflare.store.about import add_environment_row
+from edgeflare.store import documents, queries, tables
 from edgeflare.store.database import (
     CORPUS_NAME,
     DATABASE_NAME,
     UNFINISHED_NAME,
-    check_schema,
+    Database,
+    Schema,
+    batches,
     connect,
     put_in_place,
-    write_schema,
 )
 from edgeflare.store.failures import decoding, told_of
-from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.store.outcomes import Outcomes
-from edgeflare.store.replicas import Replicas
-from edgeflare.store.samples import remove_torn, sync_folder
-from edgeflare.store.seeds import SAMPLE_RATE, Seeds
-from edgeflare.store.telemetry import Telemetry
+from edgeflare.store.lock import LOCK_NAMES, CampaignLock
+from edgeflare.store.records import (
+    Device,
+    OutcomeRecord,
+    ReplayRecord,
+    SeedAnswer,
+    SeedRecord,
+    Tally,
+)
+from edgeflare.store.replicas import SeedComparison, compare
+from edgeflare.store.rows import (
+    answer_to_row,
+    device_from_row,
+    digest_of,
+    environment_from_row,
+    minute_from_row,
+    minute_to_row,
+    outcome_from_row,
+    outcome_to_row,
+    replay_from_row,
+    replay_to_row,
+    seed_from_row,
+)
+from edgeflare.store.samples import LazySamples, SampleFiles, remove_torn, sync_folder
+from edgeflare.types import Sample, SeedInput, Skipped
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
+_SAMPLE_RATE = "sample_rate"
+"""The fact that has the rate of audio samples in Hz."""
 
-class Store(Seeds, Outcomes, Replicas, Telemetry):
+_SEEDS = tables.seeds
+_ANSWERS = tables.seed_answers
+_OUTCOMES = tables.outcomes
+_REPLAYS = tables.replays
+_TELEMETRY = tables.telemetry
+
+
+class Store:
     """Everything a campaign learns: `campaign.sqlite` and `samples/` in one folder.
 
     Every method that adds something is one transaction and is on disk when it returns. Any thread
@@ -42,8 +75,11 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
     StoreError, DiskFullError among them.
     """
 
-    def __init__(self, folder: Path, engine: Engine) -> None:
-        super().__init__(folder, engine)
+    def __init__(self, database: Database) -> None:
+        self.folder = database.folder
+        self._database = database
+        self._samples = SampleFiles(self.folder / "samples")
+        self._environment: str | None = None
         self._made_folder = False
 
     @classmethod
@@ -67,13 +103,13 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
         with told_of(folder, begun=False):
             made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
-            # Filled under another name: whoever looks at the folder meanwhile (`status --watch`) opens no
-            # half-made file, whose lock would stop this.
-            store = cls(folder, connect(folder, url, name=UNFINISHED_NAME))
+            # Filled under another name: a process that opens the folder meanwhile (`status --watch`) finds
+            # no half-made database, whose lock would stop this one.
+            store = cls(Database(folder, connect(folder, url, name=UNFINISHED_NAME)))
             try:
                 store._fill(id or uuid.uuid4().hex, campaign, environment)
                 if url is None:
-                    put_in_place(store._engine, folder, UNFINISHED_NAME, DATABASE_NAME)
+                    put_in_place(store._database.engine, folder, UNFINISHED_NAME, DATABASE_NAME)
                     store = cls.open(folder)
                 store._made_folder = made
                 sync_folder(folder)
@@ -97,35 +133,23 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
 
     @classmethod
     def open(cls, folder: Path, *, url: str | None = None) -> "Store":
-        """Open a campaign folder made by `create`, with the same `url`."""
+        """Open a campaign folder made by `create`, with the same `url`.
+
+        A campaign of an earlier edgeflare is migrated; see `Database.open`.
+        """
         folder = Path(folder)
         with decoding(folder), told_of(folder):
             if not folder.is_dir():
                 raise StoreError(f"There is no campaign folder {folder}; check the path.")
             if url is None and not (folder / DATABASE_NAME).is_file():
-                if (folder / CORPUS_NAME).is_file():
-                    raise StoreError(
-                        f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` tells "
-                        "what it has, `edgeflare replay` asks about it again."
-                    )
-                if (folder / UNFINISHED_NAME).is_file():
-                    raise StoreError(
-                        f"the campaign in {folder} was interrupted before it began: delete the folder and "
-                        "run it anew"
-                    )
-                raise StoreError(
-                    f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
-                    " (of a bench, `edgeflare bench show` has the figures)."
-                )
-            store = cls(folder, connect(folder, url))
+                raise _no_campaign(folder)
+            store = cls(Database.open(folder, _SCHEMA, CampaignLock(folder), url=url))
             try:
-                with store._engine.connect() as connection:
-                    check_schema(connection, folder)
-                    latest = select(tables.environments.c.digest).order_by(
-                        tables.environments.c.position.desc()
-                    )
-                    store._environment = connection.execute(latest.limit(1)).scalar()
-                store._samples.rate = store.fact(SAMPLE_RATE)
+                newest = tables.environments.c.position.desc()
+                query = select(tables.environments.c.digest).order_by(newest).limit(1)
+                with store._database.reading() as connection:
+                    store._environment = connection.execute(query).scalar()
+                store._samples.rate = store.fact(_SAMPLE_RATE)
             except BaseException:
                 store.close()
                 raise
@@ -133,16 +157,16 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
 
     def close(self) -> None:
         """Close the database; nothing is pending."""
-        self._engine.dispose()
+        self._database.close()
 
     def remove_torn(self) -> None:
-        """Remove what a process that was killed left half written; for the holder of the campaign's lock alone."""
+        """Remove files that a killed process left half written; only the holder of the campaign's lock may."""
         with told_of(self.folder):
             remove_torn(self.folder)
             self._samples.remove_torn()
 
     def discard(self) -> None:
-        """Remove a campaign that was made in vain: its files, and the folder if nothing else is in it."""
+        """Close and remove a campaign: its files, and the folder if `create` made it and nothing else is in it."""
         self.close()
         with told_of(self.folder):
             shutil.rmtree(self._samples.folder)
@@ -160,12 +184,311 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    # The campaign: configuration, models, environments, devices, notices
+
+    @property
+    def id(self) -> str:
+        """The campaign's own name, unlike any other's; 32 hexadecimal digits."""
+        return str(self._campaign_row().id)
+
+    @property
+    def created_at(self) -> datetime:
+        """When the campaign was made, UTC."""
+        with decoding(self.folder, "when the campaign was made"):
+            return documents.moment(self._campaign_row().created_at)
+
+    @property
+    def campaign(self) -> dict[str, Any]:
+        """The resolved configuration."""
+        with decoding(self.folder, "the campaign's configuration"):
+            return documents.config(self._campaign_row().config)
+
+    def setting(self, *keys: str) -> Any:
+        """Return one setting of the resolved configuration, by the names of its tables and its own.
+
+        Raises StoreError where there is none.
+        """
+        with decoding(self.folder, f"the setting {'.'.join(keys)}"):
+            value: Any = self.campaign
+            for key in keys:
+                value = value[key]
+        return value
+
+    def set_campaign(self, campaign: dict[str, Any], notices: Sequence[str] = ()) -> None:
+        """Replace the resolved configuration and add notices, in one transaction."""
+        with self._database.writing() as connection:
+            connection.execute(update(tables.campaign).values(config=campaign))
+            queries.add_notices(connection, notices)
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """What is known of "original" and "deployed": name, path, sha256, runtime and so on."""
+        with decoding(self.folder, "what is known of the models"):
+            return documents.models(self._campaign_row().models)
+
+    def set_models(self, original: dict[str, Any], deployed: dict[str, Any]) -> None:
+        """Replace what is known of the two models, both JSON objects."""
+        models = {"original": original, "deployed": deployed}
+        with self._database.writing() as connection:
+            connection.execute(update(tables.campaign).values(models=models))
+
+    def fact(self, key: str) -> Any | None:
+        """Return what `set_fact` was given for this key, a JSON value; None where nothing was."""
+        query = select(tables.facts.c.value).where(tables.facts.c.name == key)
+        with self._database.reading(f"the fact {key!r}") as connection:
+            return documents.fact(key, connection.execute(query).scalar())
+
+    def set_fact(self, key: str, value: Any) -> None:
+        """Store a JSON value under a key of up to 200 characters; replaces what was there."""
+        with self._database.writing() as connection:
+            queries.set_fact(connection, key, value)
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """The host's environment in force: the one added last."""
+        return self.environments().get(self._environment or "", {})
+
+    def environments(self) -> dict[str, dict[str, Any]]:
+        """Every environment the campaign ran in, by digest."""
+        return dict(self._database.rows(tables.environments, environment_from_row))
+
+    def add_environment(self, environment: dict[str, Any]) -> str:
+        """Set the environment in which outcomes are found from now on; return its digest."""
+        with self._database.writing() as connection:
+            self._environment = queries.add_environment(connection, environment)
+        return self._environment
+
+    def add_device(self, fingerprint: dict[str, Any], name: str) -> str:
+        """Record a device by its fingerprint, a JSON object, once; return the fingerprint's digest."""
+        digest = digest_of(fingerprint)
+        with self._database.writing() as connection:
+            queries.add_once(
+                connection, tables.devices, digest=digest, name=name, fingerprint=fingerprint
+            )
+        return digest
+
+    def devices(self) -> list[Device]:
+        """Every device that took part; those of one fingerprint once."""
+        return self._database.rows(tables.devices, device_from_row)
+
+    def fingerprints(self) -> dict[str, dict[str, Any]]:
+        """Each device's fingerprint by its name; devices that are alike share one record."""
+        known: dict[str, str] = self.fact("fingerprints") or {}
+        described = {device.digest: device.fingerprint for device in self.devices()}
+        with decoding(self.folder, "the fact 'fingerprints'"):
+            return {name: described[digest] for name, digest in known.items()}
+
+    def add_notice(self, text: str) -> None:
+        """Record something the user ought to know."""
+        with self._database.writing() as connection:
+            queries.add_notices(connection, [text])
+
+    def notices(self) -> list[str]:
+        """Every notice, in the order they were added."""
+        return self._database.rows(tables.notices, lambda row: str(row.text))
+
+    def add_telemetry(self, minutes: Sequence[DeviceMinute]) -> None:
+        """Add some devices' minutes in one transaction; a minute that was interrupted may come in several parts."""
+        if minutes:
+            with self._database.writing() as connection:
+                connection.execute(insert(_TELEMETRY), [minute_to_row(one) for one in minutes])
+
+    def telemetry(self) -> Iterator[DeviceMinute]:
+        """Every minute of every device, in the order they were added."""
+        return self._database.pages(select(_TELEMETRY), _TELEMETRY.c.position, minute_from_row)
+
+    # Samples and seeds
+
+    @property
+    def sample_rate(self) -> int | None:
+        """The rate of all samples in Hz; None of images, and before it was set."""
+        return self._samples.rate
+
+    def set_sample_rate(self, rate: int) -> None:
+        """Make the campaign's samples audio at this rate in Hz; to be set before any is put."""
+        self.set_fact(_SAMPLE_RATE, rate)
+        self._samples.rate = rate
+
+    def put_sample(self, sample: Sample) -> str:
+        """Store a sample and return its digest; it is written once, however often it is put."""
+        with told_of(self.folder):
+            return self._samples.put(sample)
+
+    def get_sample(self, digest: str) -> Sample:
+        """Read a sample back, checked against its digest."""
+        with decoding(self.folder, f"the sample {digest}"), told_of(self.folder):
+            return self._samples.get(digest)
+
+    def add_seeds(self, seeds: Iterable[SeedInput]) -> list[str]:
+        """Record many seeds, in order behind those there are; return the digests of their samples.
+
+        All of them or, where one has an id that is there already, none. Samples are not held in memory.
+        """
+        rows: list[dict[str, Any]] = []
+        for some in batches(seeds):
+            with told_of(self.folder):
+                digests = self._samples.put_all([seed.sample for seed in some])
+            rows += (
+                {
+                    "id": seed.id,
+                    "label": seed.label,
+                    "sample": digest,
+                    "file_sha256": seed.file_sha256,
+                }
+                for seed, digest in zip(some, digests, strict=True)
+            )
+        if rows:
+            self._add_seed_rows(rows)
+        return [row["sample"] for row in rows]
+
+    def complete_seeds(self, skipped: Sequence[Skipped], notices: Sequence[str]) -> None:
+        """Record that all seeds are here, with the files that could not be seeds and notices, in one transaction."""
+        with self._database.writing() as connection:
+            queries.add_skipped(connection, skipped)
+            queries.add_notices(connection, notices)
+            queries.set_fact(connection, "seeds_complete", True)
+
+    def add_skipped(self, name: str, reason: str) -> None:
+        """Record a file that could not be a seed."""
+        with self._database.writing() as connection:
+            queries.add_skipped(connection, [Skipped(name, reason)])
+
+    def skipped(self) -> list[Skipped]:
+        """Every file that could not be a seed."""
+        return self._database.rows(tables.skipped, lambda row: documents.record(Skipped, row))
+
+    def seed_ids(self) -> set[str]:
+        """The ids of all seeds."""
+        with self._database.reading() as connection:
+            return set(connection.execute(select(_SEEDS.c.id)).scalars())
+
+    def seed_samples(self) -> Sequence[Sample]:
+        """The samples of the seeds there are now, in order; each is read when it is asked for."""
+        query = select(_SEEDS.c.sample).order_by(_SEEDS.c.position)
+        with self._database.reading() as connection:
+            digests = list(connection.execute(query).scalars())
+        return LazySamples(self.get_sample, digests)
+
+    def seed_count(self) -> int:
+        """How many seeds there are."""
+        with self._database.reading() as connection:
+            return queries.seed_count(connection)
+
+    def add_seed_answers(self, answers: Sequence[SeedAnswer], replica: str = "") -> None:
+        """Record both models' answers on some seeds, of one replica, in one transaction.
+
+        Of several answers on one seed the first one that was ever added stays.
+        """
+        first: dict[str, SeedAnswer] = {}
+        for answer in answers:
+            first.setdefault(answer.seed_id, answer)
+        with self._database.writing() as connection:
+            positions = queries.positions(connection, self.folder, first)
+            known = queries.answered(connection, positions.values(), replica)
+            rows = [
+                {"seed": positions[seed_id], "replica": replica, **answer_to_row(answer)}
+                for seed_id, answer in first.items()
+                if positions[seed_id] not in known
+            ]
+            if rows:
+                connection.execute(insert(_ANSWERS), rows)
+
+    def seeds(self, replica: str | None = None) -> Iterator[SeedRecord]:
+        """Every seed in order, with this replica's answers as its outputs where there are any.
+
+        None takes the replica whose answer was added first: the only one, "", in a pool.
+        """
+        if replica is None:
+            query = select(_ANSWERS.c.replica).order_by(_ANSWERS.c.position).limit(1)
+            with self._database.reading() as connection:
+                replica = connection.execute(query).scalar() or ""
+        query = queries.seeds_with_answers(replica, every_seed=True)
+        return self._database.pages(query, _SEEDS.c.position, seed_from_row)
+
+    def pending_seeds(self, replica: str = "") -> Iterator[SeedRecord]:
+        """The seeds that this replica has answered and has no outcome of, in order, each once.
+
+        Read a page at a time while iterating: outcomes may be added meanwhile; a seed that gets
+        its outcome between may still come.
+        """
+        finished = and_(_OUTCOMES.c.seed == _SEEDS.c.position, _OUTCOMES.c.replica == replica)
+        query = queries.seeds_with_answers(replica, every_seed=False).where(
+            ~select(_OUTCOMES.c.position).where(finished).exists()
+        )
+        return self._database.pages(query, _SEEDS.c.position, seed_from_row)
+
+    # Outcomes of the searches, and what other devices answer to what they found
+
+    def add_outcome(self, outcome: OutcomeRecord) -> None:
+        """Record how the search from one seed ended; a seed has one outcome a replica."""
+        row = outcome_to_row(outcome, self._environment)
+        with self._database.writing() as connection:
+            self._check_stored(outcome.trigger)
+            row["seed"] = queries.position(connection, self.folder, outcome.seed_id)
+            try:
+                connection.execute(insert(_OUTCOMES).values(**row))
+            except IntegrityError as error:
+                whose = f" on {outcome.replica}" if outcome.replica else ""
+                raise StoreError(
+                    f"The outcome of seed {outcome.seed_id!r}{whose} can't be added to "
+                    f"{self.folder}: it has one already (does another program run this campaign?), "
+                    "or its device is unknown."
+                ) from error
+
+    def outcomes(self) -> Iterator[OutcomeRecord]:
+        """Every outcome, of all replicas, in the order they were added."""
+        return self._database.pages(
+            queries.with_seed_id(_OUTCOMES), _OUTCOMES.c.position, outcome_from_row
+        )
+
+    def outcomes_of(self, replica: str = "") -> Iterator[OutcomeRecord]:
+        """Every outcome of this replica, in the order of the seeds."""
+        query = queries.with_seed_id(_OUTCOMES).where(_OUTCOMES.c.replica == replica)
+        return self._database.pages(query, _OUTCOMES.c.seed, outcome_from_row)
+
+    def finished_seed_ids(self, replica: str = "") -> set[str]:
+        """The ids of all seeds that have an outcome of this replica."""
+        query = select(_SEEDS.c.id).join(_OUTCOMES).where(_OUTCOMES.c.replica == replica)
+        with self._database.reading() as connection:
+            return set(connection.execute(query).scalars())
+
+    def tally(self, replica: str | None = None) -> Tally:
+        """Count the outcomes of this replica, or of all of them."""
+        with self._database.reading() as connection:
+            return queries.tally(connection, replica)
+
+    def add_replay(self, replay: ReplayRecord) -> None:
+        """Record what a device answers to a trigger; of several answers the first one stays."""
+        row = replay_to_row(replay)
+        with self._database.writing() as connection:
+            self._check_stored(replay.trigger)
+            row["seed"] = queries.position(connection, self.folder, replay.seed_id)
+            known = select(_REPLAYS.c.position).where(
+                *(_REPLAYS.c[name] == row[name] for name in ("seed", "replica", "on_device"))
+            )
+            if connection.execute(known).first() is None:
+                connection.execute(insert(_REPLAYS).values(**row))
+
+    def replays(self) -> Iterator[ReplayRecord]:
+        """Every replay, in the order they were added."""
+        return self._database.pages(
+            queries.with_seed_id(_REPLAYS), _REPLAYS.c.position, replay_from_row
+        )
+
+    def comparisons(self, replicas: Sequence[str]) -> Iterator[SeedComparison]:
+        """Every seed in order, with what these replicas answer; read a page at a time.
+
+        A replay on which the device could not answer is left out. Where a device found an input
+        itself, what it answered and confirmed then counts, not the replay.
+        """
+        return compare(self._database, list(replicas))
+
     def _fill(
         self, campaign_id: str, campaign: dict[str, Any], environment: dict[str, Any] | None
     ) -> None:
         self._samples.folder.mkdir()
-        with self._writing() as connection:
-            write_schema(connection)
+        with self._database.writing() as connection:
+            queries.make_tables(connection)
             connection.execute(
                 insert(tables.campaign).values(
                     id=campaign_id,
@@ -175,7 +498,46 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
                 )
             )
             if environment is not None:
-                self._environment = add_environment_row(connection, environment)
+                self._environment = queries.add_environment(connection, environment)
+
+    def _campaign_row(self) -> Row[Any]:
+        with self._database.reading() as connection:
+            return connection.execute(select(tables.campaign)).one()
+
+    def _add_seed_rows(self, rows: list[dict[str, Any]]) -> None:
+        try:
+            with self._database.writing() as connection:
+                for position, row in enumerate(rows, start=queries.seed_count(connection)):
+                    row["position"] = position
+                connection.execute(insert(_SEEDS), rows)
+        except StoreError as error:
+            if not isinstance(error.__cause__, IntegrityError):
+                raise
+            there = self.seed_ids()
+            often = Counter(row["id"] for row in rows)
+            again = next(row["id"] for row in rows if row["id"] in there or often[row["id"]] > 1)
+            raise StoreError(f"The seed {again!r} is in {self.folder} already.") from error
+
+    def _check_stored(self, digest: str | None) -> None:
+        if digest and not self._samples.path(digest).exists():
+            raise StoreError(f"The sample {digest} was not put into {self.folder}.")
+
+
+def _no_campaign(folder: Path) -> StoreError:
+    """Return the error of a folder that has no campaign's database."""
+    if (folder / CORPUS_NAME).is_file():
+        return StoreError(
+            f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` tells "
+            "what it has, `edgeflare replay` asks about it again."
+        )
+    if (folder / UNFINISHED_NAME).is_file():
+        return StoreError(
+            f"the campaign in {folder} was interrupted before it began: delete the folder and run it anew"
+        )
+    return StoreError(
+        f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
+        " (of a bench, `edgeflare bench show` has the figures)."
+    )
 
 
 def _empty(folder: Path) -> None:

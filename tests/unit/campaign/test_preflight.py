@@ -5,7 +5,7 @@ from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.preflight import SeedFigures, check_labels, check_pair, slowness
 from edgeflare.campaign.statistics import wilson
 from edgeflare.errors import PreflightError, SeedError
-from edgeflare.seeds import RawSeed
+from edgeflare.seeds import SeedInput
 from edgeflare.types import Decision, Outputs
 
 SAMPLE = np.zeros((1, 1, 1), np.uint8)
@@ -67,9 +67,9 @@ def test_few_seeds_only_warn() -> None:
 
 @pytest.mark.parametrize("label", [-1, 10, 2**63 + 1])
 def test_labels_must_be_class_numbers(label: int) -> None:
-    check_labels([RawSeed("a", SAMPLE, 9), RawSeed("b", SAMPLE, None)], 10)
+    check_labels([SeedInput("a", SAMPLE, 9), SeedInput("b", SAMPLE, None)], 10)
     with pytest.raises(SeedError, match=r"seed b has the label .* 10 classes"):
-        check_labels([RawSeed("a", SAMPLE, 0), RawSeed("b", SAMPLE, label)], 10)
+        check_labels([SeedInput("a", SAMPLE, 0), SeedInput("b", SAMPLE, label)], 10)
 
 
 def test_a_device_too_slow_for_the_query_budget_is_told_of() -> None:

@@ -17,7 +17,7 @@ from edgeflare.campaign.reporter import Reporter
 from edgeflare.campaign.seed_storing import store_seeds
 from edgeflare.errors import PreflightError, SeedError, UsageError
 from edgeflare.oracles import Oracle, ToleranceOracle, TranscriptOracle
-from edgeflare.seeds import RawSeed
+from edgeflare.seeds import SeedInput
 from edgeflare.store import Store
 from edgeflare.types import Output, Outputs
 
@@ -77,7 +77,7 @@ class Clips:
     def __iter__(self) -> Any:
         for number in range(self.total):
             sample = np.full(80, number / 8, np.float32)
-            yield RawSeed(f"c{number}", sample, label=None if number == 2 else 70 + number)
+            yield SeedInput(f"c{number}", sample, label=None if number == 2 else 70 + number)
 
 
 def stored(tmp_path: Path, classes: int | None) -> tuple[list[int | None], int | None, list[str]]:

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from edgeflare.errors import SeedError, UsageError
-from edgeflare.seeds import RawSeed, changed_files, open_audio_seeds, open_seeds
+from edgeflare.seeds import SeedInput, changed_files, open_audio_seeds, open_seeds
 
 RATE = 16000
 
@@ -26,7 +26,7 @@ def write(path, samples=None, rate=RATE, subtype="PCM_16", **how):
 
 
 class Loaded(NamedTuple):
-    seeds: list[RawSeed]
+    seeds: list[SeedInput]
     reasons: dict[str, str]
     notices: list[str]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from edgeflare.errors import SeedError
-from edgeflare.seeds import RESIZE_RULES, RawSeed, Skipped, open_seeds
+from edgeflare.seeds import RESIZE_RULES, SeedInput, Skipped, open_seeds
 
 
 def write(path, value=0, shape=(4, 6)):
@@ -21,7 +21,7 @@ def write(path, value=0, shape=(4, 6)):
 
 
 class Loaded(NamedTuple):
-    seeds: list[RawSeed]
+    seeds: list[SeedInput]
     skipped: list[Skipped]
     notices: list[str]
     total: int
@@ -286,7 +286,7 @@ def test_options_that_make_no_sense(tmp_path):
 def test_real_digits(shared_data):
     loaded = load(shared_data / "images" / "mnist_test_0_499.npz", size=(28, 28), limit=50)
     first = loaded.seeds[0]
-    assert isinstance(first, RawSeed)
+    assert isinstance(first, SeedInput)
     assert (first.id, first.label, first.sample.shape) == (
         "mnist_test_0_499.npz:0",
         7,

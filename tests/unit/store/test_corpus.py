@@ -277,7 +277,7 @@ def test_a_folder_that_is_no_corpus_is_told(tmp_path, there):
 
 def test_a_corpus_of_another_format_is_told(tmp_path):
     Corpus.open(tmp_path, create=True).close()
-    for version, advice in ((0, "make it anew"), (99, "upgrade")):
+    for version, advice in ((-1, "make it from its campaigns anew"), (99, "upgrade")):
         with closing(sqlite3.connect(tmp_path / "corpus.sqlite")) as connection, connection:
             connection.execute("update corpus set schema_version = ?", (version,))
         with pytest.raises(StoreError, match=advice):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from edgeflare.store import access as store_access
+from edgeflare.store import database as store_database
 from edgeflare.store.corpus import Corpus
 from edgeflare.store.corpus_records import Added, Sighting
 
@@ -56,7 +56,7 @@ class CorpusMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(store_access, "BATCH", 2)
+        self.patch.setattr(store_database, "BATCH", 2)
         self.root = Path(tempfile.mkdtemp())
         self.corpus = Corpus.open(self.root / "corpus", create=True)
         self.entries = {}

@@ -16,7 +16,7 @@ from edgeflare.store import (
     SeedAnswer,
     SeedInput,
     SeedRecord,
-    SkippedRecord,
+    Skipped,
     Store,
     Tally,
 )
@@ -306,7 +306,7 @@ def test_campaign_models_environment_devices_skipped_and_notices(store):
         assert reopened.models == {"original": {"sha256": "aa"}, "deployed": {"sha256": "bb"}}
         assert reopened.environment == {"numpy": "2.1"}
         assert list(reopened.environments().values()) == [first, {"numpy": "2.1"}]
-        assert reopened.skipped() == [SkippedRecord("b.png", "it is damaged")] * 2
+        assert reopened.skipped() == [Skipped("b.png", "it is damaged")] * 2
         assert reopened.notices() == ["one", "two"]
         assert reopened.devices() == [Device(again, "bench pi", {"board": "pi"})]
         assert reopened.id == store.id

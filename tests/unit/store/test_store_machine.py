@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 
 from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store, Tally
-from edgeflare.store import access as store_access
+from edgeflare.store import database as store_database
 from edgeflare.types import Decision, Status
 
 TEXT = st.characters(codec="utf-8", exclude_characters="\0")
@@ -47,7 +47,7 @@ class StoreMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(store_access, "BATCH", 2)
+        self.patch.setattr(store_database, "BATCH", 2)
         self.root = Path(tempfile.mkdtemp())
         self.store = Store.create(self.root / "campaign", {})
         self.seeds = {}

@@ -1,0 +1,113 @@
+"""Migrations of a database from an earlier schema, one script in `campaign` or `corpus` a version.
+
+A script's `revision` is the schema version that it leads to; a database states its own version.
+"""
+
+import sqlite3
+import threading
+from contextlib import AbstractContextManager, ExitStack, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine, update
+
+from edgeflare._version import __version__
+from edgeflare.errors import StoreError
+from edgeflare.store.database import Schema, connect, connect_to_read, for_writing, read_version
+
+if TYPE_CHECKING:
+    from alembic.script import Script
+
+_FOLDER = Path(__file__).parent
+_one_by_one = threading.Lock()  # alembic.op is one for all threads
+
+
+def migrate(
+    engine: Engine, folder: Path, schema: Schema, lock: AbstractContextManager[object]
+) -> tuple[Engine, TemporaryDirectory[str] | None]:
+    """Migrate a database to the program's schema; return an engine on it.
+
+    Where the folder's lock can't be had, the engine is on a migrated copy in the temporary folder that
+    is returned beside it, for reading only. Raises StoreError where the database is damaged or of a
+    schema for which there is no migration.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock)
+        except StoreError:
+            if engine.dialect.name != "sqlite":
+                raise
+        else:
+            _migrate(engine, folder, schema)
+            return engine, None
+    copy = TemporaryDirectory(prefix="edgeflare-")
+    try:
+        database = Path(copy.name) / schema.file
+        with closing(engine.raw_connection()) as source, closing(sqlite3.connect(database)) as to:
+            source.driver_connection.backup(to)  # type: ignore[union-attr]  # is sqlite3's
+        engine.dispose()
+        writable = connect(database.parent, None, name=schema.file)
+        _migrate(writable, folder, schema)
+        return connect_to_read(database), copy
+    except BaseException:
+        copy.cleanup()
+        raise
+
+
+def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
+    """Run the scripts in one transaction; a process killed within leaves the database as it was."""
+    try:
+        with for_writing(engine).connect() as connection:
+            _without_foreign_keys(connection)
+            with connection.begin():
+                _check_intact(connection, folder)
+                version = read_version(connection, folder, schema)  # nobody changes it any more
+                _run_scripts(connection, folder, schema, version)
+                about = {"schema_version": schema.version, "program_version": __version__}
+                connection.execute(update(schema.about).values(**about))
+                _check_intact(connection, folder)
+    finally:
+        engine.dispose()  # the connections that are opened after this check foreign keys again
+
+
+def _run_scripts(connection: Connection, folder: Path, schema: Schema, version: int) -> None:
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+
+    scripts = scripts_of(schema.kind)
+    oldest = int(scripts[0].revision) - 1
+    if version < oldest:
+        anew = "run the campaign" if schema.kind == "campaign" else "make it from its campaigns"
+        raise StoreError(
+            f"{folder} was made by an earlier edgeflare whose schema {version} can't be read any more, only "
+            f"schema {oldest} and later; {anew} anew"
+        )
+    with _one_by_one, Operations.context(MigrationContext.configure(connection)):
+        for script in scripts:
+            if int(script.revision) > version:
+                script.module.upgrade()
+
+
+def scripts_of(kind: str) -> "list[Script]":
+    """Return the migration scripts of campaigns or corpora, the oldest first."""
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory(str(_FOLDER), version_locations=[str(_FOLDER / kind)])
+    return list(scripts.walk_revisions())[::-1]
+
+
+def _without_foreign_keys(connection: Connection) -> None:
+    """Let tables be rebuilt whose rows others refer to: SQLite can't alter all that a script may change."""
+    if connection.dialect.name == "sqlite":
+        connection.connection.cursor().execute("PRAGMA foreign_keys=OFF")
+
+
+def _check_intact(connection: Connection, folder: Path) -> None:
+    if connection.dialect.name != "sqlite":
+        return
+    found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+    if found != "ok" or connection.exec_driver_sql("PRAGMA foreign_key_check").first():
+        raise StoreError(
+            f"{folder} is damaged: its database can't be migrated; restore it from a copy"
+        )

@@ -1,0 +1,61 @@
+"""What users do with campaigns and corpora of earlier versions: every command reads them."""
+
+import json
+import sqlite3
+import sys
+from contextlib import closing
+
+import pytest
+from command import DEMO
+from earlier import VERSIONS, copy_of
+from typer.testing import CliRunner
+
+from edgeflare.cli import app
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(params=VERSIONS)
+def earlier(request, tmp_path):
+    """A copy whose models and device are where they are on this machine."""
+    copied = copy_of(request.param, tmp_path)
+    with closing(sqlite3.connect(copied.campaign / "campaign.sqlite")) as connection, connection:
+        for table, column in (("campaign", "config"), ("campaign", "models")):
+            change = f"update {table} set {column} = replace({column}, '/home/user/mnist', ?)"
+            connection.execute(change, (str(DEMO),))
+        known = "update facts set value = replace(value, '\"python3\"', ?) where name = 'devices'"
+        connection.execute(known, (json.dumps(sys.executable),))
+    return copied
+
+
+def test_show_and_report_tell_what_they_told_then(earlier, tmp_path):
+    shown = json.loads(run("show", earlier.campaign, "--json"))
+    figures = earlier.show | {"total_queries": earlier.show["total_queries"] | {"measuring": 0}}
+    assert {name: shown[name] for name in figures} == figures
+    for form in ("html", "markdown"):
+        run("report", earlier.campaign, "--format", form, "--out", tmp_path / form)
+        assert "seeds.npz:0" in (tmp_path / form).read_text()
+
+
+def test_a_campaign_is_resumed_and_replayed(earlier, tmp_path):
+    run("resume", earlier.campaign, "--total-queries", 1000, "--force")
+    shown = json.loads(run("show", earlier.campaign, "--json"))
+    assert (shown["finished"], shown["unfinished"]) == (6, 0)
+    replayed = json.loads(run("replay", earlier.campaign, "--out", tmp_path / "replay", "--json"))
+    triggers = [one for one in replayed["inputs"] if one["kind"] == "trigger"]
+    assert len(triggers) == shown["found"]
+
+
+def test_a_corpus_is_shown_replayed_and_added_to(earlier, tmp_path):
+    shown = json.loads(run("corpus", "show", earlier.corpus, "--json"))
+    assert {name: shown[name] for name in earlier.corpus_show} == earlier.corpus_show
+    run("replay", earlier.corpus, "--campaign", earlier.campaign, "--out", tmp_path / "replay")
+    run("corpus", "add", earlier.corpus, earlier.campaign, tmp_path / "replay")
+    again = json.loads(run("corpus", "show", earlier.corpus, "--json"))
+    assert again["entries"] == shown["entries"]
+    run("corpus", "remove", earlier.corpus, "--model", "deployed.tflite")
+    assert json.loads(run("corpus", "show", earlier.corpus, "--json"))["entries"] == 0
