@@ -10,11 +10,11 @@ import threading
 import time
 from typing import Tuple
 
-from edgeflare_agent import exits
+from edgeflare_agent import connection
 from edgeflare_agent.__main__ import take_wire
-from edgeflare_agent.files import default_root
+from edgeflare_agent.cache import default_root
+from edgeflare_agent.connection import Link
 from edgeflare_agent.leases import Leases
-from edgeflare_agent.link import Link
 from edgeflare_agent.server import reply_to
 from edgeflare_agent.telemetry import clock
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame
@@ -58,7 +58,7 @@ def serve() -> None:
         while True:
             link.write(reply_to(worker, link.receive()))
     except (EndOfStreamError, ConnectionResetError):
-        exits.leave(exits.DONE)
+        connection.leave(connection.DONE)
 
 
 def _watch(wire_in: int, worker: _Worker) -> None:
@@ -67,5 +67,5 @@ def _watch(wire_in: int, worker: _Worker) -> None:
     hang_up.register(wire_in, 0)
     while not hang_up.poll(1000 * min(_LOOK_S, worker.timeout_s / 4)):
         if (worker.inferring_s or 0.0) > worker.timeout_s:
-            exits.leave(exits.LATE)
-    exits.leave(exits.DONE)
+            connection.leave(connection.LATE)
+    connection.leave(connection.DONE)

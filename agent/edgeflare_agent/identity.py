@@ -5,7 +5,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Dict, Optional, Tuple
 
-from edgeflare_agent.advice import architecture, is_installed
+from edgeflare_agent.install_hints import architecture, is_installed
 
 TENSORRT_PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12", "tensorrt-cu11")
 RUNTIME_PACKAGES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (

@@ -14,18 +14,66 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Sequence
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
-from edgeflare_agent import exits, identity, telemetry
+from edgeflare_agent import connection, identity, telemetry
+from edgeflare_agent.connection import Link
 from edgeflare_agent.errors import AgentError, ProtocolError, RequestError
 from edgeflare_agent.leases import Leases
-from edgeflare_agent.link import Link
-from edgeflare_agent.sampler import Sampler
-from edgeflare_agent.tally import SeenIds, Tally
+from edgeflare_agent.telemetry.sampler import Sampler
 from edgeflare_agent.wire import VERSION, EndOfStreamError, Frame, Kind, encode
 from edgeflare_agent.worker import Worker
+
+
+class Tally:
+    """Time at work and requests answered. One thread works; any may ask."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._state: Tuple[float, int, Optional[float]] = (0.0, 0, None)  # replaced as a whole
+
+    def begin(self) -> None:
+        """Note that work on a request begins."""
+        busy_s, served, _ = self._state
+        self._state = (busy_s, served, time.monotonic())
+
+    def end(self, served: bool) -> None:
+        """Note that it is over; `served`: it was one of those that count."""
+        busy_s, count, begun = self._state
+        if begun is not None:
+            busy_s += time.monotonic() - begun
+        self._state = (busy_s, count + served, None)
+
+    def so_far(self) -> Dict[str, Any]:
+        """Return `uptime_s`, `busy_s` (with the request under way) and `served`."""
+        busy_s, served, begun = self._state
+        now = time.monotonic()
+        if begun is not None:
+            busy_s += now - begun
+        return {"uptime_s": now - self._since, "busy_s": busy_s, "served": served}
+
+
+class SeenIds:
+    """The last `most` ids of requests, so that one that comes twice is known."""
+
+    def __init__(self, most: int = 1 << 14) -> None:
+        self._order: Deque[Any] = deque()
+        self._ids: Set[Any] = set()
+        self._most = most
+
+    def add(self, id_: Any) -> bool:
+        """Remember an id; return whether it is new. Raises TypeError for what can't be an id."""
+        if id_ in self._ids:
+            return False
+        self._ids.add(id_)
+        self._order.append(id_)
+        if len(self._order) > self._most:
+            self._ids.discard(self._order.popleft())
+        return True
+
 
 DEFAULT_MAX_QUEUE = 1024
 _LONGEST_MESSAGE = 2000
@@ -34,17 +82,17 @@ _LONGEST_MESSAGE = 2000
 def serve(wire_in: int, wire_out: int, arguments: Sequence[str]) -> None:
     """Serve one host on two file descriptors until it leaves; does not return."""
     sys.stdout = sys.stderr
-    sys.excepthook = exits.leave_on_fault
-    threading.excepthook = lambda hook: exits.leave_on_fault(
+    sys.excepthook = connection.leave_on_fault
+    threading.excepthook = lambda hook: connection.leave_on_fault(
         hook.exc_type, hook.exc_value, hook.exc_traceback
     )
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's; it ends the stream
     root = _parse(arguments).root
     link, leases = Link(wire_in, wire_out), Leases(root)
-    exits.before_leaving(leases.release)
+    connection.before_leaving(leases.release)
     link.send(Kind.HELLO, hello())
     signs = telemetry.VitalSigns()
-    exits.before_leaving(signs.end)
+    connection.before_leaving(signs.end)
     sampler = Sampler(
         lambda: {**signs.read(), "rss_bytes": telemetry.rss_bytes()},
         {**signs.UNKNOWN, "rss_bytes": None},
@@ -86,9 +134,9 @@ class _Server:
             while True:
                 self._accept(self._link.receive())
         except (EndOfStreamError, ConnectionResetError):
-            exits.leave(exits.DONE)
+            connection.leave(connection.DONE)
         except ProtocolError as error:
-            exits.leave(exits.BROKEN_STREAM, str(error))
+            connection.leave(connection.BROKEN_STREAM, str(error))
 
     def execute(self) -> None:
         """Answer requests, one at a time, for ever."""
@@ -105,7 +153,7 @@ class _Server:
         elif frame.kind is Kind.START:
             self._start(frame.header)
         elif frame.kind is Kind.BYE:
-            exits.leave(exits.DONE)
+            connection.leave(connection.DONE)
         else:
             self._accept_request(frame)
 

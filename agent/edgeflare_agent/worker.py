@@ -7,11 +7,10 @@ import numpy as np
 
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.audio_spec import Spec, spec_from_json
-from edgeflare_agent.decoders import METADATA_KEY, Decoder, decoder_in
+from edgeflare_agent.cache import verified
+from edgeflare_agent.decoding import METADATA_KEY, Decoded, Decoder, decoder_in
 from edgeflare_agent.errors import ModelError, RequestError
-from edgeflare_agent.files import verified
 from edgeflare_agent.leases import Leases
-from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.preprocess import get_ready, prepare
 from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.runtimes.base import check_fits, check_single_input

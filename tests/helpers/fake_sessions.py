@@ -14,7 +14,7 @@ from edgeflare.devices.health import Health
 from edgeflare.devices.steady import SteadySession
 from edgeflare.errors import DeviceError, EdgeFlareError
 from edgeflare.types import Sample
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 FINGERPRINT = {"board": "Pi 4", "kernel": "6.1", "runtime": {"name": "onnx", "threads": 1}}
 MODEL = LoadedModel((), (), {"name": "onnx"}, {})

@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import Any, Dict, Mapping, Optional, Type
 
+from edgeflare_agent.cache import default_root
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.files import default_root
 from edgeflare_agent.runtimes.base import Runtime
 
 __all__ = ["RUNTIMES", "Runtime", "load"]

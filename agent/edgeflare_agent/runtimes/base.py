@@ -6,7 +6,6 @@ from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, Opt
 
 import numpy as np
 
-from edgeflare_agent.advice import how_to_install
 from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.errors import (
     InferenceError,
@@ -14,7 +13,8 @@ from edgeflare_agent.errors import (
     RequestError,
     RuntimeMissingError,
 )
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.install_hints import how_to_install
 
 
 class Option(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from edgeflare.devices.replies import Reply
 from edgeflare.errors import DeviceAwayError, DeviceChangedError, UsageError
 from edgeflare.types import Sample
-from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.decoding import Decoded
 
 _SHOWN = 3
 _PATIENCE_S = 600.0

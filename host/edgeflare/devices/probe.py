@@ -13,8 +13,8 @@ from edgeflare.errors import (
     DevicePythonError,
     DeviceRuntimeError,
 )
-from edgeflare_agent.advice import OLD_NUMPY, ON_JETSON, tflite_packages
 from edgeflare_agent.identity import RUNTIME_PACKAGES, TENSORRT_PACKAGES
+from edgeflare_agent.install_hints import OLD_NUMPY, ON_JETSON, tflite_packages
 
 OLDEST_PYTHON = (3, 8)
 _PROBE_S = 60.0

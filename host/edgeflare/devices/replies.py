@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from edgeflare.devices import reported
 from edgeflare_agent.arrays import DType
-from edgeflare_agent.decoders import KINDS
-from edgeflare_agent.pieces import Decoded
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.decoding import KINDS, Decoded
+from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, Frame
 
 _MOST_ELEMENTS = 1 << 30

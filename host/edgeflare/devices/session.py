@@ -149,7 +149,7 @@ class DeviceSession:
     ) -> None:
         """Say how samples become the input, and which output is wanted (None: the only one).
 
-        `decoder` makes text of the outputs, on the device: JSON as `edgeflare_agent.decoders` has it; with None
+        `decoder` makes text of the outputs, on the device: JSON as `edgeflare_agent.decoding` has it; with None
         for a vocabulary it is the one in the model's file. Holds for what is submitted afterwards. Raises
         UsageError, ModelError where the outputs don't fit the decoder, and the errors of a failed session.
         """

@@ -19,8 +19,8 @@ from edgeflare.models.outputs import (
     unread,
 )
 from edgeflare_agent.audio_spec import AudioSpec, Spec
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import prepare
-from edgeflare_agent.spec import InputSpec, TensorInfo
 
 __all__ = [
     "AbsolutePath",

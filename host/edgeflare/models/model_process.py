@@ -21,9 +21,9 @@ from edgeflare.errors import (
     ModelError,
 )
 from edgeflare.types import Sample
+from edgeflare_agent import connection
 from edgeflare_agent import errors as agent
-from edgeflare_agent import exits
-from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.decoding import Decoded
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, Kind, encode, read_frame
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from edgeflare_agent.child import serve; serve()"
@@ -160,7 +160,7 @@ class ModelProcess:
             status = self._process.wait(_ENDING_S)
         except subprocess.TimeoutExpired:
             status = 0
-        if status == exits.LATE:
+        if status == connection.LATE:
             self.end()
             return self._late(kind)
         how = f"exit status {status}"

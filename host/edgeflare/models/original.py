@@ -20,7 +20,7 @@ from edgeflare.models.model_process import ModelProcess, decoded
 from edgeflare.models.outputs import OutputReader, RawOutput
 from edgeflare.types import Output, Sample
 from edgeflare_agent.audio_spec import Spec
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.wire import Kind
 
 _REQUEST_BYTES = 1 << 20

@@ -1,7 +1,7 @@
 """Raw model outputs -> probabilities, or transcripts.
 
 Probabilities are made on the host for both models: `exp` differs by architecture. What was said in a clip is told where
-the model runs, by `edgeflare_agent.decoders`, which has an exp of its own.
+the model runs, by `edgeflare_agent.decoding`, which has an exp of its own.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from edgeflare.errors import ModelError
 from edgeflare.models.labels import one_hot, shape_text
 from edgeflare.text import clean_text
 from edgeflare.types import Output, Scores, Transcript
-from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.decoding import Decoded
+from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
-from edgeflare_agent.spec import TensorInfo
 
 OutputKind: TypeAlias = Literal["probabilities", "logits", "label", "transcript"]
 RawOutput: TypeAlias = NDArray[Any] | Decoded

@@ -8,7 +8,7 @@ import numpy as np
 from agent_process import AgentProcess, bare_environment
 from small_models import TFLITE, dense_onnx
 
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.telemetry import VitalSigns
 from edgeflare_agent.wire import Frame, Kind, encode
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from laid_out import lay_out, on_path, stand_in
 
-from edgeflare_agent.battery import Battery, Charge, from_termux
-from edgeflare_agent.commands import AFTER_FAILURE_S, Command
 from edgeflare_agent.telemetry import VitalSigns
-from edgeflare_agent.thermal_service import read
+from edgeflare_agent.telemetry.power import Battery, Charge, from_termux, read
+from edgeflare_agent.telemetry.system import AFTER_FAILURE_S, Command
 
 CHARGING = '{"health": "GOOD", "percentage": 85, "plugged": "PLUGGED_AC", "status": "CHARGING"}'
 THERMAL = """IsStatusOverride: false

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from edgeflare_agent import sampler, tally
-from edgeflare_agent.sampler import Sampler
-from edgeflare_agent.tally import SeenIds, Tally
+from edgeflare_agent import server
+from edgeflare_agent.server import SeenIds, Tally
+from edgeflare_agent.telemetry import sampler
+from edgeflare_agent.telemetry.sampler import Sampler
 
 
 class Clock:
@@ -24,7 +25,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(tally, "time", made)
+    monkeypatch.setattr(server, "time", made)
     monkeypatch.setattr(sampler, "time", made)
     return made
 

@@ -11,7 +11,7 @@ from edgeflare.devices import Reply
 from edgeflare.errors import ModelError
 from edgeflare.models import OutputReader
 from edgeflare.types import Sample
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
 

@@ -9,10 +9,8 @@ import shutil
 import time
 from typing import Any, Dict, List, Optional
 
-from edgeflare_agent.battery import Battery
-from edgeflare_agent.sysfiles import below, first_word, found, kibibytes, number_in, numbers
-from edgeflare_agent.thermal_service import thermal_service
-from edgeflare_agent.throttling import Throttling
+from edgeflare_agent.telemetry.power import Battery, Throttling, thermal_service
+from edgeflare_agent.telemetry.system import below, first_word, found, kibibytes, number_in, numbers
 
 clock = time.perf_counter
 """Seconds on a monotonic clock; only differences mean anything."""

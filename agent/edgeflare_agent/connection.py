@@ -1,13 +1,53 @@
-"""The agent's end of the wire: frames in, frames out, and the watch over the host's heartbeat."""
+"""The agent's end of the wire, and how the process ends.
+
+Frames in, frames out, the watch over the host's heartbeat, and the exit statuses. 64 and 65 (Python too old, numpy
+missing) stand in `__main__`, which old interpreters parse.
+"""
 
 import os
+import sys
 import threading
 import time
-from typing import Any, Dict, List, Sequence
+import traceback
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Sequence, Type
 
-from edgeflare_agent import exits
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.wire import Frame, Kind, encode, read_frame
+
+DONE = 0  # told so, or the stream ended
+BROKEN_STREAM = 66
+LOST_HEARTBEAT = 67
+LATE = 68  # an inference took longer than it may
+FAULT = 70  # a fault of the agent's own
+
+_last: List[Callable[[], None]] = []
+
+
+def before_leaving(action: Callable[[], None]) -> None:
+    """Have a quick action done when the process ends by `leave`, from whatever thread."""
+    _last.append(action)
+
+
+def leave(status: int, sentence: str = "") -> None:
+    """End the process at once, whatever its threads are doing, after a sentence on stderr."""
+    try:
+        while _last:
+            _last.pop()()
+        if sentence:
+            sys.stderr.write("edgeflare agent: {}\n".format(sentence))
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
+def leave_on_fault(
+    kind: Type[BaseException], error: Optional[BaseException], trace: Optional[TracebackType]
+) -> None:
+    """End the process for an exception that nothing caught: no thread dies unseen."""
+    traceback.print_exception(kind, error, trace)
+    leave(FAULT, "a fault of its own, {}: {}".format(kind.__name__, error))
+
 
 START_HEARTBEAT_S = 60.0
 START_MAX_BODY = 1 << 16
@@ -51,7 +91,7 @@ class Link:
                     while written < len(block):
                         written += os.write(self._out, memoryview(block)[written:])
             except (BrokenPipeError, ConnectionResetError):
-                exits.leave(exits.DONE)
+                leave(DONE)
 
     def watch(self) -> None:
         """End the process when no byte came for `heartbeat_s`; runs in a thread of its own.
@@ -67,8 +107,8 @@ class Link:
             time.sleep(look_s)
             silent_s = silent_s + look_s if heard == self._heard else 0.0
             heard = self._heard
-        exits.leave(
-            exits.LOST_HEARTBEAT,
+        leave(
+            LOST_HEARTBEAT,
             "nothing came from the host for {:g} s; giving up".format(self.heartbeat_s),
         )
 
