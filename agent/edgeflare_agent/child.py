@@ -18,7 +18,7 @@ from edgeflare_agent.leases import Leases
 from edgeflare_agent.server import reply_to
 from edgeflare_agent.telemetry import clock
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame
-from edgeflare_agent.worker import Reply, Worker
+from edgeflare_agent.worker import Worker
 
 _LOOK_S = 0.5
 _CPU = ["CPUExecutionProvider"]
@@ -29,10 +29,10 @@ class _Worker(Worker):
 
     timeout_s = float("inf")
 
-    def _load(self, frame: Frame) -> Reply:
+    def _load(self, frame: Frame) -> Frame:
         self.timeout_s = float(frame.header["timeout_s"])
         reply = super()._load(frame)
-        described = reply[1]["runtime"]
+        described = reply.header["runtime"]
         on_this_thread = (
             described["name"] != "tensorrt"
             and described["threads"] == 1

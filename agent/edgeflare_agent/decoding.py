@@ -9,7 +9,7 @@ import codecs
 import hashlib
 import json
 from functools import lru_cache
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -31,6 +31,35 @@ class Decoded(NamedTuple):
 
     pieces: Tuple[str, ...]
     scores: Array
+
+
+RawOutput = Union[Array, Decoded]
+"""What a model returned for one sample; where a decoder is set, what that made of it."""
+
+
+def decoded_to_arrays(answers: Sequence[Decoded]) -> Tuple[Array, ...]:
+    """Return what travels: the scores of each answer, and the pieces of all as JSON in one array more."""
+    text = json.dumps([one.pieces for one in answers], ensure_ascii=False).encode()
+    return (*(one.scores for one in answers), np.frombuffer(text, np.uint8))
+
+
+def decoded_from_arrays(arrays: Sequence[Array]) -> List[Decoded]:
+    """Return the answers that `decoded_to_arrays` was given. Raises ValueError for arrays of another kind."""
+    *scores, text = arrays
+    texts = json.loads(text.tobytes())
+    if not isinstance(texts, list) or len(texts) != len(scores):
+        raise ValueError("{} lists of texts were to come".format(len(scores)))
+    found = []
+    for pieces, numbers in zip(texts, scores):
+        if not isinstance(pieces, list) or not all(isinstance(one, str) for one in pieces):
+            raise ValueError("what was decoded is no list of texts")
+        if numbers.shape != (len(pieces), 2) or numbers.dtype.name != "float64":
+            raise ValueError(
+                "{} texts came with scores {} {}".format(len(pieces), numbers.shape, numbers.dtype)
+            )
+        "".join(pieces).encode()  # raises for half a surrogate pair, which no file can hold
+        found.append(Decoded(tuple(pieces), numbers))
+    return found
 
 
 def bytes_of(text: str) -> bytes:

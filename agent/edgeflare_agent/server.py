@@ -154,14 +154,9 @@ class _Server:
             self._start(frame.header)
         elif frame.kind is Kind.BYE:
             connection.leave(connection.DONE)
-        else:
-            self._accept_request(frame)
-
-    def _accept_request(self, frame: Frame) -> None:
-        id_ = frame.header.get("id")
-        if not isinstance(id_, (int, str)):
+        elif not isinstance(frame.header.get("id"), (int, str)):
             self._refuse(frame, "a request needs an id: a number or a text")
-        elif not self._seen.add(id_):
+        elif not self._seen.add(frame.header["id"]):
             pass  # it came twice, and is answered once
         elif self._requests.qsize() >= self._max_queue:
             self._refuse(frame, "{} requests wait already, the limit".format(self._max_queue))
@@ -196,8 +191,8 @@ class _Server:
 def reply_to(worker: Worker, frame: Frame) -> List[bytes]:
     """Return the encoded reply to a request; an error of any kind is one, too."""
     try:
-        kind, header, arrays = worker.answer(frame)
-        return encode(Frame(kind, {"id": frame.header["id"], **header}, arrays))
+        reply = worker.answer(frame)
+        return encode(reply._replace(header={"id": frame.header["id"], **reply.header}))
     except AgentError as error:
         return encode(_refusal(frame, error.code, str(error)))
     except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on

@@ -125,7 +125,8 @@ def encode(frame: Frame, compress: bool = False) -> List[bytes]:
         header["arrays"] = described = []
         for array in frame.arrays:
             described.append({"dtype": array.dtype.str, "shape": array.shape})
-            body.append(_bytes_of(array))
+            in_place = array.nbytes > _JOINED and array.flags.c_contiguous
+            body.append(array.reshape(-1).view(np.uint8).data if in_place else array.tobytes())
             length += array.nbytes
     if compress and length:
         packed = pack(body)
@@ -156,54 +157,14 @@ def seal(
     return [front + _CHECKSUM.pack(crc) + blocks[0], *blocks[1:]]
 
 
-def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Frame:
+def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"") -> Frame:
     """Read one frame; lengths are checked against the limits before anything is allocated.
 
     `max_body` (bytes) holds for the body as it travels and as it is without compression. Arrays share
-    the memory of what was read: they may be read-only. Raises EndOfStreamError where the stream ends,
-    ProtocolError on anything else that is no frame.
+    the memory of what was read: they may be read-only. `begun`: the frame's first bytes where they were read
+    already. Raises EndOfStreamError where the stream ends, ProtocolError on anything else that is no frame.
     """
-    return _rest_of_frame(read_exactly(read, PREFIX_SIZE), read, max_body)
-
-
-def find_first_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Tuple[bytes, Frame]:
-    """Read up to the first frame; return what came before it (a shell's banner) and the frame.
-
-    Raises EndOfStreamError or ProtocolError if no frame begins in the first SCAN_LIMIT bytes; the
-    bytes read so far are in its attribute ``seen``.
-    """
-    seen = bytearray()
-    try:
-        while not seen.endswith(MAGIC):
-            seen += _next_scanned(read, len(seen))
-        rest = read_exactly(read, PREFIX_SIZE - len(MAGIC))
-    except ProtocolError as error:
-        error.seen = bytes(seen)  # type: ignore[attr-defined]
-        raise
-    return bytes(seen[: -len(MAGIC)]), _rest_of_frame(MAGIC + rest, read, max_body)
-
-
-def read_exactly(read: Read, n: int) -> Bytes:
-    """Read exactly n bytes or raise EndOfStreamError; what comes in one piece is not copied."""
-    chunk = read(n) if n else b""
-    if len(chunk) == n:
-        return chunk
-    data = bytearray(chunk)
-    while len(data) < n:
-        if not chunk:
-            raise EndOfStreamError("the stream ended {} bytes short".format(n - len(data)))
-        chunk = read(n - len(data))
-        data += chunk
-    return data
-
-
-def _next_scanned(read: Read, scanned: int) -> Bytes:
-    if scanned >= SCAN_LIMIT:
-        raise ProtocolError("no handshake in the first {} bytes of the stream".format(SCAN_LIMIT))
-    return read_exactly(read, 1)
-
-
-def _rest_of_frame(prefix: Bytes, read: Read, max_body: int) -> Frame:
+    prefix = begun + read_exactly(read, PREFIX_SIZE - len(begun))
     front = bytes(prefix[: _FRONT.size])
     magic, version, kind, flags, header_length, body_length = _FRONT.unpack(front)
     if magic != MAGIC:
@@ -234,11 +195,40 @@ def _rest_of_frame(prefix: Bytes, read: Read, max_body: int) -> Frame:
         raise ProtocolError("a frame's header makes no sense: {}".format(error)) from error
 
 
-def _bytes_of(array: Array) -> Bytes:
-    """Return an array's bytes in C order; those of a large contiguous one are its own memory."""
-    if array.nbytes <= _JOINED or not array.flags.c_contiguous:
-        return array.tobytes()
-    return array.reshape(-1).view(np.uint8).data
+def find_first_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Tuple[bytes, Frame]:
+    """Read up to the first frame; return what came before it (a shell's banner) and the frame.
+
+    Raises EndOfStreamError or ProtocolError if no frame begins in the first SCAN_LIMIT bytes; the
+    bytes read so far are in its attribute ``seen``.
+    """
+    seen = bytearray()
+    try:
+        while not seen.endswith(MAGIC):
+            seen += _next_scanned(read, len(seen))
+    except ProtocolError as error:
+        error.seen = bytes(seen)  # type: ignore[attr-defined]
+        raise
+    return bytes(seen[: -len(MAGIC)]), read_frame(read, max_body, MAGIC)
+
+
+def read_exactly(read: Read, n: int) -> Bytes:
+    """Read exactly n bytes or raise EndOfStreamError; what comes in one piece is not copied."""
+    chunk = read(n) if n else b""
+    if len(chunk) == n:
+        return chunk
+    data = bytearray(chunk)
+    while len(data) < n:
+        if not chunk:
+            raise EndOfStreamError("the stream ended {} bytes short".format(n - len(data)))
+        chunk = read(n - len(data))
+        data += chunk
+    return data
+
+
+def _next_scanned(read: Read, scanned: int) -> Bytes:
+    if scanned >= SCAN_LIMIT:
+        raise ProtocolError("no handshake in the first {} bytes of the stream".format(SCAN_LIMIT))
+    return read_exactly(read, 1)
 
 
 @lru_cache(maxsize=64)

@@ -24,7 +24,7 @@ from edgeflare.devices.heartbeat import Ping
 from edgeflare.devices.limits import Limits
 from edgeflare.devices.read_ahead import ReadAhead
 from edgeflare.devices.replies import check_hello
-from edgeflare.devices.request_table import Request, RequestTable
+from edgeflare.devices.request_table import REPLIES, Request, RequestTable
 from edgeflare.devices.transport import Stream, Transport
 from edgeflare.devices.vitals import Vitals
 from edgeflare.devices.window import LARGEST
@@ -33,6 +33,7 @@ from edgeflare.errors import DeviceError, EdgeFlareError, UnreachableError, Usag
 from edgeflare.text import clean_text
 from edgeflare_agent.errors import ProtocolError
 from edgeflare_agent.wire import (
+    DEFAULT_MAX_BODY,
     VERSION,
     EndOfStreamError,
     Frame,
@@ -68,7 +69,7 @@ class AgentLink:
         self._stream = stream
         self._changed = threading.Condition()
         self._vitals = Vitals(limits.window)
-        self._table = RequestTable(self._vitals.window.size)
+        self._table = RequestTable(self._vitals.window)
         self._control: deque[Frame | Ping] = deque()
         self._next_id = _HELLO
         self._end = Ending()
@@ -77,7 +78,7 @@ class AgentLink:
         self._stopped = threading.Event()
         self._from_agent = ReadAhead(stream)
         self._to_agent = WriteOut(stream)
-        self._greeting = Request(_HELLO, Kind.HELLO, [], limits.timeout_s, lambda frame: frame)
+        self._greeting = Request(_HELLO, Kind.HELLO, [], 0, limits.timeout_s, lambda frame: frame)
         self._table.add(self._greeting)
         self._table.send_next()
         self._table.written(self._greeting)
@@ -125,7 +126,7 @@ class AgentLink:
     @property
     def window(self) -> int:
         """Requests that may be under way right now."""
-        return self._table.window
+        return self._vitals.window.size
 
     @property
     def health(self) -> Health:
@@ -151,7 +152,7 @@ class AgentLink:
                 self._vitals.window.link_takes(bytes_per_s)
             if memory is not None:
                 self._vitals.window.memory_is(memory)
-            self._adapt()
+            self._wake_writer()
 
     def request(
         self,
@@ -182,12 +183,13 @@ class AgentLink:
         frame = Frame(kind, {"id": id_, **header}, tuple(arrays))
         blocks = encode(frame, compress=self.compression.wanted(arrays))
         allowance = self.limits.timeout_s if allowance_s is None else allowance_s
-        request = Request(id_, kind, blocks, allowance, read)
+        request = Request(id_, kind, blocks, sum(map(len, blocks)), allowance, read)
         with self._changed:
             failure = self._end.failure
             if failure is None:
                 self._table.add(request)
-                self._most_reply_bytes = max(self._most_reply_bytes, most_bytes)
+                largest = max(self._most_reply_bytes, most_bytes)
+                self._most_reply_bytes = min(largest, DEFAULT_MAX_BODY)
                 self._wake_writer()
         if failure is not None:
             request.future.set_exception(copy(failure))
@@ -237,12 +239,6 @@ class AgentLink:
         if self._table.can_send():
             self._changed.notify()
 
-    def _adapt(self) -> None:
-        """Bring the window's size to the table; the lock is held."""
-        window = self._vitals.window
-        self._table.window, self._table.most_bytes = window.size, window.most_bytes
-        self._wake_writer()
-
     def _run(self, task: Callable[[], None]) -> None:
         """Do the work of one of the threads; whatever ends it ends the link."""
         try:
@@ -260,7 +256,13 @@ class AgentLink:
             self._greet(_checked(frame))
             while self._end.failure is None:
                 self._from_agent.wait()  # the limit is that of what was asked before the reply came
-                self._dispatch(_checked(read_frame(self._from_agent.read, self._most_reply_bytes)))
+                frame = _checked(read_frame(self._from_agent.read, self._most_reply_bytes))
+                if frame.kind is Kind.PONG:
+                    self._pong(frame)
+                elif frame.kind is not Kind.HELLO:
+                    self._settle(frame)
+                elif frame.header != self._greeting.future.result().header:
+                    raise ProtocolError("another agent's handshake came in the middle")
         except EndOfStreamError:
             self._ended()
 
@@ -277,15 +279,10 @@ class AgentLink:
         if waited_for:  # else the link was given up just before
             self._greeting.future.set_result(frame)
 
-    def _dispatch(self, frame: Frame) -> None:
-        if frame.kind is Kind.PONG:
-            self._pong(frame)
-            return
-        if frame.kind is Kind.HELLO:
-            if frame.header != self._greeting.future.result().header:
-                raise ProtocolError("another agent's handshake came in the middle")
-            return
-        if frame.kind is Kind.ERROR and frame.header.get("id") is None:
+    def _settle(self, frame: Frame) -> None:
+        """Give a request its reply. Until that is read it stays in the table, and fails with the link."""
+        failed = frame.kind is Kind.ERROR
+        if failed and frame.header.get("id") is None:
             self._fail(self._reported(frame))
             return
         id_ = reported.count(frame.header, "id")
@@ -293,19 +290,17 @@ class AgentLink:
             raise ProtocolError(f"a reply to no request: {frame.kind.name}")
         with self._changed:
             request = self._table.find(id_)
-        if request is not None:
-            self._settle(request, frame)
-
-    def _settle(self, request: Request, frame: Frame) -> None:
-        """Give a request its reply. Until that is read it stays in the table, and fails with the link."""
-        failed = frame.kind is Kind.ERROR
-        result = self._reported(frame) if failed else request.result_of(frame)
+        if request is None:
+            return
+        if not failed and frame.kind is not REPLIES[request.kind]:
+            raise ProtocolError(f"{frame.kind.name} as reply to {request.kind.name}")
+        result = self._reported(frame) if failed else request.read(frame)
         with self._changed:
             if frame.kind is Kind.RESULT:
                 self._vitals.window.answered(sum(frame.header["seconds"]), request.size)
             if not self._table.take(request):
                 return  # the link was given up meanwhile
-            self._adapt()
+            self._wake_writer()
         if failed:
             request.future.set_exception(result)
         else:
@@ -315,7 +310,7 @@ class AgentLink:
         received = steady()
         with self._changed:
             ping = self._vitals.ponged(frame, received)
-            self._adapt()
+            self._wake_writer()
         if ping is not None:
             ping.future.set_result(received - ping.sent)
 

@@ -1,32 +1,36 @@
 """The requests that a device still owes an answer, over all of its sessions."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
+from edgeflare.devices.replies import Reply
 from edgeflare.types import Sample
+from edgeflare_agent.decoding import RawOutput
 
 DEATHS = 3
 """So many deaths of the agent in a row at one request's side, and it is given up."""
 
-R = TypeVar("R")
+
+@dataclass(eq=False)
+class Kept:
+    """One request. `read` makes of a raw output what the caller is to have; `deaths`: how often the agent died at it.
+
+    `future` can't be cancelled. The deaths are those in a row.
+    """
+
+    id: int
+    samples: Sequence[Sample]
+    read: Callable[[RawOutput], Any] | None
+    future: "Future[Reply[Any]]" = field(default_factory=Future)
+    deaths: int = 0
+    sent_at: float | None = None
+    under_way: bool = False
 
 
-class Kept(Generic[R]):
-    """One request. `future` can't be cancelled; `deaths` in a row the agent died at its side."""
-
-    def __init__(self, id_: int, samples: Sequence[Sample]) -> None:
-        self.id = id_
-        self.samples = samples
-        self.future: Future[R] = Future()
-        self.future.set_running_or_notify_cancel()
-        self.deaths = 0
-        self.sent_at: float | None = None
-        self.under_way = False
-
-
-class KeptRequests(Generic[R]):
+class KeptRequests:
     """Keeps requests in the order they came, until each is taken out; no locks, no threads.
 
     Whoever takes one out, and nobody else, settles its future. The agent works in order: the oldest
@@ -35,8 +39,8 @@ class KeptRequests(Generic[R]):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, Kept[R]] = {}
-        self._unsent: deque[Kept[R]] = deque()
+        self._kept: dict[int, Kept] = {}
+        self._unsent: deque[Kept] = deque()
         self._last_id = 0
 
     def __len__(self) -> int:
@@ -47,15 +51,16 @@ class KeptRequests(Generic[R]):
         """How many have been sent once at least."""
         return sum(kept.sent_at is not None for kept in self._kept.values())
 
-    def add(self, samples: Sequence[Sample]) -> Kept[R]:
+    def add(self, samples: Sequence[Sample], read: Callable[[RawOutput], Any] | None) -> Kept:
         """Take a request in, to be sent after all others."""
         self._last_id += 1
-        kept: Kept[R] = Kept(self._last_id, samples)
+        kept = Kept(self._last_id, samples, read)
+        kept.future.set_running_or_notify_cancel()
         self._kept[kept.id] = kept
         self._unsent.append(kept)
         return kept
 
-    def send_next(self, now: float) -> Kept[R] | None:
+    def send_next(self, now: float) -> Kept | None:
         """Return the next to send, under way from now on; None where none is, or one must be alone."""
         while self._unsent and self._unsent[0].id not in self._kept:
             self._unsent.popleft()
@@ -69,11 +74,11 @@ class KeptRequests(Generic[R]):
         kept.under_way = True
         return kept
 
-    def take(self, kept: Kept[R]) -> bool:
+    def take(self, kept: Kept) -> bool:
         """Take one out; False where it is out already."""
         return self._kept.pop(kept.id, None) is not None
 
-    def lost(self, *, died: bool) -> Kept[R] | None:
+    def lost(self, *, died: bool) -> Kept | None:
         """Note that the session is lost: all are to be sent again. Returns the one given up, taken out.
 
         `died`: the agent did, as far as is known.
@@ -89,7 +94,7 @@ class KeptRequests(Generic[R]):
             kept.under_way = False
         return given_up
 
-    def drain(self) -> list[Kept[R]]:
+    def drain(self) -> list[Kept]:
         """Take all out."""
         left = list(self._kept.values())
         self._kept.clear()

@@ -20,7 +20,7 @@ class Throughput:
         self.queries = 0
         self.requests = 0
         self._began = began
-        self._buckets: deque[tuple[float, int]] = deque()
+        self._buckets: deque[tuple[float, int]] = deque(maxlen=round(WINDOW_S / _BUCKET_S) + 1)
         self._latencies: deque[float] = deque(maxlen=_RECENT)
 
     def answered(self, now: float, queries: int, latency_s: float) -> None:
@@ -33,11 +33,11 @@ class Throughput:
             self._buckets[-1] = since, so_far + queries
         else:
             self._buckets.append((now, queries))
-        self._forget(now)
 
     def per_s(self, now: float) -> float:
         """Return queries a second over the last 10 s, or since the beginning if that is less."""
-        self._forget(now)
+        while self._buckets and now - self._buckets[0][0] >= WINDOW_S:
+            self._buckets.popleft()
         span = min(WINDOW_S, now - self._began)
         return sum(count for _, count in self._buckets) / span if span > 0 else 0.0
 
@@ -48,10 +48,6 @@ class Throughput:
         ordered = sorted(self._latencies)
         rank = -(-fraction * len(ordered) // 1)  # rounded up
         return ordered[max(1, int(rank)) - 1]
-
-    def _forget(self, now: float) -> None:
-        while self._buckets and now - self._buckets[0][0] >= WINDOW_S:
-            self._buckets.popleft()
 
 
 class BusyFraction:

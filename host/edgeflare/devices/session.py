@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from edgeflare.devices.agent_link import AgentLink
@@ -24,7 +25,8 @@ from edgeflare.devices.transport import Transport
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
-from edgeflare_agent.wire import Frame, Kind
+from edgeflare_agent.decoding import RawOutput
+from edgeflare_agent.wire import Kind
 
 _FIRST_PINGS = 5
 
@@ -159,26 +161,21 @@ class DeviceSession:
         self._link.request(Kind.CONFIGURE, header, read=read_nothing).result()
         self._answers = Answers(self.model, output, decoded=decoder is not None)
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
         The future's callbacks run in the session's reader thread: they must be short, and wait for no
         other reply. Its errors: UsageError, DeviceError and all of its kinds; DeviceProtocolError for
         outputs of other size or dtype than the model was announced with. The samples must not change until it is done. Raises UsageError for more bytes than one request may have.
         """
-        count, answers = len(samples), self._answers
-
-        def read(frame: Frame) -> Reply:
-            return answers.read(frame, count)
-
-        allowance = self._link.limits.timeout_s * max(1, count)
+        count = len(samples)
         return self._link.request(
             Kind.INFER,
             {},
             samples,
-            read=read,
-            allowance_s=allowance,
-            most_bytes=answers.most_bytes(count),
+            read=partial(self._answers.read, count=count),
+            allowance_s=self._link.limits.timeout_s * max(1, count),
+            most_bytes=self._answers.most_bytes * count,
         )
 
     def ping(self) -> float:

@@ -11,6 +11,7 @@ from edgeflare.devices.replies import LoadedModel, Reply
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.decoding import RawOutput
 
 
 class Configuration(NamedTuple):
@@ -59,7 +60,7 @@ class Session(Protocol):
         """Say how samples become the input, which output is wanted, and what makes text of it."""
         ...
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue raw samples without waiting for anything."""
         ...
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from edgeflare.devices.absence import Absence, one_line, silent
 from edgeflare.devices.background import Task, in_a_thread
@@ -31,11 +31,15 @@ from edgeflare.errors import (
     HostKeyError,
     InferenceFailedError,
     InferenceTimeoutError,
+    ModelError,
     UnreachableError,
     UsageError,
 )
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.decoding import RawOutput
+
+T = TypeVar("T")
 
 FOR_GOOD = (HostKeyError, UsageError, DeviceChangedError)
 """Errors of reopening that another try would meet again; ModelError is a UsageError."""
@@ -80,7 +84,7 @@ class SteadySession:
         self._background = background
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._kept: KeptRequests[Reply] = KeptRequests()
+        self._kept = KeptRequests()
         self._feeding = False
         self._reopening = False
         self._configuration: Configuration | None = None
@@ -167,18 +171,29 @@ class SteadySession:
                 self._configuration = before
             raise
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    @overload
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]": ...
+
+    @overload
+    def submit(
+        self, samples: Sequence[Sample], read: Callable[[RawOutput], T]
+    ) -> "Future[Reply[T]]": ...
+
+    def submit(
+        self, samples: Sequence[Sample], read: Callable[[RawOutput], Any] | None = None
+    ) -> "Future[Reply[Any]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
-        The future can't be cancelled, and the samples must not change until it is done. Its errors:
-        InferenceFailedError where the device can't answer on them, UsageError, DeviceAwayError after
-        `withdraw`, and the error of a device that is retired.
+        `read` makes the reply's outputs of the raw ones, in a thread of the session. The future can't be cancelled,
+        and the samples must not change until it is done. Its errors: InferenceFailedError where the device can't
+        answer on them, UsageError, DeviceAwayError after `withdraw`, ModelError where an output can't be read, and
+        the error of a device that is retired.
         """
         with self._lock:
             retired = self._retired
-            kept = self._kept.add(samples) if retired is None else None
+            kept = self._kept.add(samples, read) if retired is None else None
         if kept is None:
-            refused: Future[Reply] = Future()
+            refused: Future[Reply[Any]] = Future()
             refused.set_exception(retired and copy(retired))
             return refused
         self._feed()
@@ -257,11 +272,37 @@ class SteadySession:
             else:
                 inner.add_done_callback(partial(self._answered, kept, session))
 
-    def _answered(self, kept: Kept[Reply], session: Session, inner: "Future[Reply]") -> None:
+    def _answered(self, kept: Kept, session: Session, inner: "Future[Reply[RawOutput]]") -> None:
+        """Take a reply or an error from a session, in its thread."""
         error = inner.exception()
-        if error is None:
-            self._take_reply(kept, session, inner.result())
+        if error is not None:
+            self._refused(kept, session, error)
             return
+        reply = inner.result()
+        with self._lock:
+            now = self._clock()
+            taken = self._kept.take(kept)
+            if taken and kept.sent_at is not None:
+                self._throughput.answered(now, len(kept.samples), now - kept.sent_at)
+            self._proven = self._proven or session is self._session
+        if taken:
+            self._pulse.minutes.answered(reply.seconds)
+            outputs: Sequence[Any] = reply.outputs
+            try:
+                if kept.read is not None:
+                    outputs = [kept.read(output) for output in outputs]
+            except ModelError as fault:
+                kept.future.set_exception(fault)
+            except Exception as fault:  # noqa: BLE001  whatever it is, somebody waits for it
+                text = f"an output of the deployed model can't be read: {fault}"
+                kept.future.set_exception(ModelError(text))
+            else:
+                kept.future.set_result(Reply(outputs, reply.seconds))
+        self._feed()
+        if self._pulse.is_due:
+            self._pulse.look(self._latest.health)
+
+    def _refused(self, kept: Kept, session: Session, error: BaseException) -> None:
         failure = session.failure
         if failure is None and isinstance(error, _OF_THE_LINK):
             failure = error
@@ -276,27 +317,13 @@ class SteadySession:
         self._settle(kept, error)
         self._feed()
 
-    def _take_reply(self, kept: Kept[Reply], session: Session, reply: Reply) -> None:
-        with self._lock:
-            now = self._clock()
-            taken = self._kept.take(kept)
-            if taken and kept.sent_at is not None:
-                self._throughput.answered(now, len(kept.samples), now - kept.sent_at)
-            self._proven = self._proven or session is self._session
-        if taken:
-            self._pulse.minutes.answered(reply.seconds)
-            kept.future.set_result(reply)
-        self._feed()
-        if self._pulse.is_due:
-            self._pulse.look(self._latest.health)
-
-    def _settle(self, kept: Kept[Reply], error: BaseException) -> None:
+    def _settle(self, kept: Kept, error: BaseException) -> None:
         with self._lock:
             taken = self._kept.take(kept)
         if taken:
             kept.future.set_exception(error)
 
-    def _fail(self, pending: Sequence[Kept[Reply]], error: EdgeFlareError) -> None:
+    def _fail(self, pending: Sequence[Kept], error: EdgeFlareError) -> None:
         for kept in pending:
             kept.future.set_exception(copy(error))
 

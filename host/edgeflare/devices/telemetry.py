@@ -70,7 +70,11 @@ class Minutes:
     def answered(self, seconds: Sequence[float]) -> None:
         """Take in the device's own seconds for some queries."""
         with self._lock:
-            self._now().answered(seconds)
+            minute = self._now()
+            minute.empty = False
+            minute.uncounted.extend(seconds)
+            if len(minute.uncounted) >= _AT_ONCE:
+                minute.count()
 
     def see(self, health: Health) -> None:
         """Take in what the device said last; what was seen already, or is from before any word, is nothing."""
@@ -119,14 +123,8 @@ class _Minute:
         self.empty = True
         self._latencies = Latencies()
         self._slowest_s = 0.0
-        self._uncounted = array("d")
+        self.uncounted = array("d")
         self._readings: list[tuple[Health, list[str]]] = []
-
-    def answered(self, seconds: Sequence[float]) -> None:
-        self.empty = False
-        self._uncounted.extend(seconds)
-        if len(self._uncounted) >= _AT_ONCE:
-            self._count()
 
     def read(self, health: Health, news: list[str]) -> None:
         """Take in a reading; `news` slowed the device down since the last one, and perhaps no more."""
@@ -134,7 +132,7 @@ class _Minute:
         self._readings.append((health, news))
 
     def told(self, name: str) -> DeviceMinute:
-        self._count()
+        self.count()
         healths = [health for health, _ in self._readings]
         temperatures = _known(health.temperature_c for health in healths)
         loads = _known(health.gpu_load for health in healths)
@@ -166,11 +164,11 @@ class _Minute:
             battery_charging=battery[-1].battery_charging if battery else None,
         )
 
-    def _count(self) -> None:
-        if self._uncounted:
-            self._slowest_s = max(self._slowest_s, *self._uncounted)
-            self._latencies.add(self._uncounted)
-            self._uncounted = array("d")
+    def count(self) -> None:
+        if self.uncounted:
+            self._slowest_s = max(self._slowest_s, *self.uncounted)
+            self._latencies.add(self.uncounted)
+            self.uncounted = array("d")
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

@@ -1,6 +1,5 @@
 """A process that serves one model of this machine, asked one thing at a time."""
 
-import json
 import os
 import signal
 import socket
@@ -23,7 +22,6 @@ from edgeflare.errors import (
 from edgeflare.types import Sample
 from edgeflare_agent import connection
 from edgeflare_agent import errors as agent
-from edgeflare_agent.decoding import Decoded
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, Kind, encode, read_frame
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from edgeflare_agent.child import serve; serve()"
@@ -190,12 +188,3 @@ class ModelProcess:
         return DeviceTimeoutError(
             f"original model: {self._path} was not loaded within {self._timeout_s:g} s; {advice}"
         )
-
-
-def decoded(reply: Frame) -> list[Decoded]:
-    """Return what a decoder read, of the reply to INFER."""
-    *scores, text = reply.arrays
-    return [
-        Decoded(tuple(pieces), numbers)
-        for pieces, numbers in zip(json.loads(text.tobytes()), scores, strict=True)
-    ]

@@ -1,7 +1,7 @@
 """The life of one chain, from its seed to its result: counted, budgeted, confirmed. No concurrency here."""
 
 import hashlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from edgeflare.types import (
     Outcome,
     Outputs,
     Sample,
+    Search,
     Seed,
     Status,
     Strategy,
@@ -108,17 +109,15 @@ class Chain:
             return ending
         return (yield from self._confirm(ending))
 
-    def _search(
-        self, search: Generator[Ask, Answer, Outcome]
-    ) -> Generator[Ask, Answer, "ChainResult | Finding"]:
+    def _search(self, search: Search) -> Generator[Ask, Answer, "ChainResult | Finding"]:
         """Drive the strategy to its end: a result without a finding, or a finding to be confirmed."""
         rules = self.rules
         asking = Asking(rules.oracle, rules.budget, self.counters, self.front)
         late = False
-        step: Callable[[], Ask] = search.__next__
+        answer: Answer | None = None
         while True:
             try:
-                ask = self._stepped(step)
+                ask = self._stepped(search, answer)
             except _Ended as end:
                 outcome = end.outcome
                 if outcome.sample is None:
@@ -139,11 +138,11 @@ class Chain:
             late = limit is not None and self.counters.seconds > limit
             if late and not _deviates(answer):
                 return self._cut_short(Status.TIMEOUT, ask, asking.starved)
-            step = _send(search, answer)
 
-    def _stepped(self, step: Callable[[], Ask]) -> Ask:
+    def _stepped(self, search: Search, answer: Answer | None) -> Ask:
+        """Return what the strategy asks next. Raises _Ended, StrategyError and the strategy's EdgeFlareError."""
         try:
-            return step()
+            return next(search) if answer is None else search.send(answer)
         except StopIteration as stop:
             raise _Ended(stop.value) from None
         except EdgeFlareError:
@@ -225,7 +224,3 @@ def _found(outcome: Outcome, detail: str = "") -> Finding:
 
 def _deviates(answer: Answer) -> bool:
     return any(outputs.decision is Decision.DEVIATION for outputs in answer.outputs)
-
-
-def _send(search: Generator[Ask, Answer, Any], answer: Answer) -> Callable[[], Ask]:
-    return lambda: search.send(answer)

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
+from edgeflare.devices import Reply
 from edgeflare.errors import EdgeFlareError, InferenceFailedError
 from edgeflare.types import Output, Sample
 
@@ -15,18 +16,11 @@ MOST_BYTES = 32 << 20
 """Bytes in one request: an eighth of the wire's bound on a body, and little for a device's memory."""
 
 
-class Reply(NamedTuple):
-    """The deployed model's answers to one request and the device's own time for each, in seconds."""
-
-    answers: Sequence[Output]
-    seconds: Sequence[float]
-
-
 class Held(NamedTuple):
     """One job's question and where its answer goes."""
 
     samples: Sequence[Sample]
-    future: "Future[Reply]"
+    future: "Future[Reply[Output]]"
 
 
 class Gathering:
@@ -39,7 +33,7 @@ class Gathering:
 
     def __init__(
         self,
-        submit: "Callable[[Sequence[Sample]], Future[Reply]]",
+        submit: "Callable[[Sequence[Sample]], Future[Reply[Output]]]",
         again: Callable[[Sequence[Sample]], None],
     ) -> None:
         self._submit = submit
@@ -47,9 +41,9 @@ class Gathering:
         self._held: list[Held] = []
         self._lock = threading.Lock()
 
-    def hold(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    def hold(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
         """Take a question in; its future is settled once it was sent and answered."""
-        future: Future[Reply] = Future()
+        future: Future[Reply[Output]] = Future()
         with self._lock:
             self._held.append(Held(samples, future))
         return future
@@ -82,7 +76,7 @@ class Gathering:
             return
         pending.add_done_callback(partial(self._answered, part))
 
-    def _answered(self, part: Sequence[Held], pending: "Future[Reply]") -> None:
+    def _answered(self, part: Sequence[Held], pending: "Future[Reply[Output]]") -> None:
         """Give every question its share of the reply (in the link's thread)."""
         error = pending.exception()
         if isinstance(error, InferenceFailedError) and len(part) > 1:
@@ -96,7 +90,7 @@ class Gathering:
             begin = 0
             for samples, future in part:
                 end = begin + len(samples)
-                future.set_result(Reply(reply.answers[begin:end], reply.seconds[begin:end]))
+                future.set_result(Reply(reply.outputs[begin:end], reply.seconds[begin:end]))
                 begin = end
 
 

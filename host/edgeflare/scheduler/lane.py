@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Generic, Protocol
 
-from edgeflare.devices import State
+from edgeflare.devices import Reply, State
 from edgeflare.errors import DeviceAwayError
 from edgeflare.scheduler.budget import FleetLimits
-from edgeflare.scheduler.gathering import Gathering, Held, Reply
+from edgeflare.scheduler.gathering import Gathering, Held
 from edgeflare.scheduler.job import Feed, Job, Life, R
-from edgeflare.types import Sample
+from edgeflare.types import Output, Sample
 
 MOST_JOBS = 512
 GATHERED_BYTES = 256 << 20
@@ -40,7 +40,7 @@ class Deployed(Protocol):
     @property
     def detail(self) -> str: ...  # noqa: D102
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
         """Queue a request without waiting for anything."""
         ...
 
@@ -83,6 +83,7 @@ class Lane(Generic[R]):
         self.device = device
         self.feed = feed
         self.shares_feed = shares_feed
+        self.gathers = gathers
         self.running: set[Running[R]] = set()
         self._limits = limits
         self._concurrency = concurrency
@@ -106,17 +107,12 @@ class Lane(Generic[R]):
         with self._lock:
             return self._asked
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
         """Ask the device, and count; or hold the question back."""
         if self._gathering is not None:
             return self._gathering.hold(samples)
         self._count(samples)
         return self.device.submit(samples)
-
-    @property
-    def gathers(self) -> bool:
-        """Whether questions are held until every job waits."""
-        return self._gathering is not None
 
     def gathered(self) -> Sequence[Held]:
         """Take out what is held, and count it, where every job under way waits for the device."""

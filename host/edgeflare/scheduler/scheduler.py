@@ -9,11 +9,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Generic, NamedTuple, Protocol
 
-from edgeflare.devices import State
+from edgeflare.devices import Reply, State
 from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler.budget import FleetLimits
-from edgeflare.scheduler.gathering import Held, Reply
+from edgeflare.scheduler.gathering import Held
 from edgeflare.scheduler.job import Feed, Job, R
 from edgeflare.scheduler.keeper import Keeper
 from edgeflare.scheduler.lane import GATHERED_BYTES, Deployed, Lane, Running
@@ -266,7 +266,11 @@ class Scheduler(Generic[R]):
         began = time.thread_time()
         try:
             ask = step()
-            pending = None if ask.of == "original" else self._ask(running.lane, ask.samples)
+            pending = None
+            if ask.of != "original":
+                pending = running.lane.submit(ask.samples)
+                if running.lane.gathers:
+                    self._events.put(None)
             asked: Sequence[Output] | None = None
             seconds: Sequence[float] = ()
             try:
@@ -278,7 +282,7 @@ class Scheduler(Generic[R]):
             if job.seconds_count:
                 job.counters.seconds += time.thread_time() - began + sum(seconds)
             if pending is None:
-                self._resume(pool, running, partial(self._answer, ask, asked, None))
+                self._submit(pool, running, partial(self._send_answer, running, ask, asked, None))
             else:
                 pending.add_done_callback(partial(self._answered, pool, running, ask, asked))
         except StopIteration as stop:
@@ -291,7 +295,7 @@ class Scheduler(Generic[R]):
         pool: ThreadPoolExecutor,
         running: Running[R],
         error: InferenceFailedError,
-        pending: "Future[Reply] | None",
+        pending: "Future[Reply[Output]] | None",
     ) -> None:
         """Tell a job that the original can't answer, once nothing of it is at the device any more."""
         step = partial(running.life.throw, error)
@@ -300,52 +304,33 @@ class Scheduler(Generic[R]):
         else:
             pending.add_done_callback(lambda _: self._submit(pool, running, step))
 
-    def _ask(self, lane: Lane[R], samples: Sequence[Sample]) -> "Future[Reply]":
-        pending = lane.submit(samples)
-        if lane.gathers:
-            self._events.put(None)
-        return pending
-
     def _answered(
         self,
         pool: ThreadPoolExecutor,
         running: Running[R],
         ask: Ask,
-        asked: Sequence[Output] | None,
-        pending: "Future[Reply]",
+        original: Sequence[Output] | None,
+        pending: "Future[Reply[Output]]",
     ) -> None:
         """Take a device's answer (in the link's thread) and hand the job back to the pool."""
         try:
-            self._go_on(pool, running, ask, asked, pending)
-        except BaseException as error:  # noqa: BLE001 - raised again in `run`
-            self._events.put(error)
-
-    def _go_on(
-        self,
-        pool: ThreadPoolExecutor,
-        running: Running[R],
-        ask: Ask,
-        asked: Sequence[Output] | None,
-        pending: "Future[Reply]",
-    ) -> None:
-        error = pending.exception()
-        if isinstance(error, InferenceFailedError):
-            self._submit(pool, running, partial(running.life.throw, error))
-        elif error is not None:
-            gone = running.lane.device.state is State.RETIRED or isinstance(error, DeviceAwayError)
-            self._events.put(_Lost(running) if gone else error)
-        else:
-            reply = pending.result()
-            counters = running.job.counters
-            counters.device_seconds += sum(reply.seconds)
-            if running.job.seconds_count:
-                counters.seconds += sum(reply.seconds)
-            self._resume(pool, running, partial(self._answer, ask, asked, reply.answers))
-
-    def _resume(
-        self, pool: ThreadPoolExecutor, running: Running[R], answer: Callable[[], Answer]
-    ) -> None:
-        self._submit(pool, running, lambda: running.life.send(answer()))
+            error = pending.exception()
+            if isinstance(error, InferenceFailedError):
+                self._submit(pool, running, partial(running.life.throw, error))
+            elif error is not None:
+                retired = running.lane.device.state is State.RETIRED
+                gone = retired or isinstance(error, DeviceAwayError)
+                self._events.put(_Lost(running) if gone else error)
+            else:
+                reply = pending.result()
+                counters = running.job.counters
+                counters.device_seconds += sum(reply.seconds)
+                if running.job.seconds_count:
+                    counters.seconds += sum(reply.seconds)
+                step = partial(self._send_answer, running, ask, original, reply.outputs)
+                self._submit(pool, running, step)
+        except BaseException as fault:  # noqa: BLE001 - raised again in `run`
+            self._events.put(fault)
 
     def _submit(
         self, pool: ThreadPoolExecutor, running: Running[R], step: Callable[[], Ask]
@@ -357,9 +342,14 @@ class Scheduler(Generic[R]):
             if not self._stopping.is_set():
                 raise
 
-    def _answer(
-        self, ask: Ask, original: Sequence[Output] | None, deployed: Sequence[Output] | None
-    ) -> Answer:
+    def _send_answer(
+        self,
+        running: Running[R],
+        ask: Ask,
+        original: Sequence[Output] | None,
+        deployed: Sequence[Output] | None,
+    ) -> Ask:
+        """Send a job the answers to what it asked; return what it asks next."""
         outputs = []
         for index in range(len(ask.samples)):
             first = None if original is None else original[index]
@@ -370,4 +360,4 @@ class Scheduler(Generic[R]):
                 else self._oracle.decide(first, second)
             )
             outputs.append(Outputs(first, second, decision))
-        return Answer(outputs)
+        return running.life.send(Answer(outputs))
