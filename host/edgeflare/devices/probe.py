@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
-from edgeflare.devices.device import Device, plain
+from edgeflare.devices.device import Device
 from edgeflare.devices.device_scripts import PROBE, nonsense, run_script
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
@@ -13,6 +13,7 @@ from edgeflare.errors import (
     DevicePythonError,
     DeviceRuntimeError,
 )
+from edgeflare.text import first_problem
 from edgeflare_agent.identity import RUNTIME_PACKAGES, TENSORRT_PACKAGES
 from edgeflare_agent.install_hints import OLD_NUMPY, ON_JETSON, tflite_packages
 
@@ -86,9 +87,7 @@ def probe(transport: Transport, device: Device) -> Probe:
     try:
         return _PROBE.validate_python({**answer, "name": device.name, "command": device.python})
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
-        raise nonsense(device.name, f"{where}: {plain(problem['msg'])}") from error
+        raise nonsense(device.name, first_problem(error)) from error
 
 
 def require(seen: Probe, runtime: str | None = None) -> None:
