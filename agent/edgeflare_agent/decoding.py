@@ -68,7 +68,7 @@ def bytes_of(text: str) -> bytes:
     return b"".join(alphabet.get(letter) or letter.encode("utf-8", "replace") for letter in text)
 
 
-def pieces_of(tokens: Sequence[Token]) -> Decoded:
+def _pieces_of(tokens: Sequence[Token]) -> Decoded:
     """Return texts and scores; tokens that share a letter become one piece, wrong bytes U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     texts: List[str] = []
@@ -299,7 +299,7 @@ class Decoder(NamedTuple):
         else:
             tensor = text_output(self.kind, tensors, output)
             chosen = self._collapsed(outputs[tensor.name], tensor)
-        return pieces_of(chosen)
+        return _pieces_of(chosen)
 
     def _settings(self) -> Dict[str, Any]:
         settings = {"kind": self.kind, "bytes": self.is_bytes, "space": self.space}

@@ -164,7 +164,7 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
     the memory of what was read: they may be read-only. `begun`: the frame's first bytes where they were read
     already. Raises EndOfStreamError where the stream ends, ProtocolError on anything else that is no frame.
     """
-    prefix = begun + read_exactly(read, PREFIX_SIZE - len(begun))
+    prefix = begun + _read_exactly(read, PREFIX_SIZE - len(begun))
     front = bytes(prefix[: _FRONT.size])
     magic, version, kind, flags, header_length, body_length = _FRONT.unpack(front)
     if magic != MAGIC:
@@ -181,7 +181,7 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
                 header_length, body_length, MAX_HEADER, max_body
             )
         )
-    rest = memoryview(read_exactly(read, header_length + body_length))
+    rest = memoryview(_read_exactly(read, header_length + body_length))
     crc = zlib.crc32(rest, zlib.crc32(front + _NO_CHECKSUM))
     if crc != _CHECKSUM.unpack(prefix[_FRONT.size :])[0]:
         raise ProtocolError("a frame's checksum is wrong: the link changed its bytes")
@@ -211,7 +211,7 @@ def find_first_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Tuple[byte
     return bytes(seen[: -len(MAGIC)]), read_frame(read, max_body, MAGIC)
 
 
-def read_exactly(read: Read, n: int) -> Bytes:
+def _read_exactly(read: Read, n: int) -> Bytes:
     """Read exactly n bytes or raise EndOfStreamError; what comes in one piece is not copied."""
     chunk = read(n) if n else b""
     if len(chunk) == n:
@@ -228,7 +228,7 @@ def read_exactly(read: Read, n: int) -> Bytes:
 def _next_scanned(read: Read, scanned: int) -> Bytes:
     if scanned >= SCAN_LIMIT:
         raise ProtocolError("no handshake in the first {} bytes of the stream".format(SCAN_LIMIT))
-    return read_exactly(read, 1)
+    return _read_exactly(read, 1)
 
 
 @lru_cache(maxsize=64)

@@ -25,12 +25,12 @@ class Option(NamedTuple):
     accepts: Callable[[Any], bool]
 
 
-def is_thread_count(value: Any) -> bool:
+def _is_thread_count(value: Any) -> bool:
     """Whether a value is a whole number from 1 to 1024."""
     return type(value) is int and 1 <= value <= 1024
 
 
-THREADS = Option(1, "a whole number from 1 to 1024", is_thread_count)
+THREADS = Option(1, "a whole number from 1 to 1024", _is_thread_count)
 
 
 def import_library(module: str) -> Any:

@@ -74,7 +74,7 @@ def _damaged(path: str) -> ModelError:
     return ModelError("{} is no ONNX file, or is damaged".format(path))
 
 
-def read_calibration(path: str, shape: Tuple[int, ...], dtype: str) -> Array:
+def _read_calibration(path: str, shape: Tuple[int, ...], dtype: str) -> Array:
     """Return the tensors of a ``.npy`` file: [N, ...] with N input tensors of this shape and dtype.
 
     They stay on disk until they are used. Raises ModelError for a file that holds anything else.
@@ -94,7 +94,7 @@ def read_calibration(path: str, shape: Tuple[int, ...], dtype: str) -> Array:
     return tensors
 
 
-def make_calibrator(library: Any, cuda: Cuda, tensors: Array) -> Any:
+def _make_calibrator(library: Any, cuda: Cuda, tensors: Array) -> Any:
     """Return TensorRT's entropy calibrator over these tensors, each a batch of its own.
 
     Its `problem` is the error that ended it, for TensorRT tells only that calibration failed; its
@@ -171,7 +171,7 @@ def build_engine(
     calibrator = None
     if _needs_calibration(library, builder, network, config, options["precision"]):
         tensors = _calibration(network, calibration, shape)
-        calibrator = config.int8_calibrator = make_calibrator(library, cuda, tensors)
+        calibrator = config.int8_calibrator = _make_calibrator(library, cuda, tensors)
         if profile is not None:
             config.set_calibration_profile(profile)
     try:
@@ -283,7 +283,7 @@ def _calibration(network: Any, path: Optional[str], shape: Optional[Shape]) -> A
     if shape is None:
         raise ModelError("a model with several inputs can't be calibrated by EdgeFlare")
     given = network.get_input(0)
-    return read_calibration(path, shape, dtype_name(given.name, given.dtype))
+    return _read_calibration(path, shape, dtype_name(given.name, given.dtype))
 
 
 def _flag(library: Any, name: str, precision: str, instead: str) -> Any:

@@ -224,7 +224,7 @@ def _check_space(seen: Probe, missing: Sequence[_File]) -> None:
     if missing and seen.free_bytes is not None and needed > seen.free_bytes:
         raise DeviceDiskFullError(
             f"{seen.root} on {seen.name} has {seen.free_bytes} bytes free and {needed} are needed: "
-            + make_space(seen)
+            + _make_space(seen)
         )
 
 
@@ -237,12 +237,12 @@ def _put(transport: Transport, seen: Probe, file: _File) -> str:
         tend(transport, seen, discard=[path])
         raise DeviceDiskFullError(
             f"no space was left in {seen.root} on {seen.name} for {file.label} ({file.size} "
-            f"bytes): {make_space(seen)}"
+            f"bytes): {_make_space(seen)}"
         ) from error
     return path
 
 
-def make_space(seen: Probe) -> str:
+def _make_space(seen: Probe) -> str:
     """Return the words that tell how to make space."""
     return (
         f"free some there, run `edgeflare devices prune {seen.name}`, or give a folder on another "

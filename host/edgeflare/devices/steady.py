@@ -3,20 +3,20 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from edgeflare.devices.absence import Absence, one_line, silent
-from edgeflare.devices.background import Task, in_a_thread
 from edgeflare.devices.backoff import Backoff
 from edgeflare.devices.ending import copy
 from edgeflare.devices.kept import DEATHS, Kept, KeptRequests
 from edgeflare.devices.likeness import check_unchanged
 from edgeflare.devices.rates import Pulse, Throughput
 from edgeflare.devices.replies import Reply
-from edgeflare.devices.sessions import Configuration, Session, closing
+from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.status import DeviceStatus, State
 from edgeflare.devices.telemetry import Minutes
 from edgeflare.errors import (
@@ -48,6 +48,36 @@ _PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
 _STEADY_S = 60.0
 
 
+class _Configuration(NamedTuple):
+    """What `DeviceSession.configure` takes."""
+
+    spec: Spec
+    output: str | None
+    decoder: Mapping[str, Any] | None
+
+
+Task: TypeAlias = Iterator[float]
+"""Work in the background: gives the seconds to wait before it is asked to go on; over when it is exhausted."""
+
+
+def in_a_thread(task: Task, stop: threading.Event) -> None:
+    """Do the task in a thread of its own; `stop` ends it at its next wait, at once."""
+
+    def work() -> None:
+        for seconds in task:
+            if stop.wait(seconds):
+                return
+
+    threading.Thread(target=work, name="edgeflare-background", daemon=True).start()
+
+
+def _closing(session: DeviceSession) -> Task:
+    """End a session in the background; how it ends is of no interest any more."""
+    with suppress(EdgeFlareError, OSError):
+        session.close()
+    yield from ()
+
+
 class SteadySession:
     """A deployed model on a device that may be lost and come back; safe to use from several threads.
 
@@ -65,8 +95,8 @@ class SteadySession:
 
     def __init__(
         self,
-        session: Session,
-        reopen: Callable[[], Session],
+        session: DeviceSession,
+        reopen: Callable[[], DeviceSession],
         *,
         rng: random.Random,
         tell: Callable[[str], None] = silent,
@@ -87,8 +117,8 @@ class SteadySession:
         self._kept = KeptRequests()
         self._feeding = False
         self._reopening = False
-        self._configuration: Configuration | None = None
-        self._session: Session | None = session
+        self._configuration: _Configuration | None = None
+        self._session: DeviceSession | None = session
         self._latest = session
         self._up_since = clock()
         self._proven = True
@@ -158,7 +188,7 @@ class SteadySession:
                     f"{self.name} still answers {len(self._kept)} requests; configure it after them"
                 )
             session, before = self._session, self._configuration
-            self._configuration = Configuration(spec, output, decoder)
+            self._configuration = _Configuration(spec, output, decoder)
         if session is None:
             return
         try:
@@ -272,7 +302,9 @@ class SteadySession:
             else:
                 inner.add_done_callback(partial(self._answered, kept, session))
 
-    def _answered(self, kept: Kept, session: Session, inner: "Future[Reply[RawOutput]]") -> None:
+    def _answered(
+        self, kept: Kept, session: DeviceSession, inner: "Future[Reply[RawOutput]]"
+    ) -> None:
         """Take a reply or an error from a session, in its thread."""
         error = inner.exception()
         if error is not None:
@@ -302,7 +334,7 @@ class SteadySession:
         if self._pulse.is_due:
             self._pulse.look(self._latest.health)
 
-    def _refused(self, kept: Kept, session: Session, error: BaseException) -> None:
+    def _refused(self, kept: Kept, session: DeviceSession, error: BaseException) -> None:
         failure = session.failure
         if failure is None and isinstance(error, _OF_THE_LINK):
             failure = error
@@ -327,7 +359,7 @@ class SteadySession:
         for kept in pending:
             kept.future.set_exception(copy(error))
 
-    def _lost(self, session: Session, error: EdgeFlareError) -> None:
+    def _lost(self, session: DeviceSession, error: EdgeFlareError) -> None:
         """Take note, once, that the session failed; let go of it and have the device reopened."""
         with self._lock:
             if self._session is not session:
@@ -340,7 +372,7 @@ class SteadySession:
         self._pulse.look(session.health)
         if idle:
             self._background(self._coming_back(), self._stop)
-        self._background(closing(session), self._stop)
+        self._background(_closing(session), self._stop)
         if given_up is not None:
             given_up.future.set_exception(
                 InferenceFailedError(
@@ -369,7 +401,7 @@ class SteadySession:
                 with self._lock:
                     self._absence.cause = told
 
-    def _welcome(self, session: Session) -> None:
+    def _welcome(self, session: DeviceSession) -> None:
         """Take a new session into use. Raises DeviceChangedError and the errors of configuring."""
         taken = False
         try:
@@ -386,12 +418,12 @@ class SteadySession:
                         away_s, again = self._take_into_use(session)
         finally:
             if not taken:
-                self._background(closing(session), self._stop)
+                self._background(_closing(session), self._stop)
         self._absence.tell_back(away_s, again)
         session.on_failure(partial(self._lost, session))
         self._feed()
 
-    def _take_into_use(self, session: Session) -> tuple[float, int]:
+    def _take_into_use(self, session: DeviceSession) -> tuple[float, int]:
         self._session = self._latest = session
         self._up_since = self._clock()
         self._proven = False
@@ -399,7 +431,7 @@ class SteadySession:
         self._pulse.begin()
         return self._absence.seconds, self._kept.sent_before
 
-    def _configure_again(self, session: Session, configuration: Configuration) -> None:
+    def _configure_again(self, session: DeviceSession, configuration: _Configuration) -> None:
         try:
             session.configure(*configuration)
         except FOR_GOOD as error:
@@ -412,7 +444,7 @@ class SteadySession:
         if self._retired is error:  # else it was closed meanwhile
             self._tell(f"{self.name} takes no more part: {one_line(error)}")
 
-    def _end(self, error: EdgeFlareError) -> Session | None:
+    def _end(self, error: EdgeFlareError) -> DeviceSession | None:
         """Let no more in, and fail what is pending, with this error; returns the session that was up."""
         with self._lock:
             if self._retired is not None:
