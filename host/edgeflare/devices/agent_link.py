@@ -130,7 +130,7 @@ class AgentLink:
 
     @property
     def health(self) -> Health:
-        """What the last heartbeat told."""
+        """The values of the last heartbeat."""
         return self._vitals.health
 
     @property
@@ -139,14 +139,14 @@ class AgentLink:
         return self._end.failure
 
     def on_failure(self, callback: Told) -> None:
-        """Have this called when the link ends by itself, before the futures of its requests fail."""
+        """Register a callback for the end of the link by itself, before the futures of its requests fail."""
         with self._changed:
             waits = self._end.await_end(callback)
         if not waits and self._end.failure is not None and self._end.by_itself:
             callback(copy(self._end.failure))
 
     def learn(self, *, bytes_per_s: float | None = None, memory: int | None = None) -> None:
-        """Take into account the link's bandwidth, and the bytes that the device has available."""
+        """Set the link's bandwidth, and the bytes of memory that the device has available."""
         with self._changed:
             if bytes_per_s is not None:
                 self._vitals.window.link_takes(bytes_per_s)
@@ -216,7 +216,7 @@ class AgentLink:
             raise agent_errors.unanswered(self.name, self.limits.timeout_s) from None
 
     def close(self) -> None:
-        """Say goodbye, end the agent, fail what is pending. Safe to repeat, and from a callback."""
+        """End the agent and fail the pending requests. Safe to repeat, and from a callback."""
         with self._changed:
             self._closing = True
         self._send(Frame(Kind.BYE, {}))
@@ -235,19 +235,19 @@ class AgentLink:
             self._changed.notify()
 
     def _wake_writer(self) -> None:
-        """Let the writer look again, if there is something for it; the lock is held."""
+        """Wake the writer if a request can be sent; the lock is held."""
         if self._table.can_send():
             self._changed.notify()
 
     def _run(self, task: Callable[[], None]) -> None:
-        """Do the work of one of the threads; whatever ends it ends the link."""
+        """Run one of the threads; any error ends the link."""
         try:
             task()
         except UnreachableError as error:
             self._fail(error)
         except ProtocolError as error:
             self._fail(self._misread(str(error)))
-        except Exception as error:  # noqa: BLE001  whatever came, or broke: nobody waits for ever
+        except Exception as error:  # noqa: BLE001  any error ends the link, so that no caller waits for ever
             self._fail(self._misread(str(error) if type(error) is ValueError else repr(error)))
 
     def _reader(self) -> None:
@@ -280,7 +280,7 @@ class AgentLink:
             self._greeting.future.set_result(frame)
 
     def _settle(self, frame: Frame) -> None:
-        """Give a request its reply. Until that is read it stays in the table, and fails with the link."""
+        """Settle a request with its reply; until that is read it stays in the table, and fails with the link."""
         failed = frame.kind is Kind.ERROR
         if failed and frame.header.get("id") is None:
             self._fail(self._reported(frame))
@@ -386,7 +386,7 @@ class AgentLink:
         return [] if self._greeting.future.done() else self._from_agent.first_lines(_SHOWN_LINES)
 
     def _ended(self) -> None:
-        """Fail with how the agent ended, its stream being at its end."""
+        """Fail with the agent's exit status, at the end of its stream."""
         if self._closing:
             self._fail(DeviceError(f"the session with {self.name} was closed"))
             return
@@ -396,7 +396,7 @@ class AgentLink:
         self._fail(agent_errors.died(self.name, status, stderr, self._printed()))
 
     def _fail(self, error: EdgeFlareError) -> None:
-        """End the link: tell so, settle every future with this error, wake the threads, end the agent."""
+        """End the link: call back, fail every future with this error, wake the threads, end the agent."""
         pending: list[Future[Any]]
         with self._changed:
             to_tell = self._end.end(error, by_itself=not self._closing)

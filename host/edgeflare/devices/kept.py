@@ -1,4 +1,4 @@
-"""The requests that a device still owes an answer, over all of its sessions."""
+"""Requests without a reply, over all sessions of a device."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from edgeflare.types import Sample
 from edgeflare_agent.decoding import RawOutput
 
 DEATHS = 3
-"""So many deaths of the agent in a row at one request's side, and it is given up."""
+"""A request fails after the agent has died on it so many times in a row."""
 
 
 @dataclass(eq=False)
@@ -31,11 +31,11 @@ class Kept:
 
 
 class KeptRequests:
-    """Keeps requests in the order they came, until each is taken out; no locks, no threads.
+    """Holds requests in the order they came, until each is taken; no locks, no threads.
 
-    Whoever takes one out, and nobody else, settles its future. The agent works in order: the oldest
-    that is under way is the one it worked on when it died. One at whose side it died all but the last
-    time is sent alone then, so that no other request and hardly any cut of the link is mistaken for it.
+    Only the caller that takes a request settles its future. The agent works in order, so the oldest in-flight
+    request is the one it worked on when it died. Before its last attempt such a request is sent alone, so that
+    no other request, and hardly any cut of the link, is counted against it.
     """
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class KeptRequests:
 
     @property
     def sent_before(self) -> int:
-        """How many have been sent once at least."""
+        """How many were sent at least once."""
         return sum(kept.sent_at is not None for kept in self._kept.values())
 
     def add(self, samples: Sequence[Sample], read: Callable[[RawOutput], Any] | None) -> Kept:
-        """Take a request in, to be sent after all others."""
+        """Add a request, to be sent after all others."""
         self._last_id += 1
         kept = Kept(self._last_id, samples, read)
         kept.future.set_running_or_notify_cancel()
@@ -61,7 +61,7 @@ class KeptRequests:
         return kept
 
     def send_next(self, now: float) -> Kept | None:
-        """Return the next to send, under way from now on; None where none is, or one must be alone."""
+        """Mark the next request as sent and return it; None where none is queued or one must be alone."""
         while self._unsent and self._unsent[0].id not in self._kept:
             self._unsent.popleft()
         if not self._unsent:
@@ -75,13 +75,13 @@ class KeptRequests:
         return kept
 
     def take(self, kept: Kept) -> bool:
-        """Take one out; False where it is out already."""
+        """Remove a request; False where it was removed before."""
         return self._kept.pop(kept.id, None) is not None
 
     def lost(self, *, died: bool) -> Kept | None:
-        """Note that the session is lost: all are to be sent again. Returns the one given up, taken out.
+        """Queue all requests again after a lost session; remove and return the one that failed too often, if any.
 
-        `died`: the agent did, as far as is known.
+        `died`: whether the agent died, as far as is known.
         """
         given_up = None
         oldest = next(iter(self._kept.values()), None)
@@ -95,7 +95,7 @@ class KeptRequests:
         return given_up
 
     def drain(self) -> list[Kept]:
-        """Take all out."""
+        """Remove and return all requests."""
         left = list(self._kept.values())
         self._kept.clear()
         self._unsent.clear()

@@ -1,4 +1,4 @@
-"""Whether devices are alike: one may answer in another's place."""
+"""Whether devices are equivalent: one may answer in place of another."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait

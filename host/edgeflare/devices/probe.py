@@ -1,4 +1,4 @@
-"""What a device has and lacks, seen before anything is put there."""
+"""What a device has and lacks, checked before anything is uploaded."""
 
 import shlex
 from dataclasses import dataclass
@@ -77,10 +77,10 @@ class Lack:
 
 
 def probe(transport: Transport, device: Device) -> Probe:
-    """Look at a device and make its cache folders (mode 0700) where it lacks them.
+    """Inspect a device and make its cache folders (mode 0700) where they are missing.
 
     Raises DevicePythonError where there is no Python at all, DeviceProtocolError where something else
-    answers, and what the transport raises. What else is amiss stands in the answer; see `require`.
+    answers, and what the transport raises. Other problems are in the result; see `require`.
     """
     parameters = {"cache": device.cache, "packages": RUNTIME_PACKAGES}
     answer = run_script(transport, device.python, PROBE, parameters, _PROBE_S)

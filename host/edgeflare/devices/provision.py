@@ -1,4 +1,4 @@
-"""Agent and model onto the device: content-addressed files, put there once."""
+"""Uploads agent and model to the device: content-addressed files, uploaded once."""
 
 import hashlib
 import re
@@ -202,7 +202,7 @@ def tend(
     recent_s: float = RECENT_S,
     timeout: float = _TEND_S,
 ) -> dict[str, Any]:
-    """Run the script that tends the cache; return {"bad": names, "files": removed, "bytes": removed}."""
+    """Run the script that checks files in the cache and collects garbage; return {"bad": names, "files": removed, "bytes": removed}."""
     parameters = {
         "root": seen.root,
         "wanted": list(wanted),

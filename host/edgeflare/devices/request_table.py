@@ -1,4 +1,4 @@
-"""The requests of one agent: which wait on the host, which are under way, which one it works on."""
+"""The requests of one agent: queued on the host, in flight, and the one it works on."""
 
 import time
 from collections import deque
@@ -38,7 +38,7 @@ class Request:
 
 
 class RequestTable:
-    """Orders requests and knows since when the agent works on the oldest; no locks, no threads.
+    """Orders requests and measures how long the agent works on the oldest; no locks, no threads.
 
     At most `window.size` requests are under way, and more than one only within `window.most_bytes`; both may
     change at any time. The agent works in order, so the oldest under way is the one it works on: its
@@ -56,29 +56,29 @@ class RequestTable:
 
     @property
     def queued(self) -> int:
-        """How many wait on the host."""
+        """Number of requests that wait on the host."""
         return len(self._waiting)
 
     @property
     def in_flight(self) -> int:
-        """How many are under way."""
+        """Number of requests on the wire or at the agent."""
         return len(self._sent)
 
     def add(self, request: Request) -> None:
-        """Take a request in."""
+        """Add a request."""
         self._waiting.append(request)
         self._highest = max(self._highest, request.id)
 
     def can_send(self) -> bool:
-        """Whether one waits and the window has room for it."""
+        """Whether a request waits and the window has room for it."""
         if not self._waiting or len(self._sent) >= self._window.size:
             return False
         return not self._sent or self._sent_bytes + self._waiting[0].size <= self._window.most_bytes
 
     def send_next(self, together: int = 0) -> list[Request]:
-        """Return the next requests, now under way: one, or those that have so many bytes together.
+        """Mark the next requests as in flight and return them: one, or more up to so many bytes together.
 
-        One that was cancelled while it waited falls out; so there may be none.
+        Requests that were cancelled while they waited are dropped, so there may be none.
         """
         going: list[Request] = []
         size = 0
@@ -97,11 +97,11 @@ class RequestTable:
         return going
 
     def written(self, request: Request) -> None:
-        """Note that a request is on the wire as a whole."""
+        """Record that a request was written completely."""
         request.written_at = self._clock()
 
     def find(self, id_: int) -> Request | None:
-        """Return the request under way with this id; None for one that was answered before.
+        """Return the in-flight request with this id; None for one that was answered before.
 
         Raises KeyError for one that was never sent.
         """
@@ -110,7 +110,7 @@ class RequestTable:
         return self._sent.get(id_)
 
     def take(self, request: Request) -> bool:
-        """Remove a request that was answered; False where it is not under way any more."""
+        """Remove a request that was answered; False where it is no longer in flight."""
         if request.id not in self._sent:
             return False
         if next(iter(self._sent)) == request.id:

@@ -1,4 +1,4 @@
-"""A device over many sessions: lost, reopened, and what it owes asked again."""
+"""A session that reconnects: when the device is lost it is reopened, and pending requests are sent again."""
 
 import random
 import threading
@@ -42,7 +42,7 @@ from edgeflare_agent.decoding import RawOutput
 T = TypeVar("T")
 
 FOR_GOOD = (HostKeyError, UsageError, DeviceChangedError)
-"""Errors of reopening that another try would meet again; ModelError is a UsageError."""
+"""Errors of reopening after which no other attempt is made; ModelError is a UsageError."""
 _OF_THE_LINK = (AgentDiedError, DeviceProtocolError, DeviceTimeoutError, UnreachableError)
 _PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
 _STEADY_S = 60.0
@@ -57,7 +57,7 @@ class _Configuration(NamedTuple):
 
 
 Task: TypeAlias = Iterator[float]
-"""Work in the background: gives the seconds to wait before it is asked to go on; over when it is exhausted."""
+"""Background work as an iterator: yields the seconds to wait before its next step."""
 
 
 def in_a_thread(task: Task, stop: threading.Event) -> None:
@@ -72,7 +72,7 @@ def in_a_thread(task: Task, stop: threading.Event) -> None:
 
 
 def _closing(session: DeviceSession) -> Task:
-    """End a session in the background; how it ends is of no interest any more."""
+    """Close a session in the background; its errors are ignored."""
     with suppress(EdgeFlareError, OSError):
         session.close()
     yield from ()
@@ -81,15 +81,15 @@ def _closing(session: DeviceSession) -> Task:
 class SteadySession:
     """A deployed model on a device that may be lost and come back; safe to use from several threads.
 
-    It begins with an open session and owns it. When a session fails, the device is AWAY: requests
-    without a reply are kept in order, and `reopen` is tried, with the delays of `backoff` drawn from
-    `rng`, until it gives a new session or raises an error that is for good (`FOR_GOOD`), which retires
+    It takes over an open session. When a session fails, the device is AWAY: requests
+    without a reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
+    `rng`, until it returns a new session or raises a permanent error (`FOR_GOOD`), which retires
     the device. The new session must have the first one's fingerprint; it is configured as the last
-    one was, and every kept request is sent again, the oldest first. Each future is settled once, with
+    one was, and every pending request is sent again, the oldest first. Each future is settled once, with
     no lock held, in a thread of the session: its callbacks may submit again, but must be short.
 
-    `tell` is told, in one sentence each, of a device that is lost (at first, then once a minute at
-    most), is back, takes no more part, or whose clock jumped; it must not raise. `name`, `device`,
+    `tell` is called with one sentence when the device is lost (at once, then at most once a minute), is back,
+    is retired, or its clock jumped; it must not raise. `name`, `device`,
     `model` and `fingerprint` are the first session's.
     """
 
@@ -137,7 +137,7 @@ class SteadySession:
 
     @property
     def away_s(self) -> float:
-        """For how many seconds the device has not been reached; 0.0 while it is up.
+        """Seconds since the device was last reached; 0.0 while it is up.
 
         A device that comes back and is lost again before it answers anything was not reached.
         """
@@ -152,7 +152,7 @@ class SteadySession:
 
     @property
     def depth(self) -> int:
-        """Requests that keep the device busy; while it is away, that did."""
+        """Requests in flight that keep the device busy; while it is away, the last value."""
         return self._latest.window
 
     @property
@@ -162,22 +162,22 @@ class SteadySession:
 
     @property
     def clock_jump_s(self) -> float:
-        """How far the device's clock last jumped, in seconds; 0.0: it never did."""
+        """The last jump of the device's clock, in seconds; 0.0: none."""
         self._pulse.look(self._latest.health)
         return self._pulse.clock_jump_s
 
     @property
     def minutes(self) -> Minutes:
-        """How the device fared, minute by minute, over all sessions."""
+        """Telemetry of the device by minute, over all sessions."""
         self._pulse.look(self._latest.health)
         return self._pulse.minutes
 
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
     ) -> None:
-        """Say how samples become the input, and what is wanted, as `DeviceSession.configure` has it.
+        """Set the input specification, the output and the decoder, as `DeviceSession.configure` does.
 
-        Holds for what is submitted afterwards, in all sessions; while the device is away it is only noted. Raises
+        Applies to later requests, in all sessions; while the device is away it is only stored. Raises
         UsageError, also while requests are pending, ModelError, and the error of a device that is retired.
         """
         with self._lock:
@@ -230,7 +230,7 @@ class SteadySession:
         return kept.future
 
     def status(self) -> DeviceStatus:
-        """Return what the device does right now."""
+        """Return the device's current status."""
         latest = self._latest
         health, in_flight, depth = latest.health, latest.in_flight, latest.window
         self._pulse.look(health)
@@ -257,7 +257,7 @@ class SteadySession:
             )
 
     def withdraw(self) -> None:
-        """Fail all that is pending with DeviceAwayError; a device that is away is still tried again."""
+        """Fail all pending requests with DeviceAwayError; a device that is away is still reopened."""
         with self._lock:
             pending = self._kept.drain()
             why = self._detail()
@@ -265,7 +265,7 @@ class SteadySession:
         self._fail(pending, DeviceAwayError(what + (f": {why}" if why else "")))
 
     def close(self) -> None:
-        """End the session, or the tries for one; what is pending fails. Safe to repeat."""
+        """Close the session, or stop reopening; pending requests fail. Safe to repeat."""
         session = self._end(DeviceError(f"the session with {self.name} was closed"))
         if session is not None:
             self._pulse.look(session.health)
@@ -283,7 +283,7 @@ class SteadySession:
         return one_line(cause) if cause is not None else ""
 
     def _feed(self) -> None:
-        """Send what is to be sent; only one thread at a time does, so that order is kept."""
+        """Send the queued requests; one thread at a time, so that their order is preserved."""
         with self._lock:
             if self._feeding:
                 return
@@ -325,7 +325,7 @@ class SteadySession:
                     outputs = [kept.read(output) for output in outputs]
             except ModelError as fault:
                 kept.future.set_exception(fault)
-            except Exception as fault:  # noqa: BLE001  whatever it is, somebody waits for it
+            except Exception as fault:  # noqa: BLE001  the caller waits for the future
                 text = f"an output of the deployed model can't be read: {fault}"
                 kept.future.set_exception(ModelError(text))
             else:
@@ -360,7 +360,7 @@ class SteadySession:
             kept.future.set_exception(copy(error))
 
     def _lost(self, session: DeviceSession, error: EdgeFlareError) -> None:
-        """Take note, once, that the session failed; let go of it and have the device reopened."""
+        """Drop a failed session, once, and start reopening the device."""
         with self._lock:
             if self._session is not session:
                 return
@@ -382,7 +382,7 @@ class SteadySession:
             )
 
     def _coming_back(self) -> Task:
-        """Try to reopen the device until it is up, retired or closed; only one of these runs at a time."""
+        """Reopen the device, with delays, until it is up, retired or closed; at most one runs at a time."""
         while True:
             with self._lock:
                 if self._state() is not State.AWAY:
@@ -402,7 +402,7 @@ class SteadySession:
                     self._absence.cause = told
 
     def _welcome(self, session: DeviceSession) -> None:
-        """Take a new session into use. Raises DeviceChangedError and the errors of configuring."""
+        """Configure a new session and use it. Raises DeviceChangedError and the errors of configuring."""
         taken = False
         try:
             check_unchanged(self.name, self.fingerprint, session.fingerprint)
@@ -445,7 +445,7 @@ class SteadySession:
             self._tell(f"{self.name} takes no more part: {one_line(error)}")
 
     def _end(self, error: EdgeFlareError) -> DeviceSession | None:
-        """Let no more in, and fail what is pending, with this error; returns the session that was up."""
+        """Refuse new requests and fail the pending ones with this error; return the session that was up."""
         with self._lock:
             if self._retired is not None:
                 return None

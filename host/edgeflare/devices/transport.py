@@ -1,4 +1,4 @@
-"""How a device is reached: a byte stream, a file put there, a command run. Nothing else knows how."""
+"""How a device is reached: run a command, open a byte stream, copy a file."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ from edgeflare.errors import DeviceProtocolError, UnreachableError
 OUTPUT_LIMIT = 8 << 20
 """Bytes that a command run to its end may print on stdout."""
 STDERR_LIMIT = 1 << 20
-"""Bytes of its stderr that are kept at most, the last ones."""
+"""The last bytes of its stderr, at most so many, are returned."""
 
 
 class Completed(NamedTuple):

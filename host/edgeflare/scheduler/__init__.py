@@ -1,4 +1,4 @@
-"""The one place that knows concurrency."""
+"""The scheduler: many search jobs on one original model and several devices; the only concurrent part of a search."""
 
 from edgeflare.scheduler.budget import Budget, Counters, FleetLimits
 from edgeflare.scheduler.chain import Chain, ChainResult, Rules, chain_seed

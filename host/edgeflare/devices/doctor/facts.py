@@ -46,7 +46,7 @@ class Disk(_Told):
 
 
 class Facts(_Told):
-    """What the script told. `clock` is the device's time as it began, in seconds since 1970.
+    """The result of the script. `clock` is the device's time as it began, in seconds since 1970.
 
     `hottest` is (degrees Celsius, sensor), `firmware` a Raspberry Pi's throttling bits, `coolers` the
     kernel's means against heat that are at work on the processor, `pythons` the paths of Python 3.8
