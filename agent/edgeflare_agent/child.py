@@ -20,7 +20,7 @@ from edgeflare_agent.telemetry import clock
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame
 from edgeflare_agent.worker import Worker
 
-_LOOK_S = 0.5
+_POLL_S = 0.5
 _CPU = ["CPUExecutionProvider"]
 
 
@@ -58,14 +58,14 @@ def serve() -> None:
         while True:
             link.write(reply_to(worker, link.receive()))
     except (EndOfStreamError, ConnectionResetError):
-        connection.leave(connection.DONE)
+        connection.exit_process(connection.DONE)
 
 
 def _watch(wire_in: int, worker: _Worker) -> None:
     """End the process once its parent has ended, or an inference takes too long."""
     hang_up = select.poll()
     hang_up.register(wire_in, 0)
-    while not hang_up.poll(1000 * min(_LOOK_S, worker.timeout_s / 4)):
+    while not hang_up.poll(1000 * min(_POLL_S, worker.timeout_s / 4)):
         if (worker.inferring_s or 0.0) > worker.timeout_s:
-            connection.leave(connection.LATE)
-    connection.leave(connection.DONE)
+            connection.exit_process(connection.LATE)
+    connection.exit_process(connection.DONE)

@@ -23,7 +23,7 @@ Token = Tuple[bytes, float, float]
 
 
 class Decoded(NamedTuple):
-    """What a recogniser heard in one sample.
+    """The transcript of one sample.
 
     `pieces` laid end to end are the text. `scores`: float64 [pieces, 2], each piece's probability and that
     of its best alternative; NaN and infinity are kept, those of tokens without text in an empty piece.
@@ -106,7 +106,7 @@ def _alphabet() -> Dict[str, bytes]:
 
 
 BROKEN = -1
-"""Stands for the symbol of frames with NaN or +infinity: which one is best can't be told."""
+"""The symbol of frames with NaN or +infinity, which have no best one."""
 
 _LN2_HIGH = 0.693147180369123816490
 _LN2_LOW = 1.90821492927058770002e-10

@@ -28,7 +28,7 @@ from edgeflare_agent.wire import VERSION, EndOfStreamError, Frame, Kind, encode
 from edgeflare_agent.worker import Worker
 
 
-class Tally:
+class WorkCounter:
     """Time at work and requests answered. One thread works; any may ask."""
 
     def __init__(self) -> None:
@@ -82,17 +82,17 @@ _LONGEST_MESSAGE = 2000
 def serve(wire_in: int, wire_out: int, arguments: Sequence[str]) -> None:
     """Serve one host on two file descriptors until it leaves; does not return."""
     sys.stdout = sys.stderr
-    sys.excepthook = connection.leave_on_fault
-    threading.excepthook = lambda hook: connection.leave_on_fault(
+    sys.excepthook = connection.exit_on_fault
+    threading.excepthook = lambda hook: connection.exit_on_fault(
         hook.exc_type, hook.exc_value, hook.exc_traceback
     )
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's; it ends the stream
     root = _parse(arguments).root
     link, leases = Link(wire_in, wire_out), Leases(root)
-    connection.before_leaving(leases.release)
+    connection.before_exit(leases.release)
     link.send(Kind.HELLO, hello())
-    signs = telemetry.VitalSigns()
-    connection.before_leaving(signs.end)
+    signs = telemetry.Sensors()
+    connection.before_exit(signs.end)
     sampler = Sampler(
         lambda: {**signs.read(), "rss_bytes": telemetry.rss_bytes()},
         {**signs.UNKNOWN, "rss_bytes": None},
@@ -123,7 +123,7 @@ class _Server:
         self._link = link
         self._worker = worker
         self._sampler = sampler
-        self._tally = Tally()
+        self._counter = WorkCounter()
         self._seen = SeenIds()
         self._max_queue = DEFAULT_MAX_QUEUE
         self._requests: "queue.SimpleQueue[Frame]" = queue.SimpleQueue()
@@ -134,17 +134,17 @@ class _Server:
             while True:
                 self._accept(self._link.receive())
         except (EndOfStreamError, ConnectionResetError):
-            connection.leave(connection.DONE)
+            connection.exit_process(connection.DONE)
         except ProtocolError as error:
-            connection.leave(connection.BROKEN_STREAM, str(error))
+            connection.exit_process(connection.BROKEN_STREAM, str(error))
 
     def execute(self) -> None:
         """Answer requests, one at a time, for ever."""
         while True:
             frame = self._requests.get()
-            self._tally.begin()
+            self._counter.begin()
             reply = reply_to(self._worker, frame)
-            self._tally.end(frame.kind is Kind.INFER)
+            self._counter.end(frame.kind is Kind.INFER)
             self._link.write(reply)
 
     def _accept(self, frame: Frame) -> None:
@@ -153,7 +153,7 @@ class _Server:
         elif frame.kind is Kind.START:
             self._start(frame.header)
         elif frame.kind is Kind.BYE:
-            connection.leave(connection.DONE)
+            connection.exit_process(connection.DONE)
         elif not isinstance(frame.header.get("id"), (int, str)):
             self._refuse(frame, "a request needs an id: a number or a text")
         elif not self._seen.add(frame.header["id"]):
@@ -166,7 +166,7 @@ class _Server:
     def _health(self) -> Dict[str, Any]:
         return {
             **self._sampler.latest(),
-            **self._tally.so_far(),
+            **self._counter.so_far(),
             "waiting": self._requests.qsize(),
             "inferring_s": self._worker.inferring_s,
             "wall": time.time(),

@@ -6,7 +6,7 @@ A frame is a fixed binary prefix, a small JSON header and raw array bytes::
 
 all little-endian, 24 bytes. The checksum covers the prefix (with the checksum field zero), the
 header and the body, as they travel. Arrays lie one after the other in the body; their dtypes and
-shapes stand in the header under ``arrays``. Flag 1: the body is compressed by zlib, and the header
+shapes are in the header under ``arrays``. Flag 1: the body is compressed by zlib, and the header
 holds its length without that under ``raw``. Both names belong to the wire.
 """
 
@@ -77,7 +77,7 @@ Read = Callable[[int], bytes]
 
 
 class Kind(IntEnum):
-    """What a frame says. Requests carry an ``id`` in the header; their reply carries the same."""
+    """The type of a frame. Requests carry an ``id`` in the header; their reply carries the same."""
 
     HELLO = 1  # agent -> host, once, unasked: who I am
     START = 2  # host -> agent, once: limits and heartbeat

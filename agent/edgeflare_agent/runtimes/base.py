@@ -120,7 +120,7 @@ class Runtime:
         raise NotImplementedError
 
     def _in_effect(self) -> Dict[str, Any]:
-        """Return `package`, `version` and what is in effect, as the library tells it."""
+        """Return `package`, `version` and the options in effect, as the library reports them."""
         raise NotImplementedError
 
     def _infer(self, tensor: Array) -> List[Array]:

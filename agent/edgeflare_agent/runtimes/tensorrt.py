@@ -1,6 +1,6 @@
 """ONNX models and built engines through NVIDIA's TensorRT, 8.x to 11.x.
 
-Engines that were built on this device are kept under what they were built from.
+Engines that were built on this device are cached under the digest of what they were built from.
 """
 
 import hashlib
@@ -60,11 +60,11 @@ class EngineCache:
             return None
         for ending in (".engine", ".json"):
             with suppress(OSError):  # the host may tidy up meanwhile
-                os.utime(path + ending, None)  # what was used lately is kept
+                os.utime(path + ending, None)  # recently used files are not removed
         return Built(plan, known, build_s)
 
     def build(self, made_from: Mapping[str, Any], build: Callable[[], bytes]) -> Built:
-        """Build an engine and keep it; where there is no room to keep it, it serves all the same."""
+        """Build an engine and cache it; without disk space it is returned uncached."""
         begin = time.monotonic()
         plan = build()
         built = Built(plan, sha256_of(plan), round(time.monotonic() - begin, 2))
@@ -245,7 +245,7 @@ class TensorRTRuntime(Runtime):
         return engine
 
     def _built_engine(self) -> Any:
-        """Return the engine of an ONNX file: a kept one that still serves, or a new one."""
+        """Return the engine of an ONNX file: a cached one that still loads, or a new one."""
         calibration, made_from = self._ingredients()
         cache = EngineCache(self.root)
         built = cache.find(made_from)

@@ -13,7 +13,7 @@ _KEPT = 50
 
 
 class TensorRTError(Exception):
-    """TensorRT did not do what it was asked; the text is its own where it said any."""
+    """A TensorRT call failed; the text is TensorRT's own where it logged any."""
 
 
 @lru_cache(maxsize=None)

@@ -1,7 +1,7 @@
 """Whether the device is slowed down by heat or for want of power, and the charge of its battery.
 
 Raspberry Pi: the firmware's flags. Jetson: counters of over-current events, and cooling devices that
-stand for throttling. Android: the thermal service (`dumpsys thermalservice`, from Android 10 on, told to the shell
+mean throttling. Android: the thermal service (`dumpsys thermalservice`, from Android 10 on, for the shell
 user only). Elsewhere: cooling devices of the CPU. Battery: /sys/class/power_supply, else Termux's
 `termux-battery-status`.
 """
@@ -79,7 +79,7 @@ _COOLED = (
 
 
 class Throttle(NamedTuple):
-    """What slows the device down now, and what has since it was booted; None: nobody tells."""
+    """What slows the device down now, and what has since it was booted; None: not known."""
 
     reasons: Optional[List[str]]
     since_boot: Optional[List[str]]
@@ -96,7 +96,7 @@ class Throttling:
         )
 
     def read(self, thermal: Optional[Thermal] = None) -> Throttle:
-        """Return all that is told; `thermal` is what Android's service says."""
+        """Return all reasons; `thermal` is the reading of Android's service."""
         told = [self._firmware_flags(), self._counted_events(), _cooling(self._root)]
         if thermal is not None:
             words = ["thermal status " + thermal.level] if thermal.throttles else []
@@ -183,7 +183,7 @@ _SUPPLIES = "sys/class/power_supply/*"
 
 
 class Charge(NamedTuple):
-    """The charge, 0 to 100, and whether it is being charged; None: not told."""
+    """The charge, 0 to 100, and whether it is being charged; None: not known."""
 
     percent: Optional[float]
     charging: Optional[bool]

@@ -1,6 +1,6 @@
-"""What the device's system tells: its small files below a `root`, and commands for what no file tells.
+"""Readings from the system's small files below a `root`, and from commands for what no file has.
 
-A file that is missing, unreadable or odd is one that doesn't tell; a command has a time limit and runs at a pace.
+A file that is missing, unreadable or invalid gives no value; a command has a time limit and runs at most at a set rate.
 """
 
 import os
@@ -28,7 +28,7 @@ def found(root: str, pattern: str) -> List[str]:
 
 
 def text(path: str) -> str:
-    """Return a file's first 64 KiB; empty for one that doesn't tell."""
+    """Return a file's first 64 KiB; empty for one that can't be read."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.read(_MOST_READ)
@@ -63,7 +63,7 @@ def numbers(root: str, pattern: str) -> List[float]:
 
 
 def kibibytes(path: str, name: str) -> Optional[int]:
-    """Return in bytes what a file like /proc/meminfo says of a name."""
+    """Return the value of a name in a file like /proc/meminfo, in bytes."""
     for line in text(path).splitlines():
         words = line.split()
         if len(words) >= 2 and words[0] == name and words[1].isdigit():
@@ -76,14 +76,14 @@ T = TypeVar("T")
 
 LIMIT_S = 2.0
 AFTER_FAILURE_S = 60.0
-"""A command that failed, hung or told nothing is not tried again for so long."""
+"""Seconds until a command that failed, hung or printed nothing useful runs again."""
 _PATIENCE_S = 1.0
 
 
 class Command(Generic[T]):
     """Runs a command no more often than each `pace_s` seconds, and `read`s what it prints.
 
-    What makes no sense is read as None. The command is looked for once, on PATH and then in the folders
+    Invalid output is read as None. The command is searched for once, on PATH and then in the folders
     `places` below `root`. One thread asks; `end` may be called by another.
     """
 
@@ -111,7 +111,7 @@ class Command(Generic[T]):
         self._lock = threading.Lock()  # held while a process begins, and while one is killed
 
     def answer(self) -> Optional[T]:
-        """Return what the command says now, or said when it was last its turn; None: nothing.
+        """Return the command's value, from now or its last run; None: no value.
 
         Takes `limit_s` at most, and a second more for a process that can't be killed at once.
         """
