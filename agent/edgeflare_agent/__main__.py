@@ -37,7 +37,7 @@ def _main():
                 sys.executable, sys.version.split()[0]
             ),
         )
-    from edgeflare_agent.advice import how_to_install, is_installed
+    from edgeflare_agent.install_hints import how_to_install, is_installed
 
     if not is_installed("numpy"):
         _refuse(EXIT_NO_NUMPY, "numpy is missing: {}".format(how_to_install("numpy")))

@@ -4,7 +4,7 @@ import math
 from typing import Any, Dict, Iterable, NamedTuple, Optional, Tuple, Union
 
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.spec import InputSpec, value_problems, values_from_json
+from edgeflare_agent.image_spec import InputSpec, value_problems, values_from_json
 
 FRONT_ENDS = ("waveform", "log-mel", "mfcc")
 PEAKS = ("maximum", "magnitude")

@@ -10,17 +10,17 @@ import threading
 import time
 from typing import Tuple
 
-from edgeflare_agent import exits
+from edgeflare_agent import connection
 from edgeflare_agent.__main__ import take_wire
-from edgeflare_agent.files import default_root
+from edgeflare_agent.cache import default_root
+from edgeflare_agent.connection import Link
 from edgeflare_agent.leases import Leases
-from edgeflare_agent.link import Link
 from edgeflare_agent.server import reply_to
 from edgeflare_agent.telemetry import clock
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame
-from edgeflare_agent.worker import Reply, Worker
+from edgeflare_agent.worker import Worker
 
-_LOOK_S = 0.5
+_POLL_S = 0.5
 _CPU = ["CPUExecutionProvider"]
 
 
@@ -29,10 +29,10 @@ class _Worker(Worker):
 
     timeout_s = float("inf")
 
-    def _load(self, frame: Frame) -> Reply:
+    def _load(self, frame: Frame) -> Frame:
         self.timeout_s = float(frame.header["timeout_s"])
         reply = super()._load(frame)
-        described = reply[1]["runtime"]
+        described = reply.header["runtime"]
         on_this_thread = (
             described["name"] != "tensorrt"
             and described["threads"] == 1
@@ -58,14 +58,14 @@ def serve() -> None:
         while True:
             link.write(reply_to(worker, link.receive()))
     except (EndOfStreamError, ConnectionResetError):
-        exits.leave(exits.DONE)
+        connection.exit_process(connection.DONE)
 
 
 def _watch(wire_in: int, worker: _Worker) -> None:
     """End the process once its parent has ended, or an inference takes too long."""
     hang_up = select.poll()
     hang_up.register(wire_in, 0)
-    while not hang_up.poll(1000 * min(_LOOK_S, worker.timeout_s / 4)):
+    while not hang_up.poll(1000 * min(_POLL_S, worker.timeout_s / 4)):
         if (worker.inferring_s or 0.0) > worker.timeout_s:
-            exits.leave(exits.LATE)
-    exits.leave(exits.DONE)
+            connection.exit_process(connection.LATE)
+    connection.exit_process(connection.DONE)

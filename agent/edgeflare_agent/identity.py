@@ -5,7 +5,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Dict, Optional, Tuple
 
-from edgeflare_agent.advice import architecture, is_installed
+from edgeflare_agent.install_hints import architecture, is_installed
 
 TENSORRT_PACKAGES = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12", "tensorrt-cu11")
 RUNTIME_PACKAGES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
@@ -34,7 +34,7 @@ def package_version(*packages: str) -> Tuple[str, str]:
 
 
 def device() -> Dict[str, Any]:
-    """Return what tells this device from others, as JSON; None where the system doesn't tell.
+    """Return what identifies this kind of device, as JSON; None where the system doesn't report it.
 
     `board` and `soc` come from the device tree; `cpu` is a name, or an Arm part's number such as
     ``0xd08``; `cpu_flags` are x86 flags or Arm features, sorted; `arch` is the interpreter's, 32-bit under

@@ -25,7 +25,7 @@ except ImportError:  # no POSIX
 _PATIENCE_S = 20.0
 _GRACE_S = 3.0
 _LEAVING_S = 3.0
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -46,7 +46,7 @@ class Lease(NamedTuple):
     where: str = ""
 
     def to_json(self) -> Dict[str, Any]:
-        """Return what a host is told; `since_s` is for how long it has been held."""
+        """Return what a host is sent; `since_s` is the age of the lease in seconds."""
         told = self._asdict()
         told["since_s"] = max(0.0, _uptime_s() - told.pop("since"))
         del told["where"]
@@ -74,7 +74,7 @@ class Leases:
             except BusyError:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
             else:
                 return
 
@@ -116,7 +116,7 @@ class Leases:
         os.write(file, json.dumps(lease._asdict()).encode())
 
     def _living(self) -> List[Tuple[str, Lease]]:
-        """Return path and lease of every living agent; remove what nobody holds."""
+        """Return path and lease of every living agent; remove stale lease files."""
         living = []
         for name in sorted(os.listdir(self._folder)):
             path = os.path.join(self._folder, name)
@@ -156,7 +156,7 @@ def _locked_in_time(file: int) -> bool:
                     "another agent has been taking a lease on this device for {:g} s; try "
                     "again".format(_PATIENCE_S)
                 ) from None
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         except OSError as error:
             if error.errno in _NO_LOCKS:
                 return False
@@ -181,7 +181,7 @@ def _is_locked(path: str) -> bool:
 
 
 def _read(path: str) -> Lease:
-    """Return the lease in a file; one that can't be read is held by nobody's friend."""
+    """Return the lease in a file; one that can't be read has an unknown holder, with whom none shares."""
     try:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
@@ -211,7 +211,7 @@ def _end(path: str, lease: Lease) -> None:
             if not _is_locked(path):
                 _remove(path)
                 return
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
     raise BusyError(
         "{}; its agent, process {}, can't be ended: end it on the device".format(
             _in_use(lease), lease.pid
@@ -235,7 +235,7 @@ def _in_use(lease: Lease) -> str:
 
 
 def _where() -> str:
-    """Return what tells apart systems, their restarts, and spaces of process ids within one."""
+    """Return an identifier of the system, its boot, and the process id namespace."""
     boot = space = ""
     with contextlib.suppress(OSError):
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -245,5 +245,5 @@ def _where() -> str:
 
 
 def _uptime_s() -> float:
-    """Return seconds on a clock that all processes share and nobody sets."""
+    """Return seconds on a monotonic clock that all processes share."""
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)

@@ -14,18 +14,66 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Sequence
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
-from edgeflare_agent import exits, identity, telemetry
+from edgeflare_agent import connection, identity, telemetry
+from edgeflare_agent.connection import Link
 from edgeflare_agent.errors import AgentError, ProtocolError, RequestError
 from edgeflare_agent.leases import Leases
-from edgeflare_agent.link import Link
-from edgeflare_agent.sampler import Sampler
-from edgeflare_agent.tally import SeenIds, Tally
+from edgeflare_agent.telemetry.sampler import Sampler
 from edgeflare_agent.wire import VERSION, EndOfStreamError, Frame, Kind, encode
 from edgeflare_agent.worker import Worker
+
+
+class WorkCounter:
+    """Time at work and requests answered. One thread works; any may ask."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._state: Tuple[float, int, Optional[float]] = (0.0, 0, None)  # replaced as a whole
+
+    def begin(self) -> None:
+        """Note that work on a request begins."""
+        busy_s, served, _ = self._state
+        self._state = (busy_s, served, time.monotonic())
+
+    def end(self, served: bool) -> None:
+        """Note that it is over; `served`: it was one of those that count."""
+        busy_s, count, begun = self._state
+        if begun is not None:
+            busy_s += time.monotonic() - begun
+        self._state = (busy_s, count + served, None)
+
+    def so_far(self) -> Dict[str, Any]:
+        """Return `uptime_s`, `busy_s` (with the request under way) and `served`."""
+        busy_s, served, begun = self._state
+        now = time.monotonic()
+        if begun is not None:
+            busy_s += now - begun
+        return {"uptime_s": now - self._since, "busy_s": busy_s, "served": served}
+
+
+class SeenIds:
+    """The last `most` ids of requests, so that one that comes twice is known."""
+
+    def __init__(self, most: int = 1 << 14) -> None:
+        self._order: Deque[Any] = deque()
+        self._ids: Set[Any] = set()
+        self._most = most
+
+    def add(self, id_: Any) -> bool:
+        """Remember an id; return whether it is new. Raises TypeError for what can't be an id."""
+        if id_ in self._ids:
+            return False
+        self._ids.add(id_)
+        self._order.append(id_)
+        if len(self._order) > self._most:
+            self._ids.discard(self._order.popleft())
+        return True
+
 
 DEFAULT_MAX_QUEUE = 1024
 _LONGEST_MESSAGE = 2000
@@ -34,17 +82,17 @@ _LONGEST_MESSAGE = 2000
 def serve(wire_in: int, wire_out: int, arguments: Sequence[str]) -> None:
     """Serve one host on two file descriptors until it leaves; does not return."""
     sys.stdout = sys.stderr
-    sys.excepthook = exits.leave_on_fault
-    threading.excepthook = lambda hook: exits.leave_on_fault(
+    sys.excepthook = connection.exit_on_fault
+    threading.excepthook = lambda hook: connection.exit_on_fault(
         hook.exc_type, hook.exc_value, hook.exc_traceback
     )
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's; it ends the stream
     root = _parse(arguments).root
     link, leases = Link(wire_in, wire_out), Leases(root)
-    exits.before_leaving(leases.release)
+    connection.before_exit(leases.release)
     link.send(Kind.HELLO, hello())
-    signs = telemetry.VitalSigns()
-    exits.before_leaving(signs.end)
+    signs = telemetry.Sensors()
+    connection.before_exit(signs.end)
     sampler = Sampler(
         lambda: {**signs.read(), "rss_bytes": telemetry.rss_bytes()},
         {**signs.UNKNOWN, "rss_bytes": None},
@@ -75,7 +123,7 @@ class _Server:
         self._link = link
         self._worker = worker
         self._sampler = sampler
-        self._tally = Tally()
+        self._counter = WorkCounter()
         self._seen = SeenIds()
         self._max_queue = DEFAULT_MAX_QUEUE
         self._requests: "queue.SimpleQueue[Frame]" = queue.SimpleQueue()
@@ -86,17 +134,17 @@ class _Server:
             while True:
                 self._accept(self._link.receive())
         except (EndOfStreamError, ConnectionResetError):
-            exits.leave(exits.DONE)
+            connection.exit_process(connection.DONE)
         except ProtocolError as error:
-            exits.leave(exits.BROKEN_STREAM, str(error))
+            connection.exit_process(connection.BROKEN_STREAM, str(error))
 
     def execute(self) -> None:
         """Answer requests, one at a time, for ever."""
         while True:
             frame = self._requests.get()
-            self._tally.begin()
+            self._counter.begin()
             reply = reply_to(self._worker, frame)
-            self._tally.end(frame.kind is Kind.INFER)
+            self._counter.end(frame.kind is Kind.INFER)
             self._link.write(reply)
 
     def _accept(self, frame: Frame) -> None:
@@ -105,15 +153,10 @@ class _Server:
         elif frame.kind is Kind.START:
             self._start(frame.header)
         elif frame.kind is Kind.BYE:
-            exits.leave(exits.DONE)
-        else:
-            self._accept_request(frame)
-
-    def _accept_request(self, frame: Frame) -> None:
-        id_ = frame.header.get("id")
-        if not isinstance(id_, (int, str)):
+            connection.exit_process(connection.DONE)
+        elif not isinstance(frame.header.get("id"), (int, str)):
             self._refuse(frame, "a request needs an id: a number or a text")
-        elif not self._seen.add(id_):
+        elif not self._seen.add(frame.header["id"]):
             pass  # it came twice, and is answered once
         elif self._requests.qsize() >= self._max_queue:
             self._refuse(frame, "{} requests wait already, the limit".format(self._max_queue))
@@ -123,7 +166,7 @@ class _Server:
     def _health(self) -> Dict[str, Any]:
         return {
             **self._sampler.latest(),
-            **self._tally.so_far(),
+            **self._counter.so_far(),
             "waiting": self._requests.qsize(),
             "inferring_s": self._worker.inferring_s,
             "wall": time.time(),
@@ -148,8 +191,8 @@ class _Server:
 def reply_to(worker: Worker, frame: Frame) -> List[bytes]:
     """Return the encoded reply to a request; an error of any kind is one, too."""
     try:
-        kind, header, arrays = worker.answer(frame)
-        return encode(Frame(kind, {"id": frame.header["id"], **header}, arrays))
+        reply = worker.answer(frame)
+        return encode(reply._replace(header={"id": frame.header["id"], **reply.header}))
     except AgentError as error:
         return encode(_refusal(frame, error.code, str(error)))
     except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on

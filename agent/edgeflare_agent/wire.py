@@ -6,7 +6,7 @@ A frame is a fixed binary prefix, a small JSON header and raw array bytes::
 
 all little-endian, 24 bytes. The checksum covers the prefix (with the checksum field zero), the
 header and the body, as they travel. Arrays lie one after the other in the body; their dtypes and
-shapes stand in the header under ``arrays``. Flag 1: the body is compressed by zlib, and the header
+shapes are in the header under ``arrays``. Flag 1: the body is compressed by zlib, and the header
 holds its length without that under ``raw``. Both names belong to the wire.
 """
 
@@ -15,13 +15,47 @@ import struct
 import zlib
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
 from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.errors import ProtocolError
-from edgeflare_agent.packing import Bytes, pack, unpack
+
+LEVEL = 1
+
+Bytes = Union[bytes, bytearray, memoryview]
+
+
+def pack(blocks: Sequence[Bytes]) -> bytes:
+    """Return the bytes of these blocks, one after the other, compressed."""
+    packer = zlib.compressobj(LEVEL)
+    return b"".join([*map(packer.compress, blocks), packer.flush()])
+
+
+def unpack(packed: Bytes, length: int, limit: int) -> bytes:
+    """Return the `length` bytes that were packed; whatever was packed, no more are ever made.
+
+    Raises ProtocolError for a length over the limit, before anything is unpacked, and ValueError where
+    other than `length` bytes were packed.
+    """
+    if type(length) is not int or length < 1:
+        raise ValueError("{!r} bytes were compressed".format(length))
+    if length > limit:
+        raise ProtocolError(
+            "a compressed body of {} bytes is over the limit of {}".format(length, limit)
+        )
+    unpacker = zlib.decompressobj()
+    try:
+        body = unpacker.decompress(packed, length)
+        if len(body) == length and not unpacker.eof:  # the checksum at its end was left to read
+            body += unpacker.decompress(unpacker.unconsumed_tail, 1)
+    except zlib.error as error:
+        raise ValueError("its compressed body is damaged: {}".format(error)) from error
+    if len(body) != length or not unpacker.eof or unpacker.unused_data:
+        raise ValueError("its compressed body doesn't hold the {} bytes it says".format(length))
+    return body
+
 
 MAGIC = b"\x93EFW"
 VERSION = 2
@@ -43,7 +77,7 @@ Read = Callable[[int], bytes]
 
 
 class Kind(IntEnum):
-    """What a frame says. Requests carry an ``id`` in the header; their reply carries the same."""
+    """The type of a frame. Requests carry an ``id`` in the header; their reply carries the same."""
 
     HELLO = 1  # agent -> host, once, unasked: who I am
     START = 2  # host -> agent, once: limits and heartbeat
@@ -91,7 +125,8 @@ def encode(frame: Frame, compress: bool = False) -> List[bytes]:
         header["arrays"] = described = []
         for array in frame.arrays:
             described.append({"dtype": array.dtype.str, "shape": array.shape})
-            body.append(_bytes_of(array))
+            in_place = array.nbytes > _JOINED and array.flags.c_contiguous
+            body.append(array.reshape(-1).view(np.uint8).data if in_place else array.tobytes())
             length += array.nbytes
     if compress and length:
         packed = pack(body)
@@ -122,54 +157,14 @@ def seal(
     return [front + _CHECKSUM.pack(crc) + blocks[0], *blocks[1:]]
 
 
-def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Frame:
+def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"") -> Frame:
     """Read one frame; lengths are checked against the limits before anything is allocated.
 
     `max_body` (bytes) holds for the body as it travels and as it is without compression. Arrays share
-    the memory of what was read: they may be read-only. Raises EndOfStreamError where the stream ends,
-    ProtocolError on anything else that is no frame.
+    the memory of what was read: they may be read-only. `begun`: the frame's first bytes where they were read
+    already. Raises EndOfStreamError where the stream ends, ProtocolError on anything else that is no frame.
     """
-    return _rest_of_frame(read_exactly(read, PREFIX_SIZE), read, max_body)
-
-
-def find_first_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Tuple[bytes, Frame]:
-    """Read up to the first frame; return what came before it (a shell's banner) and the frame.
-
-    Raises EndOfStreamError or ProtocolError if no frame begins in the first SCAN_LIMIT bytes; the
-    bytes read so far are in its attribute ``seen``.
-    """
-    seen = bytearray()
-    try:
-        while not seen.endswith(MAGIC):
-            seen += _next_scanned(read, len(seen))
-        rest = read_exactly(read, PREFIX_SIZE - len(MAGIC))
-    except ProtocolError as error:
-        error.seen = bytes(seen)  # type: ignore[attr-defined]
-        raise
-    return bytes(seen[: -len(MAGIC)]), _rest_of_frame(MAGIC + rest, read, max_body)
-
-
-def read_exactly(read: Read, n: int) -> Bytes:
-    """Read exactly n bytes or raise EndOfStreamError; what comes in one piece is not copied."""
-    chunk = read(n) if n else b""
-    if len(chunk) == n:
-        return chunk
-    data = bytearray(chunk)
-    while len(data) < n:
-        if not chunk:
-            raise EndOfStreamError("the stream ended {} bytes short".format(n - len(data)))
-        chunk = read(n - len(data))
-        data += chunk
-    return data
-
-
-def _next_scanned(read: Read, scanned: int) -> Bytes:
-    if scanned >= SCAN_LIMIT:
-        raise ProtocolError("no handshake in the first {} bytes of the stream".format(SCAN_LIMIT))
-    return read_exactly(read, 1)
-
-
-def _rest_of_frame(prefix: Bytes, read: Read, max_body: int) -> Frame:
+    prefix = begun + _read_exactly(read, PREFIX_SIZE - len(begun))
     front = bytes(prefix[: _FRONT.size])
     magic, version, kind, flags, header_length, body_length = _FRONT.unpack(front)
     if magic != MAGIC:
@@ -186,7 +181,7 @@ def _rest_of_frame(prefix: Bytes, read: Read, max_body: int) -> Frame:
                 header_length, body_length, MAX_HEADER, max_body
             )
         )
-    rest = memoryview(read_exactly(read, header_length + body_length))
+    rest = memoryview(_read_exactly(read, header_length + body_length))
     crc = zlib.crc32(rest, zlib.crc32(front + _NO_CHECKSUM))
     if crc != _CHECKSUM.unpack(prefix[_FRONT.size :])[0]:
         raise ProtocolError("a frame's checksum is wrong: the link changed its bytes")
@@ -200,11 +195,40 @@ def _rest_of_frame(prefix: Bytes, read: Read, max_body: int) -> Frame:
         raise ProtocolError("a frame's header makes no sense: {}".format(error)) from error
 
 
-def _bytes_of(array: Array) -> Bytes:
-    """Return an array's bytes in C order; those of a large contiguous one are its own memory."""
-    if array.nbytes <= _JOINED or not array.flags.c_contiguous:
-        return array.tobytes()
-    return array.reshape(-1).view(np.uint8).data
+def find_first_frame(read: Read, max_body: int = DEFAULT_MAX_BODY) -> Tuple[bytes, Frame]:
+    """Read up to the first frame; return what came before it (a shell's banner) and the frame.
+
+    Raises EndOfStreamError or ProtocolError if no frame begins in the first SCAN_LIMIT bytes; the
+    bytes read so far are in its attribute ``seen``.
+    """
+    seen = bytearray()
+    try:
+        while not seen.endswith(MAGIC):
+            seen += _next_scanned(read, len(seen))
+    except ProtocolError as error:
+        error.seen = bytes(seen)  # type: ignore[attr-defined]
+        raise
+    return bytes(seen[: -len(MAGIC)]), read_frame(read, max_body, MAGIC)
+
+
+def _read_exactly(read: Read, n: int) -> Bytes:
+    """Read exactly n bytes or raise EndOfStreamError; what comes in one piece is not copied."""
+    chunk = read(n) if n else b""
+    if len(chunk) == n:
+        return chunk
+    data = bytearray(chunk)
+    while len(data) < n:
+        if not chunk:
+            raise EndOfStreamError("the stream ended {} bytes short".format(n - len(data)))
+        chunk = read(n - len(data))
+        data += chunk
+    return data
+
+
+def _next_scanned(read: Read, scanned: int) -> Bytes:
+    if scanned >= SCAN_LIMIT:
+        raise ProtocolError("no handshake in the first {} bytes of the stream".format(SCAN_LIMIT))
+    return _read_exactly(read, 1)
 
 
 @lru_cache(maxsize=64)

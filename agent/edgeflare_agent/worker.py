@@ -1,24 +1,25 @@
 """The requests that the agent knows, executed one at a time."""
 
-import json
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
-
-import numpy as np
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.audio_spec import Spec, spec_from_json
-from edgeflare_agent.decoders import METADATA_KEY, Decoder, decoder_in
+from edgeflare_agent.cache import verified
+from edgeflare_agent.decoding import (
+    METADATA_KEY,
+    Decoded,
+    Decoder,
+    RawOutput,
+    decoded_to_arrays,
+    decoder_in,
+)
 from edgeflare_agent.errors import ModelError, RequestError
-from edgeflare_agent.files import verified
 from edgeflare_agent.leases import Leases
-from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.preprocess import get_ready, prepare
 from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.runtimes.base import check_fits, check_single_input
 from edgeflare_agent.telemetry import clock, resources
 from edgeflare_agent.wire import Frame, Kind
-
-Reply = Tuple[Kind, Dict[str, Any], Tuple[Array, ...]]
 
 _ABOUT = 200
 _METADATA_ENTRY = 1 << 14
@@ -41,10 +42,10 @@ class Worker:
         self._runtime: Optional[Runtime] = None
         self._file_decoder: Optional[Decoder] = None
         self._spec: Optional[Spec] = None
-        self._read: Callable[[List[Array]], Union[Array, Decoded]] = _first
+        self._read: Callable[[List[Array]], RawOutput] = _first
         self._began: Optional[float] = None
         self._timer: Callable[[], float] = clock
-        self._verbs: Dict[Kind, Callable[[Frame], Reply]] = {
+        self._verbs: Dict[Kind, Callable[[Frame], Frame]] = {
             Kind.LOAD: self._load,
             Kind.CONFIGURE: self._configure,
             Kind.INFER: self._infer,
@@ -58,14 +59,14 @@ class Worker:
         began = self._began
         return None if began is None else clock() - began
 
-    def answer(self, frame: Frame) -> Reply:
+    def answer(self, frame: Frame) -> Frame:
         """Return the reply to a request. Raises AgentError where it can't be done."""
         verb = self._verbs.get(frame.kind)
         if verb is None:
             raise RequestError("{} is no request".format(frame.kind.name))
         return verb(frame)
 
-    def _load(self, frame: Frame) -> Reply:
+    def _load(self, frame: Frame) -> Frame:
         path, what = self._model_file(frame)
         options = frame.header.get("options") or {}
         if not isinstance(options, dict):
@@ -88,13 +89,13 @@ class Worker:
             "metadata": _short_entries(runtime.metadata),
             "decoder": self._file_decoder and self._file_decoder.describe(),
         }
-        return Kind.LOADED, header, ()
+        return Frame(Kind.LOADED, header)
 
     def _model_file(self, frame: Frame) -> Tuple[str, str]:
         """Return the path of the file that is to be loaded, and what messages call it."""
         return verified(self._root, str(frame.header.get("model")), "model"), "the model"
 
-    def _configure(self, frame: Frame) -> Reply:
+    def _configure(self, frame: Frame) -> Frame:
         runtime = self._loaded()
         spec = spec_from_json(frame.header.get("input") or {})
         check_fits(runtime.inputs[0], spec.shape, spec.dtype)
@@ -106,7 +107,7 @@ class Worker:
             self._read = _decoding(decoder, runtime, name)
         get_ready(spec)
         self._spec = spec
-        return Kind.CONFIGURED, {}, ()
+        return Frame(Kind.CONFIGURED, {})
 
     def _decoder(self, stated: Any) -> Optional[Decoder]:
         """Return the decoder that is stated; without a vocabulary it is the loaded file's own."""
@@ -118,12 +119,12 @@ class Worker:
             raise ModelError("the model's file has no metadata {!r}".format(METADATA_KEY))
         return self._file_decoder
 
-    def _infer(self, frame: Frame) -> Reply:
+    def _infer(self, frame: Frame) -> Frame:
         runtime = self._loaded()
         if self._spec is None:
             raise RequestError("no input was configured; send CONFIGURE first")
         seconds: List[float] = []
-        answers: List[Union[Array, Decoded]] = []
+        answers: List[RawOutput] = []
         try:
             for sample in frame.arrays:
                 self._began, begin = clock(), self._timer()
@@ -131,22 +132,22 @@ class Worker:
                 seconds.append(self._timer() - begin)
         finally:
             self._began = None
-        return (Kind.RESULT, *_result(seconds, answers))
+        return _result(seconds, answers)
 
-    def _lease(self, frame: Frame) -> Reply:
+    def _lease(self, frame: Frame) -> Frame:
         words = [frame.header.get(name) for name in ("holder", "session", "about")]
         share = frame.header.get("share")
         if not all(isinstance(word, str) and word for word in words) or type(share) is not bool:
             raise RequestError("a lease names holder, session and about, and says whether to share")
         holder, session, about = map(str, words)
         self._leases.take(holder, session, about[:_ABOUT], share)
-        return Kind.LEASED, {}, ()
+        return Frame(Kind.LEASED, {})
 
-    def _status(self, _: Frame) -> Reply:
+    def _status(self, _: Frame) -> Frame:
         leases = [lease.to_json() for lease in self._leases.held()]
         asked_for_it = self._runtime is None  # else a session begins, which waits for no sensor
         readings = self._readings(_FIRST_READING_S if asked_for_it else 0.0)
-        return Kind.STATE, {"leases": leases, **readings, **resources(self._root)}, ()
+        return Frame(Kind.STATE, {"leases": leases, **readings, **resources(self._root)})
 
     def _loaded(self) -> Runtime:
         if self._runtime is None:
@@ -173,16 +174,14 @@ def _decoding(
     )
 
 
-def _result(
-    seconds: List[float], answers: Sequence[Union[Array, Decoded]]
-) -> Tuple[Dict[str, Any], Tuple[Array, ...]]:
-    """Return header and arrays: raw outputs; or, decoded, the scores of each, and all pieces as JSON in one more."""
-    pieces = [answer.pieces for answer in answers if isinstance(answer, Decoded)]
-    scores = [answer.scores if isinstance(answer, Decoded) else answer for answer in answers]
-    if not pieces:
-        return {"seconds": seconds}, tuple(scores)
-    text = json.dumps(pieces, ensure_ascii=False).encode()
-    return {"seconds": seconds, "decoded": True}, (*scores, np.frombuffer(text, np.uint8))
+def _result(seconds: List[float], answers: Sequence[RawOutput]) -> Frame:
+    """Return the reply: raw outputs, or what the decoder made of each."""
+    decoded = [answer for answer in answers if isinstance(answer, Decoded)]
+    if decoded:
+        header = {"seconds": seconds, "decoded": True}
+        return Frame(Kind.RESULT, header, decoded_to_arrays(decoded))
+    arrays = tuple(answer for answer in answers if not isinstance(answer, Decoded))
+    return Frame(Kind.RESULT, {"seconds": seconds}, arrays)
 
 
 def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:

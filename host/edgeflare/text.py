@@ -3,6 +3,10 @@
 import math
 import re
 import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 _SEQUENCES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, such as a window's title
@@ -91,6 +95,19 @@ def clean_text(text: str, longest: int | None = None, *, lines: bool = False) ->
     if longest is None or len(text) <= longest:
         return text
     return text[: longest - 3] + "..."
+
+
+def first_problem(error: "ValidationError") -> str:
+    """Return the first thing that is wrong, as ``where: what``; without a place where it is the whole value."""
+    problem = error.errors()[0]
+    where = ".".join(map(str, problem["loc"]))
+    return (f"{where}: " if where else "") + plain_problem(problem["msg"])
+
+
+def plain_problem(message: str) -> str:
+    """Return pydantic's message without its prefix, in lower case at the start."""
+    text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return text[:1].lower() + text[1:]
 
 
 def _shown(char: str, lines: bool) -> str:

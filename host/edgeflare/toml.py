@@ -1,6 +1,7 @@
 """TOML for every supported Python: the standard library's reader from 3.11 on, tomli before."""
 
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,11 @@ def loads(text: str) -> dict[str, Any]:
         document: dict[str, Any] = _reader.loads(text)
     except RecursionError as error:
         raise ValueError(_TOO_DEEP) from error
-    _check(document, _DEEPEST)
+    for key, value in leaves(document, _DEEPEST, _TOO_DEEP):
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError(f"{key!r} has a NUL character")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError(f"{key!r} is a number of more than 64 bits")
     return document
 
 
@@ -63,15 +68,18 @@ def expanded(path: str | Path) -> Path:
         return Path(path)
 
 
-def _check(value: Any, depth: int, key: str = "") -> None:
-    if isinstance(value, (dict, list)):
-        if not depth:
-            raise ValueError(_TOO_DEEP)
-        items = value.items() if isinstance(value, dict) else ((key, one) for one in value)
-        for name, below in items:
-            _check(name, depth, name)
-            _check(below, depth - 1, name)
-    elif isinstance(value, str) and "\0" in value:
-        raise ValueError(f"{key!r} has a NUL character")
-    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{key!r} is a number of more than 64 bits")
+def leaves(value: Any, deepest: int, too_deep: str, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Give all that lies in nested tables and lists, and is neither, with its key; also the keys themselves.
+
+    Raises ValueError with the text `too_deep` where more than `deepest` lie inside each other.
+    """
+    if not isinstance(value, (dict, list)):
+        yield key, value
+        return
+    if not deepest:
+        raise ValueError(too_deep)
+    items = value.items() if isinstance(value, dict) else ((key, one) for one in value)
+    for name, below in items:
+        if isinstance(value, dict):
+            yield name, name
+        yield from leaves(below, deepest - 1, too_deep, name)

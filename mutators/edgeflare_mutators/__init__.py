@@ -1,9 +1,39 @@
 """Mutation operators: draw parameters, then apply them; any mutation replays exactly from its record."""
 
-from edgeflare_mutators.audio_sound import BandPass, Gain, Room, WhiteNoise
-from edgeflare_mutators.audio_time import PitchShift, Tempo, TimeShift, TimeStretch
-from edgeflare_mutators.base import Operator, Params
-from edgeflare_mutators.blur import AverageBlur, GaussianBlur, MedianBlur
+from edgeflare_mutators.audio import (
+    BandPass,
+    Gain,
+    PitchShift,
+    Room,
+    Tempo,
+    TimeShift,
+    TimeStretch,
+    WhiteNoise,
+)
+from edgeflare_mutators.base import (
+    SAMPLE_RATE,
+    SEED,
+    Kind,
+    Operator,
+    Params,
+    Range,
+    Sample,
+    SampleSpec,
+    kind_of,
+)
+from edgeflare_mutators.dflare import (
+    AverageBlur,
+    GaussianBlur,
+    GaussianNoise,
+    MedianBlur,
+    MultiplicativeNoise,
+    RandomPixelChange,
+    SaltAndPepper,
+    WrappedGaussianNoise,
+    WrappedMultiplicativeNoise,
+    reference_pool,
+    wrapping,
+)
 from edgeflare_mutators.errors import (
     MutationError,
     MutatorLoadError,
@@ -14,22 +44,27 @@ from edgeflare_mutators.errors import (
     SampleError,
     UnknownOperatorError,
 )
-from edgeflare_mutators.mutation import Mutation, mutate, replay
 from edgeflare_mutators.natural import Corruption
-from edgeflare_mutators.natural_aim import Crop, Rotation, Shift
-from edgeflare_mutators.natural_camera import Jpeg, NaturalBlur, SensorNoise
-from edgeflare_mutators.natural_light import Brightness, Contrast, Haze
-from edgeflare_mutators.noise import GaussianNoise, MultiplicativeNoise, RandomPixelChange
-from edgeflare_mutators.ranges import SAMPLE_RATE, SEED, Range
-from edgeflare_mutators.reference import (
-    SaltAndPepper,
-    WrappedGaussianNoise,
-    WrappedMultiplicativeNoise,
-    reference_pool,
-    wrapping,
+from edgeflare_mutators.photo import (
+    Brightness,
+    Contrast,
+    Crop,
+    Haze,
+    Jpeg,
+    NaturalBlur,
+    Rotation,
+    SensorNoise,
+    Shift,
 )
-from edgeflare_mutators.registry import corruptions, default_pool, get, operators
-from edgeflare_mutators.sample import Kind, Sample, SampleSpec, kind_of
+from edgeflare_mutators.registry import (
+    Mutation,
+    corruptions,
+    default_pool,
+    get,
+    mutate,
+    operators,
+    replay,
+)
 
 __all__ = [
     "SAMPLE_RATE",

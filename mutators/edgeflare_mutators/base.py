@@ -1,14 +1,157 @@
-"""What a mutation operator is."""
+"""What a mutation operator is: the samples it takes, the ranges its parameters are drawn from, draw and apply."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgeflare_mutators.errors import OperatorOutputError, ParamsError, RangeError, SampleError
-from edgeflare_mutators.ranges import SAMPLE_RATE, Range
-from edgeflare_mutators.sample import Kind, Sample, SampleSpec
+
+RangeKind: TypeAlias = Literal["float", "int", "odd"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """The closed interval [low, high] of one parameter, and how it is drawn: uniformly.
+
+    `kind`: "float" any real number, "int" whole numbers, "odd" odd whole numbers.
+    Raises RangeError for an empty or infinite interval, or ends that don't fit the kind.
+    """
+
+    name: str
+    low: float
+    high: float
+    kind: RangeKind = "float"
+
+    def __post_init__(self) -> None:
+        for end in (self.low, self.high):
+            if not self._fits_kind(end):
+                raise RangeError(
+                    f"{self.name}: the ends of the range must be {self._words()}, not {end!r}"
+                )
+        if self.low > self.high:
+            raise RangeError(f"{self.name}: the range from {self.low} to {self.high} is empty")
+
+    def narrowed(self, low: float, high: float) -> "Range":
+        """Return the range with other ends. Raises RangeError where they lie outside this one."""
+        narrow = replace(self, low=low, high=high)
+        if low < self.low or high > self.high:
+            raise RangeError(
+                f"{self.name}: the range from {low} to {high} must lie between {self.low} and "
+                f"{self.high}"
+            )
+        return narrow
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """Return a plain int or float from the range."""
+        if self.kind == "float":
+            return float(rng.uniform(self.low, self.high))
+        step = 2 if self.kind == "odd" else 1
+        steps = (int(self.high) - int(self.low)) // step
+        return int(self.low) + step * int(rng.integers(0, steps, endpoint=True))
+
+    def check(self, value: Any) -> None:
+        """Raise ParamsError unless the value has the kind of this range and lies within it."""
+        if not self._fits_kind(value) or not self.low <= value <= self.high:
+            raise ParamsError(
+                f"{self.name} must be {self._words()} from {self.low} to {self.high}, not {value!r}"
+            )
+
+    def _fits_kind(self, value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        if self.kind == "float":
+            return math.isfinite(value)
+        return isinstance(value, int) and (self.kind == "int" or value % 2 == 1)
+
+    def _words(self) -> str:
+        return {"float": "a number", "int": "a whole number", "odd": "an odd number"}[self.kind]
+
+
+SEED = Range("seed", 0, 2**53 - 1, "int")
+"""The seed of an operator's noise; at most 2**53 - 1, so that every JSON reader keeps it exact."""
+
+SAMPLE_RATE = Range("sample_rate", 1000, 768_000, "int")
+"""The sample rate of audio in Hz, for an operator that needs it: never drawn, but taken from the spec."""
+
+
+Kind: TypeAlias = Literal["image", "audio"]
+"""What a sample is, and so which operators apply to it."""
+
+KINDS: tuple[str, ...] = get_args(Kind)
+
+Sample: TypeAlias = NDArray[Any]
+"""A raw sample.
+
+An image is uint8 [height, width, channels], channels 1 or 3, levels 0 to 255. Audio is mono float32 [samples] in
+[-1, 1], of any length from 1.
+"""
+
+
+@dataclass(frozen=True)
+class SampleSpec:
+    """What is known of a sample before its values are looked at.
+
+    `shape` of an image is (height, width, channels): at least 1 x 1, channels 1 or 3; of audio (samples,), at least
+    one. `rate` is the sample rate of audio in Hz, from 1000 to 768,000, or None where it isn't known.
+    Raises SampleError for any other shape or rate.
+    """
+
+    kind: Kind
+    shape: tuple[int, ...]
+    rate: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind == "audio":
+            self._check_audio()
+        elif len(self.shape) != 3 or min(self.shape) < 1 or self.shape[2] not in (1, 3):
+            raise SampleError(
+                "an image has the shape (height, width, channels), at least 1 x 1 pixels, with 1 or "
+                f"3 channels, not {self.shape}; bring it to that shape first"
+            )
+
+    @classmethod
+    def of(cls, sample: Sample, rate: int | None = None) -> "SampleSpec":
+        """Return the spec of a sample; `rate` is that of audio. Raises SampleError for what is no valid sample."""
+        kind = kind_of(sample)
+        if kind == "audio" and sample.dtype != np.float32:
+            raise SampleError(
+                f"audio holds float32 values from -1 to 1, not {sample.dtype}; mutate raw samples, before any "
+                "front end"
+            )
+        if kind == "image" and sample.dtype != np.uint8:
+            raise SampleError(
+                f"an image holds uint8 levels from 0 to 255, not {sample.dtype}; "
+                "mutate raw samples, before any preprocessing"
+            )
+        return cls(kind, sample.shape, rate if kind == "audio" else None)
+
+    def _check_audio(self) -> None:
+        if len(self.shape) != 1 or self.shape[0] < 1:
+            raise SampleError(
+                f"audio is mono and has the shape (samples,), at least one, not {self.shape}; "
+                "mix its channels first"
+            )
+        if self.rate is not None and not SAMPLE_RATE.low <= self.rate <= SAMPLE_RATE.high:
+            raise SampleError(
+                f"the sample rate of audio is {SAMPLE_RATE.low} to {SAMPLE_RATE.high} Hz, not {self.rate}; resample "
+                "it first"
+            )
+
+
+def kind_of(sample: Sample) -> Kind:
+    """Return what a sample is by its axes: one is audio, anything else is to be an image.
+
+    Raises SampleError for what is no array.
+    """
+    if not isinstance(sample, np.ndarray):
+        raise SampleError(f"a sample is a numpy array, not {type(sample).__name__}")
+    return "audio" if sample.ndim == 1 else "image"
+
 
 Params: TypeAlias = dict[str, Any]
 """Drawn parameters by name: plain numbers that JSON keeps exactly."""

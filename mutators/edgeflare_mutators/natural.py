@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare_mutators.base import Operator, Params
+from edgeflare_mutators.base import Operator, Params, Range
 from edgeflare_mutators.errors import ParamsError
-from edgeflare_mutators.ranges import Range
 
 
 class Corruption(Operator):

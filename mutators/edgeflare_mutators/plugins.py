@@ -12,9 +12,8 @@ arguments. The entry point and the operator have the same name.
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from edgeflare_mutators.base import Operator
+from edgeflare_mutators.base import KINDS, Operator
 from edgeflare_mutators.errors import MutatorLoadError
-from edgeflare_mutators.sample import KINDS
 
 GROUP = "edgeflare.mutators"
 

@@ -1,22 +1,50 @@
-"""Operators by name: the paper's table 3, those of its authors' code, natural corruptions, audio's, the user's."""
+"""Operators by name, and a mutation that was made, as a record that replays exactly.
+
+The paper's table 3, those of its authors' code, natural corruptions, audio's, the user's.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from edgeflare_mutators import plugins
-from edgeflare_mutators.audio_sound import BandPass, Gain, Room, WhiteNoise
-from edgeflare_mutators.audio_time import PitchShift, Tempo, TimeShift, TimeStretch
-from edgeflare_mutators.base import Operator
-from edgeflare_mutators.blur import AverageBlur, GaussianBlur, MedianBlur
-from edgeflare_mutators.errors import MutatorLoadError, UnknownOperatorError
-from edgeflare_mutators.natural import Corruption
-from edgeflare_mutators.natural_aim import Crop, Rotation, Shift
-from edgeflare_mutators.natural_camera import Jpeg, NaturalBlur, SensorNoise
-from edgeflare_mutators.natural_light import Brightness, Contrast, Haze
-from edgeflare_mutators.noise import GaussianNoise, MultiplicativeNoise, RandomPixelChange
-from edgeflare_mutators.reference import (
+from edgeflare_mutators.audio import (
+    BandPass,
+    Gain,
+    PitchShift,
+    Room,
+    Tempo,
+    TimeShift,
+    TimeStretch,
+    WhiteNoise,
+)
+from edgeflare_mutators.base import Kind, Operator, Params, Sample, SampleSpec
+from edgeflare_mutators.dflare import (
+    AverageBlur,
+    GaussianBlur,
+    GaussianNoise,
+    MedianBlur,
+    MultiplicativeNoise,
+    RandomPixelChange,
     SaltAndPepper,
     WrappedGaussianNoise,
     WrappedMultiplicativeNoise,
 )
-from edgeflare_mutators.sample import Kind
+from edgeflare_mutators.errors import MutatorLoadError, RecordError, UnknownOperatorError
+from edgeflare_mutators.natural import Corruption
+from edgeflare_mutators.photo import (
+    Brightness,
+    Contrast,
+    Crop,
+    Haze,
+    Jpeg,
+    NaturalBlur,
+    Rotation,
+    SensorNoise,
+    Shift,
+)
 
 _TABLE_3: dict[str, Operator] = {
     operator.name: operator
@@ -115,3 +143,45 @@ def get(name: str) -> Operator:
         raise UnknownOperatorError(
             f"there is no mutation operator {name!r}; there are {known}"
         ) from None
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One application of an operator: its name and the parameters that were drawn."""
+
+    operator: str
+    params: Params
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object, from which `from_json` makes an equal mutation."""
+        return {"operator": self.operator, "params": dict(self.params)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Mutation":
+        """Return what `to_json` wrote. Raises RecordError for anything else."""
+        match data:
+            case {"operator": str(operator), "params": dict(params), **rest} if not rest:
+                return cls(operator, dict(params))
+            case _:
+                raise RecordError(
+                    "a recorded mutation is a JSON object of 'operator', a name, and 'params', an "
+                    f"object, not {data!r:.80}"
+                )
+
+
+def mutate(sample: Sample, mutation: Mutation) -> Sample:
+    """Return the mutated sample, a new array; the same sample and mutation give the same bits.
+
+    Raises UnknownOperatorError or MutatorLoadError where the operator is not to be had, and what
+    `Operator.apply` raises.
+    """
+    return get(mutation.operator).apply(sample, mutation.params)
+
+
+def replay(sample: Sample, mutations: Iterable[Mutation]) -> Sample:
+    """Return the sample, a new array, after all mutations in their order. Raises as `mutate`."""
+    SampleSpec.of(sample)
+    mutated: Sample = np.array(sample)
+    for mutation in mutations:
+        mutated = mutate(mutated, mutation)
+    return mutated

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import load
-from edgeflare_agent.spec import InputSpec
 
 
 class Rate(NamedTuple):

@@ -34,10 +34,10 @@ from edgeflare.models import DecoderOptions, InputOptions, known_of, prepare, re
 from edgeflare.models.input_options import contradiction, options_in_file
 from edgeflare.seeds import RESIZE_RULES, load_label_mapping, open_audio_seeds, open_seeds
 from edgeflare.seeds.labels import read_names
-from edgeflare_agent.decoders import decoder_in
+from edgeflare_agent.decoding import decoder_in
 from edgeflare_agent.errors import AgentError
-from edgeflare_agent.runtimes.onnx_metadata import read_metadata
-from edgeflare_agent.spec import InputSpec, TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
+from edgeflare_agent.runtimes.tensorrt_build import read_metadata
 
 Rng = np.random.Generator
 _MEMORY = 4 << 30

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto, helper
 from small_models import flat_weights, save_onnx
 
-from edgeflare_agent.files import file_sha256
+from edgeflare_agent.cache import file_sha256
 from edgeflare_agent.runtimes import Runtime
 
 ModelFile = Callable[[str, str], str]

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare.devices import LoadedModel, Reply
-from edgeflare.devices.background import Task
 from edgeflare.devices.health import Health
-from edgeflare.devices.steady import SteadySession
+from edgeflare.devices.steady import SteadySession, Task
 from edgeflare.errors import DeviceError, EdgeFlareError
 from edgeflare.types import Sample
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 FINGERPRINT = {"board": "Pi 4", "kernel": "6.1", "runtime": {"name": "onnx", "threads": 1}}
 MODEL = LoadedModel((), (), {"name": "onnx"}, {})
@@ -41,7 +40,7 @@ class Asked(NamedTuple):
 
 
 class FakeSession:
-    """Fulfils `edgeflare.devices.sessions.Session`; `pending` requests wait for the test to answer."""
+    """Stands in for `edgeflare.devices.DeviceSession`; `pending` requests wait for the test to answer."""
 
     def __init__(
         self,

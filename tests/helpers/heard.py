@@ -5,8 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from edgeflare.devices import State
-from edgeflare.scheduler import Reply
+from edgeflare.devices import Reply, State
 from edgeflare.types import Sample, Transcript
 
 SURE = (0.9, 0.05)

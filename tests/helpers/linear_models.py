@@ -8,9 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from edgeflare.devices import State
+from edgeflare.devices import Reply, State
 from edgeflare.oracles import LabelOracle
-from edgeflare.scheduler import Reply
 from edgeflare.types import Outputs, Sample, Scores, Seed
 
 WEIGHTS = np.random.default_rng(0).normal(size=(64, 4)) / 100

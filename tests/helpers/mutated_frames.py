@@ -15,8 +15,8 @@ from edgeflare.devices.provision import Provisioned
 from edgeflare.devices.report import ask_report
 from edgeflare.errors import EdgeFlareError
 from edgeflare.testing import FakeAgent, Replace, raw_frame
-from edgeflare_agent.pieces import Decoded
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.decoding import Decoded
+from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame, Kind, encode
 
 KINDS = ("HELLO", "LOADED", "CONFIGURED", "RESULT", "PONG", "LEASED", "STATE", "ERROR")

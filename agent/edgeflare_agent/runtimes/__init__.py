@@ -4,8 +4,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Dict, Mapping, Optional, Type
 
+from edgeflare_agent.cache import default_root
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.files import default_root
 from edgeflare_agent.runtimes.base import Runtime
 
 __all__ = ["ADDED", "RUNTIMES", "Runtime", "load"]

@@ -6,7 +6,6 @@ from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, Opt
 
 import numpy as np
 
-from edgeflare_agent.advice import how_to_install
 from edgeflare_agent.arrays import Array, DType
 from edgeflare_agent.errors import (
     InferenceError,
@@ -14,7 +13,8 @@ from edgeflare_agent.errors import (
     RequestError,
     RuntimeMissingError,
 )
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.install_hints import how_to_install
 
 
 class Option(NamedTuple):
@@ -25,12 +25,12 @@ class Option(NamedTuple):
     accepts: Callable[[Any], bool]
 
 
-def is_thread_count(value: Any) -> bool:
+def _is_thread_count(value: Any) -> bool:
     """Whether a value is a whole number from 1 to 1024."""
     return type(value) is int and 1 <= value <= 1024
 
 
-THREADS = Option(1, "a whole number from 1 to 1024", is_thread_count)
+THREADS = Option(1, "a whole number from 1 to 1024", _is_thread_count)
 
 
 def import_library(module: str) -> Any:
@@ -122,7 +122,7 @@ class Runtime:
         raise NotImplementedError
 
     def _in_effect(self) -> Dict[str, Any]:
-        """Return `package`, `version` and what is in effect, as the library tells it."""
+        """Return `package`, `version` and the options in effect, as the library reports them."""
         raise NotImplementedError
 
     def _infer(self, tensor: Array) -> List[Array]:

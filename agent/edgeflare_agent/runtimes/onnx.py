@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Dict, Iterable, List, Mapping, Optional
 
 import numpy as np
 
-from edgeflare_agent.advice import how_to_install, is_installed
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ModelError, RequestError, RuntimeMissingError
 from edgeflare_agent.identity import package_version
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.install_hints import how_to_install, is_installed
 from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library
-from edgeflare_agent.spec import TensorInfo
 
 _SEVERITY_ERROR = 3
 _CPU = "CPUExecutionProvider"

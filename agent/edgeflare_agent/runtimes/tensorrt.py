@@ -1,22 +1,111 @@
-"""ONNX models and built engines through NVIDIA's TensorRT, 8.x to 11.x."""
+"""ONNX models and built engines through NVIDIA's TensorRT, 8.x to 11.x.
 
+Engines that were built on this device are cached under the digest of what they were built from.
+"""
+
+import hashlib
+import json
 import os
-from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple
+import time
+import uuid
+from contextlib import suppress
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from edgeflare_agent.advice import how_to_install_tensorrt, is_installed
 from edgeflare_agent.arrays import Array
+from edgeflare_agent.cache import file_sha256, verified
 from edgeflare_agent.errors import ModelError, RuntimeMissingError
-from edgeflare_agent.files import file_sha256, verified
 from edgeflare_agent.identity import TENSORRT_PACKAGES, package_version
+from edgeflare_agent.install_hints import how_to_install_tensorrt, is_installed
 from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library
 from edgeflare_agent.runtimes.cuda import CudaError, DeviceBuffer, open_cuda
-from edgeflare_agent.runtimes.engines import EngineCache, sha256_of
-from edgeflare_agent.runtimes.onnx_metadata import read_metadata
-from edgeflare_agent.runtimes.tensorrt_build import build_engine
-from edgeflare_agent.runtimes.tensorrt_log import TensorRTError, log_of
-from edgeflare_agent.runtimes.tensorrt_tensors import Shape, tensors_of
+from edgeflare_agent.runtimes.tensorrt_build import build_engine, read_metadata
+from edgeflare_agent.runtimes.tensorrt_tensors import Shape, TensorRTError, log_of, tensors_of
+
+FOLDER = "engines"
+_RECIPE = 1
+"""Raised when the same options come to build another engine."""
+
+
+class Built(NamedTuple):
+    """A serialised engine, its SHA-256 in hex, and how long building it took, in seconds."""
+
+    plan: bytes
+    sha256: str
+    build_s: float
+
+
+class EngineCache:
+    """The folder `root`/engines: ``<key>.engine`` with a ``<key>.json`` beside it that describes it.
+
+    The key is the digest of `made_from`, which holds, as JSON, all that an engine depends on.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._folder = os.path.join(root, FOLDER)
+
+    def find(self, made_from: Mapping[str, Any]) -> Optional[Built]:
+        """Return the whole engine that was made from exactly this, or None."""
+        path = self._path(made_from)
+        try:
+            with open(path + ".json", encoding="utf-8") as file:
+                about = json.load(file)
+            with open(path + ".engine", "rb") as file:
+                plan = file.read()
+            known, build_s = str(about["engine_sha256"]), float(about["build_s"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        if sha256_of(plan) != known:
+            return None
+        for ending in (".engine", ".json"):
+            with suppress(OSError):  # the host may tidy up meanwhile
+                os.utime(path + ending, None)  # recently used files are not removed
+        return Built(plan, known, build_s)
+
+    def build(self, made_from: Mapping[str, Any], build: Callable[[], bytes]) -> Built:
+        """Build an engine and cache it; without disk space it is returned uncached."""
+        begin = time.monotonic()
+        plan = build()
+        built = Built(plan, sha256_of(plan), round(time.monotonic() - begin, 2))
+        about = {**made_from, "engine_sha256": built.sha256, "build_s": built.build_s}
+        path = self._path(made_from)
+        try:
+            os.makedirs(self._folder, 0o700, exist_ok=True)
+            _write(path + ".engine", plan)
+            _write(path + ".json", json.dumps(about, indent=1, sort_keys=True).encode())
+        except OSError:
+            self.forget(made_from)
+        return built
+
+    def forget(self, made_from: Mapping[str, Any]) -> None:
+        """Remove an engine. Safe to repeat."""
+        for ending in (".json", ".engine"):
+            with suppress(OSError):
+                os.remove(self._path(made_from) + ending)
+
+    def _path(self, made_from: Mapping[str, Any]) -> str:
+        text = json.dumps({"recipe": _RECIPE, **made_from}, sort_keys=True)
+        return os.path.join(self._folder, sha256_of(text.encode()))
+
+
+def sha256_of(content: bytes) -> str:
+    """Return a content's SHA-256, in hex."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _write(path: str, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    temporary = "{}-{}.part".format(path, uuid.uuid4().hex)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            os.remove(temporary)
+        raise
+
 
 _ENGINE_ENDINGS = (".engine", ".plan")
 _PRECISIONS = ("fp32", "fp16", "int8")
@@ -156,7 +245,7 @@ class TensorRTRuntime(Runtime):
         return engine
 
     def _built_engine(self) -> Any:
-        """Return the engine of an ONNX file: a kept one that still serves, or a new one."""
+        """Return the engine of an ONNX file: a cached one that still loads, or a new one."""
         calibration, made_from = self._ingredients()
         cache = EngineCache(self.root)
         built = cache.find(made_from)

@@ -1,13 +1,144 @@
-"""An engine from an ONNX file, for the GPU at hand. Takes seconds to many minutes."""
+"""An engine from an ONNX file, for the GPU at hand. Takes seconds to many minutes.
 
-from typing import Any, List, Mapping, Optional, Tuple
+With it what building needs: the metadata of the ONNX file, and the calibration data of int8 engines.
+"""
+
+import os
+from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Tuple
+
+import numpy as np
 
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ModelError
-from edgeflare_agent.runtimes.calibration import make_calibrator, read_calibration
-from edgeflare_agent.runtimes.cuda import Cuda
-from edgeflare_agent.runtimes.tensorrt_log import TensorRTError
-from edgeflare_agent.runtimes.tensorrt_tensors import Shape, dtype_name
+from edgeflare_agent.runtimes.cuda import Cuda, DeviceBuffer
+from edgeflare_agent.runtimes.tensorrt_tensors import Shape, TensorRTError, dtype_name
+
+_METADATA_PROPS = 14
+_KEY, _VALUE = 1, 2
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
+_LONGEST_ENTRY = 1 << 24
+
+
+def read_metadata(path: str) -> Dict[str, str]:
+    """Return the file's ``metadata_props``; the network itself is skipped. Raises ModelError."""
+    found = {}
+    with open(path, "rb") as file:
+        for field, start, size in _fields(file, os.path.getsize(path), path):
+            if field == _METADATA_PROPS and size <= _LONGEST_ENTRY:
+                entry = {}
+                for part, at, length in _fields(file, start + size, path):
+                    file.seek(at)
+                    entry[part] = file.read(length).decode(errors="replace")
+                found[entry.get(_KEY, "")] = entry.get(_VALUE, "")
+    return found
+
+
+def _fields(file: BinaryIO, end: int, path: str) -> Iterator[Tuple[int, int, int]]:
+    """Yield (number, start, size) of each field of bytes from here to `end`; others are skipped."""
+    at = file.tell()
+    while at < end:
+        file.seek(at)
+        tag = _varint(file, path)
+        kind, at = tag & 7, file.tell()
+        if kind == _VARINT:
+            _varint(file, path)
+            at = file.tell()
+        elif kind in (_FIXED64, _FIXED32):
+            at += 8 if kind == _FIXED64 else 4
+        elif kind == _BYTES:
+            size = _varint(file, path)
+            start = file.tell()
+            at = start + size
+            if at > end:
+                raise _damaged(path)
+            file.seek(start)
+            yield tag >> 3, start, size
+        else:
+            raise _damaged(path)
+
+
+def _varint(file: BinaryIO, path: str) -> int:
+    value = 0
+    for position in range(_LONGEST_VARINT):
+        byte = file.read(1)
+        if not byte:
+            break
+        value |= (byte[0] & 0x7F) << (7 * position)
+        if byte[0] < 0x80:
+            return value
+    raise _damaged(path)
+
+
+def _damaged(path: str) -> ModelError:
+    return ModelError("{} is no ONNX file, or is damaged".format(path))
+
+
+def _read_calibration(path: str, shape: Tuple[int, ...], dtype: str) -> Array:
+    """Return the tensors of a ``.npy`` file: [N, ...] with N input tensors of this shape and dtype.
+
+    They stay on disk until they are used. Raises ModelError for a file that holds anything else.
+    """
+    try:
+        tensors: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        found = "{} {}".format(tensors.dtype, list(tensors.shape))
+    except (OSError, ValueError, AttributeError, EOFError) as error:
+        raise ModelError(
+            "the calibration file {} is no .npy file: {}".format(path, error)
+        ) from error
+    if tensors.shape[1:] != shape or tensors.dtype != dtype or not len(tensors):
+        raise ModelError(
+            "the calibration file {} holds {}, and the model needs {} [N, {}]: N prepared input "
+            "tensors".format(path, found, dtype, ", ".join(map(str, shape)))
+        )
+    return tensors
+
+
+def _make_calibrator(library: Any, cuda: Cuda, tensors: Array) -> Any:
+    """Return TensorRT's entropy calibrator over these tensors, each a batch of its own.
+
+    Its `problem` is the error that ended it, for TensorRT tells only that calibration failed; its
+    `free` gives the GPU's memory back.
+    """
+    base = library.IInt8EntropyCalibrator2
+
+    class Calibrator(base):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            base.__init__(self)  # TensorRT crashes without it
+            self.problem: Optional[Exception] = None
+            self._buffer = DeviceBuffer(cuda)
+            self._stream = cuda.new_stream()
+            self._next = 0
+
+        def get_batch_size(self) -> int:
+            return int(tensors.shape[1]) if tensors.ndim > 1 else 1
+
+        def get_batch(self, _names: List[str]) -> Optional[List[int]]:
+            if self._next == len(tensors):
+                return None
+            try:
+                tensor = np.ascontiguousarray(tensors[self._next])
+                address = self._buffer.holding(tensor.nbytes)
+                cuda.upload(address, tensor, self._stream)
+                cuda.synchronize(self._stream)
+            except Exception as error:  # noqa: BLE001  must not reach TensorRT's C++
+                self.problem = error
+                return None
+            self._next += 1
+            return [address]
+
+        def read_calibration_cache(self) -> None:
+            return None
+
+        def write_calibration_cache(self, cache: Any) -> None:
+            pass
+
+        def free(self) -> None:
+            self._buffer.free()
+            cuda.destroy_stream(self._stream)
+
+    return Calibrator()
+
 
 LARGEST_BATCH = 8
 """How many samples at once an engine takes whose batch axis is open; it is tuned for one."""
@@ -40,7 +171,7 @@ def build_engine(
     calibrator = None
     if _needs_calibration(library, builder, network, config, options["precision"]):
         tensors = _calibration(network, calibration, shape)
-        calibrator = config.int8_calibrator = make_calibrator(library, cuda, tensors)
+        calibrator = config.int8_calibrator = _make_calibrator(library, cuda, tensors)
         if profile is not None:
             config.set_calibration_profile(profile)
     try:
@@ -152,7 +283,7 @@ def _calibration(network: Any, path: Optional[str], shape: Optional[Shape]) -> A
     if shape is None:
         raise ModelError("a model with several inputs can't be calibrated by EdgeFlare")
     given = network.get_input(0)
-    return read_calibration(path, shape, dtype_name(given.name, given.dtype))
+    return _read_calibration(path, shape, dtype_name(given.name, given.dtype))
 
 
 def _flag(library: Any, name: str, precision: str, instead: str) -> Any:

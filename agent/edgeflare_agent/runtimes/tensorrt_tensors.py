@@ -1,10 +1,45 @@
-"""An engine's inputs and outputs: by name since TensorRT 8.5, by the number of a binding before."""
+"""An engine's inputs and outputs, by name since TensorRT 8.5 and by the number of a binding before; TensorRT's log.
 
+TensorRT reports errors to a logger and returns nothing.
+"""
+
+from functools import lru_cache
 from typing import Any, List, Optional, Sequence, Tuple
 
 from edgeflare_agent.errors import ModelError
-from edgeflare_agent.runtimes.tensorrt_log import TensorRTError
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
+
+_KEPT = 50
+
+
+class TensorRTError(Exception):
+    """A TensorRT call failed; the text is TensorRT's own where it logged any."""
+
+
+@lru_cache(maxsize=None)
+def log_of(library: Any) -> Any:
+    """Return the one logger for a TensorRT library; TensorRT keeps the first that it is given for ever.
+
+    `clear` forgets, and `reason(otherwise)` returns, the first error since then.
+    """
+
+    class Log(library.ILogger):  # type: ignore[misc]
+        def __init__(self) -> None:
+            library.ILogger.__init__(self)  # TensorRT crashes without it
+            self._errors: List[str] = []
+
+        def log(self, severity: Any, text: str) -> None:
+            if severity.name in ("ERROR", "INTERNAL_ERROR") and len(self._errors) < _KEPT:
+                self._errors.append(" ".join(str(text).split()))
+
+        def clear(self) -> None:
+            self._errors = []
+
+        def reason(self, otherwise: str) -> str:
+            return self._errors[0] if self._errors else otherwise
+
+    return Log()
+
 
 _DTYPES = {
     "FLOAT": "float32",

@@ -4,12 +4,12 @@ from typing import Any, ClassVar, Dict, List, Mapping, Optional, Set, Tuple
 
 import numpy as np
 
-from edgeflare_agent.advice import OLD_NUMPY, how_to_install, is_installed, tflite_packages
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ModelError, NumpyClashError, RuntimeMissingError
 from edgeflare_agent.identity import package_version
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.install_hints import OLD_NUMPY, how_to_install, is_installed, tflite_packages
 from edgeflare_agent.runtimes.base import THREADS, Option, Runtime, import_library
-from edgeflare_agent.spec import TensorInfo
 
 _IDENTIFIER = b"TFL3"
 _KERNELS = ("default", "reference")

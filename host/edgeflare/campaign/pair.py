@@ -15,9 +15,8 @@ from edgeflare.campaign.pair_outputs import (
     tells_label,
     text_source,
 )
-from edgeflare.devices import Reply as DeviceReply
-from edgeflare.devices import State, SteadySession
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.devices import Reply, State, SteadySession
+from edgeflare.errors import UsageError
 from edgeflare.models import (
     AudioSpec,
     InputOptions,
@@ -25,6 +24,7 @@ from edgeflare.models import (
     OriginalModel,
     OutputKind,
     OutputReader,
+    RawOutput,
     Spec,
     TensorInfo,
     detect_kind,
@@ -34,7 +34,6 @@ from edgeflare.models import (
     unread,
 )
 from edgeflare.models.input_options import contradiction, options_in_file, scaling_of_range
-from edgeflare.scheduler import Reply
 from edgeflare.types import Output, Sample, Transcript
 
 _SUM_TOLERANCE = 0.02
@@ -65,7 +64,7 @@ class DeployedModel:
 
     def __init__(self, session: SteadySession, reader: OutputReader | None) -> None:
         self._session = session
-        self._reader = reader
+        self._read = unread if reader is None else reader.read
 
     @property
     def name(self) -> str:
@@ -96,33 +95,9 @@ class DeployedModel:
         """Fail what is pending with DeviceAwayError."""
         self._session.withdraw()
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
         """Queue a request; its samples are inferred one by one on the device."""
-        answered: Future[Reply] = Future()
-
-        def read(pending: "Future[Any]") -> None:
-            error = pending.exception()
-            if error is not None:
-                answered.set_exception(error)
-                return
-            raw = pending.result()
-            try:
-                answers = [
-                    unread(output) if self._reader is None else self._reader.read(output)
-                    for output in raw.outputs
-                ]
-            except ModelError as fault:
-                answered.set_exception(fault)
-                return
-            except Exception as fault:  # noqa: BLE001 - whatever it is, somebody waits for it
-                answered.set_exception(
-                    ModelError(f"an output of the deployed model can't be read: {fault}")
-                )
-                return
-            answered.set_result(Reply(answers, raw.seconds))
-
-        self._session.submit(samples).add_done_callback(read)
-        return answered
+        return self._session.submit(samples, self._read)
 
 
 class CountedDevice:
@@ -134,7 +109,7 @@ class CountedDevice:
         self.fingerprint = session.fingerprint
         self.asked = 0
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[DeviceReply]":
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue a request without waiting for anything."""
         self.asked += len(samples)
         return self._session.submit(samples)

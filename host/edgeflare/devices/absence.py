@@ -1,4 +1,4 @@
-"""A device that is away: since when and why, when to try again, and what the user is told of it."""
+"""The state of a device that is away: since when and why, when to try again, and messages to the user."""
 
 import random
 from collections.abc import Callable
@@ -11,10 +11,10 @@ _QUIET_S = 60.0
 
 
 class Absence:
-    """Keeps the tries to reopen a device and tells of them; no locks, no threads.
+    """Counts the attempts to reopen a device and reports them; no locks, no threads.
 
-    A loss is told at once; while the trouble lasts, which it does until `lost` says otherwise, it is
-    told once a minute at most, and the return only after a loss that was told.
+    A loss is reported at once, then at most once a minute until `begin` is called with `anew`; the return is
+    reported only after a reported loss.
     """
 
     def __init__(
@@ -40,18 +40,18 @@ class Absence:
 
     @property
     def seconds(self) -> float:
-        """For how long, by now; trouble that goes on counts from its beginning."""
+        """Seconds since the loss; repeated losses count from the first one."""
         return self._clock() - self._since
 
     @property
     def outlook(self) -> str:
-        """Why, and when the next try comes."""
+        """The cause, and when the next attempt is made."""
         wait = self._next_try_at - self._clock()
         then = f"next try in {duration(wait)}" if wait > 0 else "trying now"
         return f"{one_line(self.cause) if self.cause else 'not reached'}; {then}"
 
     def begin(self, cause: EdgeFlareError | None, *, anew: bool) -> None:
-        """Note that the device is lost; `anew`: it was well before, this is no trouble that goes on."""
+        """Record that the device is lost; `anew`: it worked before, so this is a new loss."""
         self.cause = cause
         self._at_once = isinstance(cause, InferenceTimeoutError)
         self._next_try_at = now = self._clock()
@@ -61,9 +61,9 @@ class Absence:
             self._told_at = None
 
     def next_delay_s(self) -> float:
-        """Return the seconds to wait before the next try, and count it; 0 at first where an inference was late.
+        """Return the seconds to wait before the next attempt, and count it; 0 first where an inference was late.
 
-        Such a device lives and is reached: a pause helps nothing.
+        Such a device is alive and reachable: a pause does not help.
         """
         if self._at_once:
             self._at_once = False
@@ -75,7 +75,7 @@ class Absence:
         return delay
 
     def tell_lost(self) -> None:
-        """Tell, if it is time to."""
+        """Report the loss, if the last report is a minute old."""
         now = self._clock()
         if self._told_at is None or now - self._told_at >= _QUIET_S:
             self._told_at = now
@@ -83,7 +83,7 @@ class Absence:
             self._tell(f"{self._name} is lost: {self.outlook}")
 
     def tell_back(self, away_s: float, again: int) -> None:
-        """Tell that the device is back, and how many requests it is asked again."""
+        """Report that the device is back, and how many requests are sent again."""
         if self._told_lost:
             self._told_lost = False
             text = f"{self._name} is back after {duration(away_s)}"
@@ -99,4 +99,4 @@ def one_line(error: BaseException) -> str:
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Ignore a message."""

@@ -13,7 +13,7 @@ from edgeflare.devices.deadline import Deadline
 from edgeflare.devices.device import Device
 from edgeflare.devices.python_command import check_ran
 from edgeflare.devices.ssh_put import put_by_python
-from edgeflare.devices.transport import STDERR_LIMIT, Completed, read_output
+from edgeflare.devices.transport import STDERR_LIMIT, Completed, read_output, start_feeder
 from edgeflare.errors import DeviceError, DeviceTimeoutError, UnreachableError
 
 _START_S = 60.0
@@ -83,8 +83,7 @@ class AdbShellTransport:
     def _run(self, arguments: Sequence[str], stdin: Iterable[bytes], timeout: float) -> Completed:
         deadline = Deadline(timeout)
         program = self._start(arguments, deadline, keep=STDERR_LIMIT)
-        feeder = threading.Thread(target=_feed, args=(program, stdin), daemon=True)
-        feeder.start()
+        feeder = start_feeder(program.write, program.end_stdin, stdin)
         try:
             stdout = read_output(partial(program.read_within, PACKET), deadline, self.name)
             status = program.exit_status(deadline.remaining())
@@ -118,13 +117,3 @@ class AdbShellTransport:
 
     def _command(self, arguments: Sequence[str]) -> str:
         return " ".join([self._python, *map(shlex.quote, arguments)])
-
-
-def _feed(program: ShellProgram, blocks: Iterable[bytes]) -> None:
-    """Write stdin and end it; a program that ends before it has read all is no error."""
-    try:
-        for block in blocks:
-            program.write([block])
-        program.end_stdin()
-    except (UnreachableError, OSError):
-        return

@@ -17,7 +17,7 @@ _GET_ADB = (
 
 def start_server(address: str, deadline: Deadline) -> None:
     """Have the `adb` command start a server, which lives on. Raises UnreachableError, DeviceTimeoutError."""
-    adb = find_adb()
+    adb = _find_adb()
     if adb is None:
         raise UnreachableError(
             f"no adb server runs at {address}, and there is no `adb` command to start one; {_GET_ADB}"
@@ -46,7 +46,7 @@ def start_server(address: str, deadline: Deadline) -> None:
         )
 
 
-def find_adb() -> str | None:
+def _find_adb() -> str | None:
     """Return the path of the `adb` command: on the PATH, or below ANDROID_HOME or ANDROID_SDK_ROOT."""
     roots = (os.environ.get(name) for name in ("ANDROID_HOME", "ANDROID_SDK_ROOT"))
     folders = [str(Path(root) / "platform-tools") for root in roots if root]

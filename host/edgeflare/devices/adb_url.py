@@ -5,8 +5,9 @@ from urllib.parse import unquote
 
 from pydantic import ValidationError
 
-from edgeflare.devices.device import Device, plain
+from edgeflare.devices.device import Device
 from edgeflare.errors import InventoryError
+from edgeflare.text import first_problem
 
 _URL = re.compile(r"adb://(?:(?P<user>[^@/?]*)@)?(?P<serial>[^/?@]*)/?(?:\?(?P<way>[^?]*))?")
 
@@ -33,8 +34,4 @@ def phone_from_url(text: str) -> Device:
     try:
         return Device.model_validate(fields)
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = "".join(f"{part}: " for part in problem["loc"])
-        raise InventoryError(
-            f"{text!r} does not name a phone: {where}{plain(problem['msg'])}"
-        ) from error
+        raise InventoryError(f"{text!r} does not name a phone: {first_problem(error)}") from error

@@ -17,8 +17,8 @@ from edgeflare.errors import (
     ModelError,
     UsageError,
 )
+from edgeflare_agent import connection, wire
 from edgeflare_agent import errors as agent
-from edgeflare_agent import exits, wire
 from edgeflare_agent.__main__ import EXIT_NO_NUMPY, EXIT_OLD_PYTHON
 from edgeflare_agent.wire import VERSION, Kind
 
@@ -47,20 +47,20 @@ _BY_STATUS = {
     0: "ended by itself",
     EXIT_OLD_PYTHON: "ended: Python on the device is older than 3.8",
     EXIT_NO_NUMPY: "ended: numpy is missing on the device",
-    exits.BROKEN_STREAM: "ended: what reached it was damaged on its way, or not this program's "
+    connection.BROKEN_STREAM: "ended: what reached it was damaged on its way, or not this program's "
     "protocol; try again, and check cable, adapter or Wi-Fi where it happens again",
-    exits.LOST_HEARTBEAT: "ended: it heard nothing from this host for too long; was the host "
+    connection.LOST_HEARTBEAT: "ended: it heard nothing from this host for too long; was the host "
     "suspended, or the link cut?",
-    exits.FAULT: "ended by a fault of its own",
+    connection.FAULT: "ended by a fault of its own",
     126: "did not start: the Python command can't be run",
     127: "did not start: there is no such Python command on the device",
     -1: "ended without a status: it was killed (perhaps the device ran out of memory)",
 }
 _FIRST_SHELL_SIGNAL = 128
 _ORDERLY = {
-    exits.DONE,
-    exits.BROKEN_STREAM,
-    exits.LOST_HEARTBEAT,
+    connection.DONE,
+    connection.BROKEN_STREAM,
+    connection.LOST_HEARTBEAT,
     *(-number for number in (signal.SIGTERM, signal.SIGHUP)),
     *(_FIRST_SHELL_SIGNAL + number for number in (signal.SIGTERM, signal.SIGHUP)),
 }

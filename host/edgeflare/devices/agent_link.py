@@ -24,7 +24,7 @@ from edgeflare.devices.heartbeat import Ping
 from edgeflare.devices.limits import Limits
 from edgeflare.devices.read_ahead import ReadAhead
 from edgeflare.devices.replies import check_hello
-from edgeflare.devices.request_table import Request, RequestTable
+from edgeflare.devices.request_table import REPLIES, Request, RequestTable
 from edgeflare.devices.transport import Stream, Transport
 from edgeflare.devices.vitals import Vitals
 from edgeflare.devices.window import LARGEST
@@ -33,6 +33,7 @@ from edgeflare.errors import DeviceError, EdgeFlareError, UnreachableError, Usag
 from edgeflare.text import clean_text
 from edgeflare_agent.errors import ProtocolError
 from edgeflare_agent.wire import (
+    DEFAULT_MAX_BODY,
     VERSION,
     EndOfStreamError,
     Frame,
@@ -68,7 +69,7 @@ class AgentLink:
         self._stream = stream
         self._changed = threading.Condition()
         self._vitals = Vitals(limits.window)
-        self._table = RequestTable(self._vitals.window.size)
+        self._table = RequestTable(self._vitals.window)
         self._control: deque[Frame | Ping] = deque()
         self._next_id = _HELLO
         self._end = Ending()
@@ -77,7 +78,7 @@ class AgentLink:
         self._stopped = threading.Event()
         self._from_agent = ReadAhead(stream)
         self._to_agent = WriteOut(stream)
-        self._greeting = Request(_HELLO, Kind.HELLO, [], limits.timeout_s, lambda frame: frame)
+        self._greeting = Request(_HELLO, Kind.HELLO, [], 0, limits.timeout_s, lambda frame: frame)
         self._table.add(self._greeting)
         self._table.send_next()
         self._table.written(self._greeting)
@@ -125,11 +126,11 @@ class AgentLink:
     @property
     def window(self) -> int:
         """Requests that may be under way right now."""
-        return self._table.window
+        return self._vitals.window.size
 
     @property
     def health(self) -> Health:
-        """What the last heartbeat told."""
+        """The values of the last heartbeat."""
         return self._vitals.health
 
     @property
@@ -138,20 +139,20 @@ class AgentLink:
         return self._end.failure
 
     def on_failure(self, callback: Told) -> None:
-        """Have this called when the link ends by itself, before the futures of its requests fail."""
+        """Register a callback for the end of the link by itself, before the futures of its requests fail."""
         with self._changed:
             waits = self._end.await_end(callback)
         if not waits and self._end.failure is not None and self._end.by_itself:
             callback(copy(self._end.failure))
 
     def learn(self, *, bytes_per_s: float | None = None, memory: int | None = None) -> None:
-        """Take into account the link's bandwidth, and the bytes that the device has available."""
+        """Set the link's bandwidth, and the bytes of memory that the device has available."""
         with self._changed:
             if bytes_per_s is not None:
                 self._vitals.window.link_takes(bytes_per_s)
             if memory is not None:
                 self._vitals.window.memory_is(memory)
-            self._adapt()
+            self._wake_writer()
 
     def request(
         self,
@@ -182,12 +183,13 @@ class AgentLink:
         frame = Frame(kind, {"id": id_, **header}, tuple(arrays))
         blocks = encode(frame, compress=self.compression.wanted(arrays))
         allowance = self.limits.timeout_s if allowance_s is None else allowance_s
-        request = Request(id_, kind, blocks, allowance, read)
+        request = Request(id_, kind, blocks, sum(map(len, blocks)), allowance, read)
         with self._changed:
             failure = self._end.failure
             if failure is None:
                 self._table.add(request)
-                self._most_reply_bytes = max(self._most_reply_bytes, most_bytes)
+                largest = max(self._most_reply_bytes, most_bytes)
+                self._most_reply_bytes = min(largest, DEFAULT_MAX_BODY)
                 self._wake_writer()
         if failure is not None:
             request.future.set_exception(copy(failure))
@@ -214,7 +216,7 @@ class AgentLink:
             raise agent_errors.unanswered(self.name, self.limits.timeout_s) from None
 
     def close(self) -> None:
-        """Say goodbye, end the agent, fail what is pending. Safe to repeat, and from a callback."""
+        """End the agent and fail the pending requests. Safe to repeat, and from a callback."""
         with self._changed:
             self._closing = True
         self._send(Frame(Kind.BYE, {}))
@@ -233,25 +235,19 @@ class AgentLink:
             self._changed.notify()
 
     def _wake_writer(self) -> None:
-        """Let the writer look again, if there is something for it; the lock is held."""
+        """Wake the writer if a request can be sent; the lock is held."""
         if self._table.can_send():
             self._changed.notify()
 
-    def _adapt(self) -> None:
-        """Bring the window's size to the table; the lock is held."""
-        window = self._vitals.window
-        self._table.window, self._table.most_bytes = window.size, window.most_bytes
-        self._wake_writer()
-
     def _run(self, task: Callable[[], None]) -> None:
-        """Do the work of one of the threads; whatever ends it ends the link."""
+        """Run one of the threads; any error ends the link."""
         try:
             task()
         except UnreachableError as error:
             self._fail(error)
         except ProtocolError as error:
             self._fail(self._misread(str(error)))
-        except Exception as error:  # noqa: BLE001  whatever came, or broke: nobody waits for ever
+        except Exception as error:  # noqa: BLE001  any error ends the link, so that no caller waits for ever
             self._fail(self._misread(str(error) if type(error) is ValueError else repr(error)))
 
     def _reader(self) -> None:
@@ -260,7 +256,13 @@ class AgentLink:
             self._greet(_checked(frame))
             while self._end.failure is None:
                 self._from_agent.wait()  # the limit is that of what was asked before the reply came
-                self._dispatch(_checked(read_frame(self._from_agent.read, self._most_reply_bytes)))
+                frame = _checked(read_frame(self._from_agent.read, self._most_reply_bytes))
+                if frame.kind is Kind.PONG:
+                    self._pong(frame)
+                elif frame.kind is not Kind.HELLO:
+                    self._settle(frame)
+                elif frame.header != self._greeting.future.result().header:
+                    raise ProtocolError("another agent's handshake came in the middle")
         except EndOfStreamError:
             self._ended()
 
@@ -277,15 +279,10 @@ class AgentLink:
         if waited_for:  # else the link was given up just before
             self._greeting.future.set_result(frame)
 
-    def _dispatch(self, frame: Frame) -> None:
-        if frame.kind is Kind.PONG:
-            self._pong(frame)
-            return
-        if frame.kind is Kind.HELLO:
-            if frame.header != self._greeting.future.result().header:
-                raise ProtocolError("another agent's handshake came in the middle")
-            return
-        if frame.kind is Kind.ERROR and frame.header.get("id") is None:
+    def _settle(self, frame: Frame) -> None:
+        """Settle a request with its reply; until that is read it stays in the table, and fails with the link."""
+        failed = frame.kind is Kind.ERROR
+        if failed and frame.header.get("id") is None:
             self._fail(self._reported(frame))
             return
         id_ = reported.count(frame.header, "id")
@@ -293,19 +290,17 @@ class AgentLink:
             raise ProtocolError(f"a reply to no request: {frame.kind.name}")
         with self._changed:
             request = self._table.find(id_)
-        if request is not None:
-            self._settle(request, frame)
-
-    def _settle(self, request: Request, frame: Frame) -> None:
-        """Give a request its reply. Until that is read it stays in the table, and fails with the link."""
-        failed = frame.kind is Kind.ERROR
-        result = self._reported(frame) if failed else request.result_of(frame)
+        if request is None:
+            return
+        if not failed and frame.kind is not REPLIES[request.kind]:
+            raise ProtocolError(f"{frame.kind.name} as reply to {request.kind.name}")
+        result = self._reported(frame) if failed else request.read(frame)
         with self._changed:
             if frame.kind is Kind.RESULT:
                 self._vitals.window.answered(sum(frame.header["seconds"]), request.size)
             if not self._table.take(request):
                 return  # the link was given up meanwhile
-            self._adapt()
+            self._wake_writer()
         if failed:
             request.future.set_exception(result)
         else:
@@ -315,7 +310,7 @@ class AgentLink:
         received = steady()
         with self._changed:
             ping = self._vitals.ponged(frame, received)
-            self._adapt()
+            self._wake_writer()
         if ping is not None:
             ping.future.set_result(received - ping.sent)
 
@@ -391,7 +386,7 @@ class AgentLink:
         return [] if self._greeting.future.done() else self._from_agent.first_lines(_SHOWN_LINES)
 
     def _ended(self) -> None:
-        """Fail with how the agent ended, its stream being at its end."""
+        """Fail with the agent's exit status, at the end of its stream."""
         if self._closing:
             self._fail(DeviceError(f"the session with {self.name} was closed"))
             return
@@ -401,7 +396,7 @@ class AgentLink:
         self._fail(agent_errors.died(self.name, status, stderr, self._printed()))
 
     def _fail(self, error: EdgeFlareError) -> None:
-        """End the link: tell so, settle every future with this error, wake the threads, end the agent."""
+        """End the link: call back, fail every future with this error, wake the threads, end the agent."""
         pending: list[Future[Any]]
         with self._changed:
             to_tell = self._end.end(error, by_itself=not self._closing)

@@ -8,7 +8,7 @@ from edgeflare.devices.doctor import machine, software, way
 from edgeflare.devices.doctor.agent import agent
 from edgeflare.devices.doctor.facts import look
 from edgeflare.devices.doctor.line import CheckLine, bad, failed
-from edgeflare.devices.probe import Probe, cache_lack, numpy_lack, probe, python_lack
+from edgeflare.devices.probe import Probe, cache_lack, numpy_lack, probe, python_lack, runtime_lack
 from edgeflare.devices.runtimes import RuntimeName, runtime_for
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
@@ -82,7 +82,8 @@ def _try_device(
     except EdgeFlareError as error:
         yield failed("python", error, advice_is_last=isinstance(error, DeviceProtocolError))
         return
-    wanted = software.wanted_runtimes(device, runtime)
+    named = runtime or device.runtime
+    wanted: tuple[RuntimeName, ...] = (named,) if named else ("tflite", "onnx")
     yield from way.shell(seen_machine.printed, device)
     yield software.python(seen, seen_machine.facts)
     if python_lack(seen) is None:
@@ -96,7 +97,7 @@ def _try_device(
     if first is not None:
         yield way.not_tried(first)
         return
-    tried = software.usable_runtimes(seen, wanted)
+    tried = tuple(name for name in wanted if runtime_lack(seen, name) is None)
     try:
         yield from agent(transport, seen, device, tried, model, one_will_do=len(wanted) > 1)
     except DeviceDiskFullError as error:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
-from edgeflare_agent.packing import pack
+from edgeflare_agent.wire import pack
 
 CompressionMode: TypeAlias = Literal["auto", "on", "off"]
 

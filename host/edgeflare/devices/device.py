@@ -21,6 +21,7 @@ from edgeflare import plugins, toml
 from edgeflare.devices.compression import CompressionMode
 from edgeflare.devices.runtimes import DeviceOptions, RuntimeName, options_of
 from edgeflare.errors import InventoryError
+from edgeflare.text import first_problem
 
 _URL = re.compile(
     r"ssh://(?:(?P<user>[^@/]*)@)?(?:\[(?P<ip6>[^\]/]*)\]|(?P<host>[^:/@\[\]]*))(?::(?P<port>[^/]*))?/?"
@@ -210,10 +211,7 @@ def device_from_url(text: str) -> Device:
             user=None if match["user"] is None else unquote(match["user"]),
         )
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise InventoryError(
-            f"{text!r} is not an SSH address: {problem['loc'][0]}: {plain(problem['msg'])}"
-        ) from error
+        raise InventoryError(f"{text!r} is not an SSH address: {first_problem(error)}") from error
 
 
 def device_url(host: str, port: int | None = None, user: str | None = None) -> str:
@@ -228,9 +226,3 @@ def adb_url(serial: str | None, user: str | None = None, *, shell: bool = False)
     """Return the ``adb://`` text that `adb_url.phone_from_url` reads back."""
     who = "" if user is None else quote(user, safe="") + "@"
     return f"adb://{who}{quote(serial or '', safe=':')}{'?shell' if shell else ''}"
-
-
-def plain(message: str) -> str:
-    """Return pydantic's message without its prefix, in lower case at the start."""
-    text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    return text[:1].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""How a link ended, and who wants to know."""
+"""Why a link ended, and the callbacks for it."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ Told = Callable[[EdgeFlareError], None]
 
 
 class Ending:
-    """The first error ends a link; those that wait are told if it ended by itself; no locks."""
+    """Holds the first error of a link and the callbacks for a link that fails by itself; no locks."""
 
     def __init__(self) -> None:
         self.failure: EdgeFlareError | None = None
@@ -16,7 +16,7 @@ class Ending:
         self._waiting: list[Told] = []
 
     def end(self, error: EdgeFlareError, by_itself: bool) -> list[Told]:
-        """Note why and how the link ended; return who is to be told. Only the first call counts."""
+        """Record why the link ended; return the callbacks to call. Only the first call counts."""
         if self.failure is not None:
             return []
         self.failure, self.by_itself = error, by_itself
@@ -24,7 +24,7 @@ class Ending:
         return waiting if by_itself else []
 
     def await_end(self, callback: Told) -> bool:
-        """Have this called at the end; False where that is past, so that the caller must do it."""
+        """Register a callback; False where the link has ended, so that the caller must call it."""
         if self.failure is None:
             self._waiting.append(callback)
         return self.failure is None

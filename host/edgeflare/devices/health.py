@@ -1,4 +1,4 @@
-"""How a device fares, from the agent's answers to heartbeats."""
+"""The health of a device, from the agent's answers to heartbeats."""
 
 import time
 from collections import deque
@@ -13,7 +13,7 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Health(NamedTuple):
-    """What the last heartbeat told. None: not known yet, or the device doesn't tell.
+    """The values of the last heartbeat. None: not known yet, or not reported by the device.
 
     Since the agent began: `busy_s` at work, of `uptime_s`; `served` requests answered; `waiting` are in
     its queue. `inferring_s`: since when the inference of one sample is under way; None where none is.
@@ -43,7 +43,7 @@ class Health(NamedTuple):
 
 
 class HealthRecord:
-    """Gathers the health of one session; no locks, no threads."""
+    """Tracks the health of one session; no locks, no threads."""
 
     def __init__(self) -> None:
         self.health = Health()
@@ -51,7 +51,7 @@ class HealthRecord:
         self._clock = ClockWatch()
 
     def note(self, pong: Mapping[str, Any], sent: float, received: float, empty: bool) -> None:
-        """Take in an answer; times are of `steady`, `empty` pings are those that tell the round trip.
+        """Record an answer; times are of `steady`, `empty` pings are those that tell the round trip.
 
         Raises ValueError for an answer that makes no sense.
         """
@@ -85,7 +85,7 @@ class HealthRecord:
 
 
 class ClockWatch:
-    """Tells jumps of a wall clock from its drift: each is the change from one look to the next."""
+    """Detects jumps of a wall clock, as opposed to drift, between two readings."""
 
     def __init__(self) -> None:
         self.jump_s = 0.0

@@ -1,4 +1,4 @@
-"""Heartbeats under way, by number, so that one that comes twice counts once."""
+"""Heartbeats without an answer, by number, so that an answer that comes twice counts once."""
 
 import os
 from collections.abc import Mapping
@@ -31,28 +31,28 @@ class Ping:
 
 
 class Pings:
-    """Those that wait for an answer; no locks, no threads."""
+    """The heartbeats without an answer; no locks, no threads."""
 
     def __init__(self) -> None:
         self._next = 0
         self._pending: dict[int, Ping] = {}
 
     def new(self, size: int = 0) -> Ping:
-        """Return the next one."""
+        """Create the next heartbeat."""
         ping = Ping(self._next, size)
         self._pending[ping.number] = ping
         self._next += 1
         return ping
 
     def find(self, pong: Mapping[str, Any]) -> Ping | None:
-        """Return the one that this answers; None where it was answered. Raises LookupError."""
+        """Return the heartbeat of an answer; None where it was answered before. Raises LookupError."""
         number = pong[_NUMBER]
         if number not in range(self._next):
             raise LookupError(f"heartbeat {number!r} was never sent")
         return self._pending.get(number)
 
     def remove(self, ping: Ping) -> None:
-        """Forget one that was answered."""
+        """Remove a heartbeat that was answered."""
         del self._pending[ping.number]
 
     def drain(self) -> "list[Future[float]]":

@@ -1,4 +1,4 @@
-"""How a device fares and who uses it, asked without a lease and without a model."""
+"""The status of a device and who uses it, without a lease and without a model."""
 
 from edgeflare.devices.agent_link import AgentLink
 from edgeflare.devices.connecting import Prompt, connect
@@ -10,7 +10,7 @@ from edgeflare.devices.report import DeviceReport, ask_report
 
 
 def device_status(device: Device, *, ask: Prompt | None = None) -> DeviceReport:
-    """Return how a device fares and who uses it; disturbs nobody who does.
+    """Return a device's health and who uses it, without disturbing them.
 
     Puts the agent there where it is missing. Raises DeviceError and its kinds, InventoryError.
     """

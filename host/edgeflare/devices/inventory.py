@@ -15,7 +15,7 @@ from edgeflare.devices.device import LOCAL, Device, device_from_url, plain
 from edgeflare.devices.managed import with_managed
 from edgeflare.devices.runtimes import DeviceOptions
 from edgeflare.errors import InventoryError
-from edgeflare.text import clean_text
+from edgeflare.text import clean_text, plain_problem
 
 __all__ = ["Device", "DeviceOptions", "find_inventory", "load_inventory", "resolve_device"]
 
@@ -131,9 +131,7 @@ def _sentence(path: Path, text: str, name: str, problem: Any) -> str:
             f"{where}: device {name!r} has an unknown key `{'.'.join(keys)}`"
             f"{_nearest(keys[-1], allowed)}; allowed are {', '.join(allowed)}"
         )
-    return (
-        f"{where}: device {name!r}: {'.'.join(keys)}{': ' if keys else ''}{plain(problem['msg'])}"
-    )
+    return f"{where}: device {name!r}: {'.'.join(keys)}{': ' if keys else ''}{plain_problem(problem['msg'])}"
 
 
 def _nearest(text: str, names: Iterable[str]) -> str:

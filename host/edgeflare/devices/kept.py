@@ -1,42 +1,46 @@
-"""The requests that a device still owes an answer, over all of its sessions."""
+"""Requests without a reply, over all sessions of a device."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
+from edgeflare.devices.replies import Reply
 from edgeflare.types import Sample
+from edgeflare_agent.decoding import RawOutput
 
 DEATHS = 3
-"""So many deaths of the agent in a row at one request's side, and it is given up."""
-
-R = TypeVar("R")
+"""A request fails after the agent has died on it so many times in a row."""
 
 
-class Kept(Generic[R]):
-    """One request. `future` can't be cancelled; `deaths` in a row the agent died at its side."""
+@dataclass(eq=False)
+class Kept:
+    """One request. `read` makes of a raw output what the caller is to have; `deaths`: how often the agent died at it.
 
-    def __init__(self, id_: int, samples: Sequence[Sample]) -> None:
-        self.id = id_
-        self.samples = samples
-        self.future: Future[R] = Future()
-        self.future.set_running_or_notify_cancel()
-        self.deaths = 0
-        self.sent_at: float | None = None
-        self.under_way = False
+    `future` can't be cancelled. The deaths are those in a row.
+    """
+
+    id: int
+    samples: Sequence[Sample]
+    read: Callable[[RawOutput], Any] | None
+    future: "Future[Reply[Any]]" = field(default_factory=Future)
+    deaths: int = 0
+    sent_at: float | None = None
+    under_way: bool = False
 
 
-class KeptRequests(Generic[R]):
-    """Keeps requests in the order they came, until each is taken out; no locks, no threads.
+class KeptRequests:
+    """Holds requests in the order they came, until each is taken; no locks, no threads.
 
-    Whoever takes one out, and nobody else, settles its future. The agent works in order: the oldest
-    that is under way is the one it worked on when it died. One at whose side it died all but the last
-    time is sent alone then, so that no other request and hardly any cut of the link is mistaken for it.
+    Only the caller that takes a request settles its future. The agent works in order, so the oldest in-flight
+    request is the one it worked on when it died. Before its last attempt such a request is sent alone, so that
+    no other request, and hardly any cut of the link, is counted against it.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, Kept[R]] = {}
-        self._unsent: deque[Kept[R]] = deque()
+        self._kept: dict[int, Kept] = {}
+        self._unsent: deque[Kept] = deque()
         self._last_id = 0
 
     def __len__(self) -> int:
@@ -44,19 +48,20 @@ class KeptRequests(Generic[R]):
 
     @property
     def sent_before(self) -> int:
-        """How many have been sent once at least."""
+        """How many were sent at least once."""
         return sum(kept.sent_at is not None for kept in self._kept.values())
 
-    def add(self, samples: Sequence[Sample]) -> Kept[R]:
-        """Take a request in, to be sent after all others."""
+    def add(self, samples: Sequence[Sample], read: Callable[[RawOutput], Any] | None) -> Kept:
+        """Add a request, to be sent after all others."""
         self._last_id += 1
-        kept: Kept[R] = Kept(self._last_id, samples)
+        kept = Kept(self._last_id, samples, read)
+        kept.future.set_running_or_notify_cancel()
         self._kept[kept.id] = kept
         self._unsent.append(kept)
         return kept
 
-    def send_next(self, now: float) -> Kept[R] | None:
-        """Return the next to send, under way from now on; None where none is, or one must be alone."""
+    def send_next(self, now: float) -> Kept | None:
+        """Mark the next request as sent and return it; None where none is queued or one must be alone."""
         while self._unsent and self._unsent[0].id not in self._kept:
             self._unsent.popleft()
         if not self._unsent:
@@ -69,14 +74,14 @@ class KeptRequests(Generic[R]):
         kept.under_way = True
         return kept
 
-    def take(self, kept: Kept[R]) -> bool:
-        """Take one out; False where it is out already."""
+    def take(self, kept: Kept) -> bool:
+        """Remove a request; False where it was removed before."""
         return self._kept.pop(kept.id, None) is not None
 
-    def lost(self, *, died: bool) -> Kept[R] | None:
-        """Note that the session is lost: all are to be sent again. Returns the one given up, taken out.
+    def lost(self, *, died: bool) -> Kept | None:
+        """Queue all requests again after a lost session; remove and return the one that failed too often, if any.
 
-        `died`: the agent did, as far as is known.
+        `died`: whether the agent died, as far as is known.
         """
         given_up = None
         oldest = next(iter(self._kept.values()), None)
@@ -89,8 +94,8 @@ class KeptRequests(Generic[R]):
             kept.under_way = False
         return given_up
 
-    def drain(self) -> list[Kept[R]]:
-        """Take all out."""
+    def drain(self) -> list[Kept]:
+        """Remove and return all requests."""
         left = list(self._kept.values())
         self._kept.clear()
         self._unsent.clear()

@@ -1,4 +1,4 @@
-"""Whether devices are alike: one may answer in another's place."""
+"""Whether devices are equivalent: one may answer in place of another."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from edgeflare.devices.replies import Reply
 from edgeflare.errors import DeviceAwayError, DeviceChangedError, UsageError
 from edgeflare.types import Sample
-from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.decoding import Decoded, RawOutput
 
 _SHOWN = 3
 _PATIENCE_S = 600.0
@@ -26,7 +26,7 @@ class Answering(Protocol):
     @property
     def fingerprint(self) -> dict[str, Any]: ...  # noqa: D102
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue a request without waiting for anything."""
         ...
 
@@ -110,7 +110,7 @@ def _described(found: Sequence[tuple[str, Any, Any]], first: Answering, other: A
     return "; ".join(shown) + (f"; and {', '.join(rest)}" if rest else "")
 
 
-def _bits(reply: Reply) -> list[tuple[object, ...]]:
+def _bits(reply: Reply[RawOutput]) -> list[tuple[object, ...]]:
     """Return what is equal for equal outputs only: of a transcript its pieces, and the bits of its scores."""
     found: list[tuple[object, ...]] = []
     for output in reply.outputs:

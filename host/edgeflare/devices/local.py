@@ -1,6 +1,5 @@
 """The machine that the host runs on, as a device: a process of its own behind pipes."""
 
-import contextlib
 import errno
 import math
 import os
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from edgeflare.devices.deadline import Deadline
-from edgeflare.devices.transport import Completed, read_output
+from edgeflare.devices.transport import Completed, read_output, start_feeder
 from edgeflare.errors import (
     DeviceDiskFullError,
     DeviceError,
@@ -54,9 +53,8 @@ class LocalTransport:
         deadline = Deadline(timeout)
         process = self._start(arguments)
         stream = LocalStream(process)
-        feeder = threading.Thread(target=_feed, args=(stream, stdin), daemon=True)
+        feeder = start_feeder(stream.write, stream.end_stdin, (stdin,))
         try:
-            feeder.start()
             stdout = read_output(partial(stream.read_within, 1 << 16), deadline, self.name)
             status = process.wait(deadline.remaining())
         except (TimeoutError, subprocess.TimeoutExpired) as error:
@@ -137,11 +135,14 @@ class LocalStream:
         views = [memoryview(block).cast("B") for block in blocks if len(block)]
         if sum(map(len, views)) <= _JOIN_BELOW:
             views = [memoryview(b"".join(views))]
-        with self._writing:
-            for view in views:
-                rest = view
-                while rest:
-                    rest = rest[self._write_some(rest) :]
+        try:
+            with self._writing:
+                for view in views:
+                    rest = view
+                    while rest:
+                        rest = rest[self._in.write(rest) or 0 :]
+        except (OSError, ValueError) as error:  # ValueError: closed on this side
+            raise UnreachableError("the program takes no more input: it ended") from error
 
     def end_stdin(self) -> None:
         """Let the program see the end of its stdin."""
@@ -179,12 +180,6 @@ class LocalStream:
                     pipe.close()
                     lock.release()
 
-    def _write_some(self, view: memoryview) -> int:
-        try:
-            return self._in.write(view) or 0
-        except (OSError, ValueError) as error:  # ValueError: closed on this side
-            raise UnreachableError("the program takes no more input: it ended") from error
-
     def _collect(self) -> None:
         with self._err:
             pending = b""
@@ -194,13 +189,6 @@ class LocalStream:
                 self._tail.extend(line.decode(errors="replace").rstrip() for line in lines)
             if pending:
                 self._tail.append(pending.decode(errors="replace").rstrip())
-
-
-def _feed(stream: LocalStream, stdin: bytes) -> None:
-    """Write stdin and end it; a program that ends before it has read all is no error."""
-    with contextlib.suppress(UnreachableError):
-        stream.write([stdin])
-    stream.end_stdin()
 
 
 def _send(process: "subprocess.Popen[Any]", name: str) -> None:

@@ -1,4 +1,4 @@
-"""What is known of an SSH connection once it stands: who answers, and how the user got in."""
+"""Facts of an open SSH connection: the server, and how the user was authenticated."""
 
 from typing import NamedTuple
 

@@ -17,7 +17,7 @@ def state_root() -> Path:
     return folder / "edgeflare" / "virtual"
 
 
-def managed_inventories() -> list[Path]:
+def _managed_inventories() -> list[Path]:
     """Return the inventory files of the boards that were made, by name; none where nothing can be read."""
     try:
         folders = sorted(state_root().iterdir())
@@ -41,7 +41,7 @@ def with_managed(
     user from the other devices, and `edgeflare devices virtual up` writes it anew.
     """
     devices = dict(own)
-    for path in managed_inventories():
+    for path in _managed_inventories():
         try:
             boards = read(path)
         except InventoryError:

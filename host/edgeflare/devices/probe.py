@@ -1,11 +1,11 @@
-"""What a device has and lacks, seen before anything is put there."""
+"""What a device has and lacks, checked before anything is uploaded."""
 
 import shlex
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
-from edgeflare.devices.device import Device, plain
+from edgeflare.devices.device import Device
 from edgeflare.devices.device_scripts import PROBE, nonsense, run_script
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
@@ -13,8 +13,9 @@ from edgeflare.errors import (
     DevicePythonError,
     DeviceRuntimeError,
 )
-from edgeflare_agent.advice import OLD_NUMPY, ON_JETSON, tflite_packages
+from edgeflare.text import first_problem
 from edgeflare_agent.identity import RUNTIME_PACKAGES, TENSORRT_PACKAGES
+from edgeflare_agent.install_hints import OLD_NUMPY, ON_JETSON, tflite_packages
 
 OLDEST_PYTHON = (3, 8)
 _PROBE_S = 60.0
@@ -76,19 +77,17 @@ class Lack:
 
 
 def probe(transport: Transport, device: Device) -> Probe:
-    """Look at a device and make its cache folders (mode 0700) where it lacks them.
+    """Inspect a device and make its cache folders (mode 0700) where they are missing.
 
     Raises DevicePythonError where there is no Python at all, DeviceProtocolError where something else
-    answers, and what the transport raises. What else is amiss stands in the answer; see `require`.
+    answers, and what the transport raises. Other problems are in the result; see `require`.
     """
     parameters = {"cache": device.cache, "packages": RUNTIME_PACKAGES}
     answer = run_script(transport, device.python, PROBE, parameters, _PROBE_S)
     try:
         return _PROBE.validate_python({**answer, "name": device.name, "command": device.python})
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
-        raise nonsense(device.name, f"{where}: {plain(problem['msg'])}") from error
+        raise nonsense(device.name, first_problem(error)) from error
 
 
 def require(seen: Probe, runtime: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Agent and model onto the device: content-addressed files, put there once."""
+"""Uploads agent and model to the device: content-addressed files, uploaded once."""
 
 import hashlib
 import re
@@ -205,7 +205,7 @@ def tend(
     recent_s: float = RECENT_S,
     timeout: float = _TEND_S,
 ) -> dict[str, Any]:
-    """Run the script that tends the cache; return {"bad": names, "files": removed, "bytes": removed}."""
+    """Run the script that checks files in the cache and collects garbage; return {"bad": names, "files": removed, "bytes": removed}."""
     parameters = {
         "root": seen.root,
         "wanted": list(wanted),
@@ -227,7 +227,7 @@ def _check_space(seen: Probe, missing: Sequence[_File]) -> None:
     if missing and seen.free_bytes is not None and needed > seen.free_bytes:
         raise DeviceDiskFullError(
             f"{seen.root} on {seen.name} has {seen.free_bytes} bytes free and {needed} are needed: "
-            + make_space(seen)
+            + _make_space(seen)
         )
 
 
@@ -240,12 +240,12 @@ def _put(transport: Transport, seen: Probe, file: _File) -> str:
         tend(transport, seen, discard=[path])
         raise DeviceDiskFullError(
             f"no space was left in {seen.root} on {seen.name} for {file.label} ({file.size} "
-            f"bytes): {make_space(seen)}"
+            f"bytes): {_make_space(seen)}"
         ) from error
     return path
 
 
-def make_space(seen: Probe) -> str:
+def _make_space(seen: Probe) -> str:
     """Return the words that tell how to make space."""
     return (
         f"free some there, run `edgeflare devices prune {seen.name}`, or give a folder on another "

@@ -1,4 +1,4 @@
-"""Cached agents and models off a device."""
+"""Removes cached agents and models from a device."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""How fast a device answers and how busy it is, over the last seconds."""
+"""Throughput, latency and load of a device over the last seconds."""
 
 import threading
 from collections import deque
@@ -14,17 +14,17 @@ _LOOK_S = 1.0
 
 
 class Throughput:
-    """Answered queries: how many in all, in how many requests, how many a second, after how long. No locks."""
+    """Answered queries and requests, queries per second, and latencies. No locks."""
 
     def __init__(self, began: float) -> None:
         self.queries = 0
         self.requests = 0
         self._began = began
-        self._buckets: deque[tuple[float, int]] = deque()
+        self._buckets: deque[tuple[float, int]] = deque(maxlen=round(WINDOW_S / _BUCKET_S) + 1)
         self._latencies: deque[float] = deque(maxlen=_RECENT)
 
     def answered(self, now: float, queries: int, latency_s: float) -> None:
-        """Note a reply to a request of so many queries."""
+        """Record a reply to a request of so many queries."""
         self.queries += queries
         self.requests += 1
         self._latencies.append(latency_s)
@@ -33,11 +33,11 @@ class Throughput:
             self._buckets[-1] = since, so_far + queries
         else:
             self._buckets.append((now, queries))
-        self._forget(now)
 
     def per_s(self, now: float) -> float:
         """Return queries a second over the last 10 s, or since the beginning if that is less."""
-        self._forget(now)
+        while self._buckets and now - self._buckets[0][0] >= WINDOW_S:
+            self._buckets.popleft()
         span = min(WINDOW_S, now - self._began)
         return sum(count for _, count in self._buckets) / span if span > 0 else 0.0
 
@@ -49,19 +49,15 @@ class Throughput:
         rank = -(-fraction * len(ordered) // 1)  # rounded up
         return ordered[max(1, int(rank)) - 1]
 
-    def _forget(self, now: float) -> None:
-        while self._buckets and now - self._buckets[0][0] >= WINDOW_S:
-            self._buckets.popleft()
-
 
 class BusyFraction:
-    """The fraction of time the agent worked, from what it says of itself: two counters, in seconds."""
+    """The fraction of time the agent worked, from its two counters, in seconds."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[float, float]] = deque()
 
     def see(self, uptime_s: float, busy_s: float) -> None:
-        """Take in the counters; an uptime that went back is another agent's."""
+        """Record the counters; an uptime that decreased is another agent's."""
         if uptime_s <= 0:  # no heartbeat was answered yet
             return
         if self._points and uptime_s <= self._points[-1][0]:
@@ -83,10 +79,10 @@ class BusyFraction:
 
 
 class Pulse:
-    """What a device's agents say of themselves, over many sessions; safe to use from several threads.
+    """Tracks the health of a device over many sessions; safe to use from several threads.
 
-    `tell` is told once a session of a clock that jumped. `clock_jump_s` is the last such jump, 0.0: none.
-    `minutes` keeps what is seen, minute by minute.
+    `tell` is called once a session when the device's clock jumped; `clock_jump_s` is the last such jump, 0.0: none.
+    `minutes` is the telemetry by minute.
     """
 
     def __init__(self, name: str, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
@@ -102,7 +98,7 @@ class Pulse:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last look was some time ago."""
+        """Whether the last reading is more than a second old."""
         return self._clock() - self._looked_at >= _LOOK_S
 
     @property
@@ -112,13 +108,13 @@ class Pulse:
             return self._busy.value
 
     def begin(self) -> None:
-        """Note that a new session begins."""
+        """Start a new session."""
         with self._lock:
             self._busy = BusyFraction()
             self._told = False
 
     def look(self, health: Health) -> None:
-        """Take in what the agent of the present session said last."""
+        """Record the latest health of the current session."""
         self.minutes.see(health)
         with self._lock:
             self._looked_at = self._clock()

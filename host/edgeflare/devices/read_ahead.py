@@ -13,7 +13,7 @@ _AT_LEAST = 64 << 10
 class ReadAhead:
     """Reads in large pieces and gives out small ones; for one thread.
 
-    `heard_at` is the monotonic time at which something came last, `first` the first bytes of all (at
+    `heard_at` is the monotonic time of the last bytes, `first` the first bytes of all (at
     most a shell's banner and the handshake).
     """
 

@@ -1,38 +1,38 @@
 """What an agent says of itself and of its model, and its answers, held against what it announced."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
 from edgeflare.devices import reported
 from edgeflare_agent.arrays import DType
-from edgeflare_agent.decoders import KINDS
-from edgeflare_agent.pieces import Decoded
-from edgeflare_agent.spec import TensorInfo
-from edgeflare_agent.wire import DEFAULT_MAX_BODY, Frame
+from edgeflare_agent.decoding import KINDS, Decoded, RawOutput, decoded_from_arrays
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.wire import Frame
 
 _MOST_ELEMENTS = 1 << 30
 _MOST_OPEN_BYTES = 16 << 20
 _MOST_PIECES = 1 << 16
 _PIECE_BYTES = 96
 _BRACKETS_BYTES = 1 << 10
+T = TypeVar("T")
 _TEXTS = ("board", "soc", "cpu", "arch", "kernel", "os", "hostname")
 
 
 @dataclass(frozen=True)
-class Reply:
-    """The device's answer to one request, in the order of its samples.
+class Reply(Generic[T]):
+    """A device's answer to one request, in the order of its samples.
 
-    `outputs`: raw arrays of the configured output, not dequantised, or what a decoder made of them; `seconds`:
-    the device's own time for preprocessing, inference and decoding of each.
+    `outputs`: what the device returned, raw (arrays of the configured output, not dequantised, or what a decoder
+    made of them), or what a reader made of that. `seconds`: the device's own time for preprocessing, inference
+    and decoding of each.
     """
 
-    outputs: Sequence[NDArray[Any] | Decoded]
-    seconds: list[float]
+    outputs: Sequence[T]
+    seconds: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class LoadedModel:
 class Answers:
     """What the answers to INFER must be like: arrays of one announced tensor, or what a decoder reads.
 
-    `output`: the name of the tensor, None: the only one.
+    `output`: the name of the tensor, None: the only one. `most_bytes`: how many the answer on one sample may have.
     """
 
     def __init__(self, model: LoadedModel, output: str | None, *, decoded: bool = False) -> None:
@@ -65,26 +65,21 @@ class Answers:
         if decoded:
             known = [_elements(one.shape) or _MOST_PIECES for one in model.outputs]
             pieces = min(_MOST_PIECES, max(known))
-            self._most_bytes = pieces * _PIECE_BYTES + _BRACKETS_BYTES
+            self.most_bytes = pieces * _PIECE_BYTES + _BRACKETS_BYTES
         elif self._elements is None:
-            self._most_bytes = _MOST_OPEN_BYTES
+            self.most_bytes = _MOST_OPEN_BYTES
         else:
-            self._most_bytes = self._elements * 8
+            self.most_bytes = self._elements * 8
 
-    def most_bytes(self, count: int) -> int:
-        """Return how many bytes the answer on so many samples may have."""
-        return min(DEFAULT_MAX_BODY, self._most_bytes * count)
-
-    def read(self, frame: Frame, count: int) -> Reply:
+    def read(self, frame: Frame, count: int) -> Reply[RawOutput]:
         """Return the answer on so many samples. Raises ValueError where it is not as announced."""
         seconds = reported.all_seconds(frame.header, "seconds", count)
-        decoded = bool(reported.truth(frame.header, "decoded"))
-        if decoded is not (self._decoded and count > 0):
+        if frame.header.get("decoded", False) is not (self._decoded and count > 0):
             asked = "text" if self._decoded else f"output {self._described()}"
             raise ValueError(f"{asked} was asked for, and {'no ' * self._decoded}text came")
-        outputs: Sequence[NDArray[Any] | Decoded] = frame.arrays
-        if decoded:
-            outputs = _decoded(frame.arrays)
+        outputs: Sequence[RawOutput] = frame.arrays
+        if self._decoded and count > 0:
+            outputs = decoded_from_arrays(frame.arrays)
         if len(outputs) != count:
             raise ValueError(f"{len(outputs)} outputs came for {count} samples")
         for output in outputs:
@@ -168,23 +163,6 @@ def _elements(shape: Sequence[int | None]) -> int | None:
     """
     known = [1, *shape[1:]] if len(shape) > 1 and not shape[0] else list(shape)
     return math.prod(n or 0 for n in known) or None if known else None
-
-
-def _decoded(arrays: Sequence[NDArray[Any]]) -> list[Decoded]:
-    """Return what the device's decoder read. Raises ValueError for arrays that are nothing of the kind."""
-    *scores, text = arrays
-    texts = json.loads(text.tobytes())
-    found = []
-    for pieces, numbers in zip(texts, scores, strict=True):
-        if not isinstance(pieces, list) or not all(isinstance(one, str) for one in pieces):
-            raise ValueError("what was decoded is no list of texts")
-        if numbers.shape != (len(pieces), 2) or numbers.dtype.name != "float64":
-            raise ValueError(
-                f"{len(pieces)} texts came with scores {_times(numbers.shape)} {numbers.dtype.name}"
-            )
-        "".join(pieces).encode()  # raises for half a surrogate pair, which no file can hold
-        found.append(Decoded(tuple(pieces), numbers))
-    return found
 
 
 def _times(shape: Sequence[int | None]) -> str:

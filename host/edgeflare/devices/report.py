@@ -1,4 +1,4 @@
-"""What an agent says of its device: how it fares and who uses it."""
+"""The agent's report on its device: health and leases."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,7 +15,7 @@ _MOST_LEASES = 100
 
 @dataclass(frozen=True)
 class LeaseHeld:
-    """A lease that somebody has on a device: who (`about` for people), and since how many seconds."""
+    """A lease on a device: its holder (`about` for people), and its age in seconds."""
 
     about: str
     holder: str
@@ -25,7 +25,7 @@ class LeaseHeld:
 
 @dataclass(frozen=True)
 class DeviceReport:
-    """What a device says of itself right now. None: it doesn't tell.
+    """The current state of a device. None: not reported.
 
     `agent` is the agent's version, which is this host's, and its protocol; `runtimes` is {package:
     version}; `board` is the board's name, else the CPU's; `load` the system's load average over the last
@@ -60,7 +60,7 @@ class DeviceReport:
 
 
 def ask_report(link: AgentLink) -> DeviceReport:
-    """Return what an agent says. Raises DeviceError and its kinds."""
+    """Return an agent's report. Raises DeviceError and its kinds."""
     hello, about = link.hello, link.hello["device"]
     round_trip = min(link.round_trip() for _ in range(_PINGS))
 

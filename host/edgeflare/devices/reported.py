@@ -27,15 +27,17 @@ _LONGEST = {"metadata": 1 << 14, "message": LONGEST_TEXT, "device": 200, "leases
 _SHOWN = 60
 
 
-def checked(value: Any, name: str = "a header") -> Any:
-    """Return JSON that a device sent with its texts cleaned.
+def checked(
+    value: Any,
+    name: str = "a header",
+    longest: int = _LONGEST_FIELD,
+    lines: bool = False,
+    depth: int = 0,
+) -> Any:
+    """Return JSON that a device sent with its texts cleaned; all but value and name are for what lies within it.
 
     Raises ValueError for numbers that are not finite, whole ones over 64 bits, and deep nesting.
     """
-    return _checked(value, name, _LONGEST_FIELD, False, 0)
-
-
-def _checked(value: Any, name: str, longest: int, lines: bool, depth: int) -> Any:
     kind = type(value)
     if kind is str:
         return clean_text(value, longest, lines=lines)
@@ -48,11 +50,11 @@ def _checked(value: Any, name: str, longest: int, lines: bool, depth: int) -> An
     if depth >= _DEEPEST:
         raise ValueError(f"{name} is nested more than {_DEEPEST} deep")
     if kind is list:
-        return [_checked(one, name, longest, lines, depth + 1) for one in value]
+        return [checked(one, name, longest, lines, depth + 1) for one in value]
     found = {}
     for key, one in value.items():
         inner = _LONGEST.get(key, longest)
-        found[clean_text(key, _LONGEST_KEY)] = _checked(
+        found[clean_text(key, _LONGEST_KEY)] = checked(
             one, key, inner, lines or key in _WITH_LINES, depth + 1
         )
     return found

@@ -1,12 +1,13 @@
-"""The requests of one agent: which wait on the host, which are under way, which one it works on."""
+"""The requests of one agent: queued on the host, in flight, and the one it works on."""
 
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any
 
-from edgeflare.devices.window import MOST_BYTES
+from edgeflare.devices.window import AdaptiveWindow
 from edgeflare_agent.wire import Frame, Kind
 
 REPLIES = {
@@ -19,52 +20,33 @@ REPLIES = {
 _SLOWEST_BYTES_S = 16 << 10
 
 
+@dataclass(eq=False)
 class Request:
     """One request: its encoded frame of `size` bytes, and how its reply becomes the future's result.
 
     `allowance_s` is how long the agent may work on it. `read` raises for a reply that makes no sense.
     """
 
-    def __init__(
-        self,
-        id_: int,
-        kind: Kind,
-        blocks: list[bytes],
-        allowance_s: float,
-        read: Callable[[Frame], Any],
-    ) -> None:
-        self.id = id_
-        self.kind = kind
-        self.blocks = blocks
-        self.size = sum(map(len, blocks))
-        self.allowance_s = allowance_s
-        self._read = read
-        self.future: Future[Any] = Future()
-        self.written_at: float | None = None
-
-    def result_of(self, reply: Frame) -> Any:
-        """Return the future's result. Raises ValueError, or what `read` raises, for nonsense."""
-        if reply.kind is not REPLIES[self.kind]:
-            raise ValueError(f"{reply.kind.name} as reply to {self.kind.name}")
-        return self._read(reply)
+    id: int
+    kind: Kind
+    blocks: list[bytes]
+    size: int
+    allowance_s: float
+    read: Callable[[Frame], Any]
+    future: "Future[Any]" = field(default_factory=Future)
+    written_at: float | None = None
 
 
 class RequestTable:
-    """Orders requests and knows since when the agent works on the oldest; no locks, no threads.
+    """Orders requests and measures how long the agent works on the oldest; no locks, no threads.
 
-    At most `window` requests are under way, and more than one only within `most_bytes`; both may be
-    changed at any time. The agent works in order, so the oldest under way is the one it works on: its
+    At most `window.size` requests are under way, and more than one only within `window.most_bytes`; both may
+    change at any time. The agent works in order, so the oldest under way is the one it works on: its
     clock runs from when it was written and those before it were answered.
     """
 
-    def __init__(
-        self,
-        window: int,
-        most_bytes: int = MOST_BYTES,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.window = window
-        self.most_bytes = most_bytes
+    def __init__(self, window: AdaptiveWindow, clock: Callable[[], float] = time.monotonic) -> None:
+        self._window = window
         self._clock = clock
         self._waiting: deque[Request] = deque()
         self._sent: dict[int, Request] = {}
@@ -74,29 +56,29 @@ class RequestTable:
 
     @property
     def queued(self) -> int:
-        """How many wait on the host."""
+        """Number of requests that wait on the host."""
         return len(self._waiting)
 
     @property
     def in_flight(self) -> int:
-        """How many are under way."""
+        """Number of requests on the wire or at the agent."""
         return len(self._sent)
 
     def add(self, request: Request) -> None:
-        """Take a request in."""
+        """Add a request."""
         self._waiting.append(request)
         self._highest = max(self._highest, request.id)
 
     def can_send(self) -> bool:
-        """Whether one waits and the window has room for it."""
-        if not self._waiting or len(self._sent) >= self.window:
+        """Whether a request waits and the window has room for it."""
+        if not self._waiting or len(self._sent) >= self._window.size:
             return False
-        return not self._sent or self._sent_bytes + self._waiting[0].size <= self.most_bytes
+        return not self._sent or self._sent_bytes + self._waiting[0].size <= self._window.most_bytes
 
     def send_next(self, together: int = 0) -> list[Request]:
-        """Return the next requests, now under way: one, or those that have so many bytes together.
+        """Mark the next requests as in flight and return them: one, or more up to so many bytes together.
 
-        One that was cancelled while it waited falls out; so there may be none.
+        Requests that were cancelled while they waited are dropped, so there may be none.
         """
         going: list[Request] = []
         size = 0
@@ -115,11 +97,11 @@ class RequestTable:
         return going
 
     def written(self, request: Request) -> None:
-        """Note that a request is on the wire as a whole."""
+        """Record that a request was written completely."""
         request.written_at = self._clock()
 
     def find(self, id_: int) -> Request | None:
-        """Return the request under way with this id; None for one that was answered before.
+        """Return the in-flight request with this id; None for one that was answered before.
 
         Raises KeyError for one that was never sent.
         """
@@ -128,14 +110,13 @@ class RequestTable:
         return self._sent.get(id_)
 
     def take(self, request: Request) -> bool:
-        """Remove a request that was answered; False where it is not under way any more."""
+        """Remove a request that was answered; False where it is no longer in flight."""
         if request.id not in self._sent:
             return False
-        was_head = self.head is request
+        if next(iter(self._sent)) == request.id:
+            self._head_since = self._clock()
         del self._sent[request.id]
         self._sent_bytes -= request.size
-        if was_head:
-            self._head_since = self._clock()
         return True
 
     def _was_answered(self, id_: int) -> bool:

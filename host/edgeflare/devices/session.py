@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from edgeflare.devices.agent_link import AgentLink
@@ -24,7 +25,8 @@ from edgeflare.devices.transport import Transport
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
-from edgeflare_agent.wire import Frame, Kind
+from edgeflare_agent.decoding import RawOutput
+from edgeflare_agent.wire import Kind
 
 _FIRST_PINGS = 5
 
@@ -32,7 +34,7 @@ _FIRST_PINGS = 5
 class DeviceSession:
     """One loaded model on one device; safe to use from several threads.
 
-    `device` is what the agent says of the device (board, cpu, kernel, ..., with ``python`` and
+    `device` is the agent's description of the device (board, cpu, kernel, ..., with ``python`` and
     ``numpy``), `model` the loaded model, `fingerprint` what makes the device's results its own.
     """
 
@@ -72,7 +74,7 @@ class DeviceSession:
         session fails when nothing comes from the agent for `heartbeat_s`, or when it works for longer
         than `timeout_s` on the start, on loading or on one inference. With `compression` other than
         "off" the link's bandwidth is measured; "auto" packs where that gains time. `share`: other
-        leases that share may stand beside this one. `owns_transport`: `close` closes the transport, too.
+        leases that share are allowed at the same time. `owns_transport`: `close` closes the transport, too.
         Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError, DeviceBusyError,
         DeviceRuntimeError, ModelError, UsageError and what the transport raises; the transport is open
         then.
@@ -108,7 +110,7 @@ class DeviceSession:
         memory = link.request(Kind.STATUS, {}, read=read_memory)
         model = loaded.result()
         link.learn(memory=memory.result())
-        link.ping()  # a reading of the device is at hand even before its first heartbeat
+        link.ping()  # so that health is known before the first heartbeat
         return cls(link, model, transport)
 
     @property
@@ -128,7 +130,7 @@ class DeviceSession:
 
     @property
     def health(self) -> Health:
-        """How the device fares, as it told a moment ago."""
+        """The device's health, by its last heartbeat."""
         return self._link.health
 
     @property
@@ -137,7 +139,7 @@ class DeviceSession:
         return self._link.failure
 
     def on_failure(self, callback: Callable[[EdgeFlareError], None]) -> None:
-        """Have this called once, when the session ends by itself and not by `close`.
+        """Register a callback for the end of the session by itself, not by `close`; it is called once.
 
         It is called from a thread of the session, before the pending futures fail; at once, from this
         thread, where the session has ended already.
@@ -147,9 +149,9 @@ class DeviceSession:
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
     ) -> None:
-        """Say how samples become the input, and which output is wanted (None: the only one).
+        """Set how samples become the input, and which output is returned (None: the only one).
 
-        `decoder` makes text of the outputs, on the device: JSON as `edgeflare_agent.decoders` has it; with None
+        `decoder` makes text of the outputs, on the device: JSON as `edgeflare_agent.decoding` has it; with None
         for a vocabulary it is the one in the model's file. Holds for what is submitted afterwards. Raises
         UsageError, ModelError where the outputs don't fit the decoder, and the errors of a failed session.
         """
@@ -159,26 +161,21 @@ class DeviceSession:
         self._link.request(Kind.CONFIGURE, header, read=read_nothing).result()
         self._answers = Answers(self.model, output, decoded=decoder is not None)
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
         The future's callbacks run in the session's reader thread: they must be short, and wait for no
         other reply. Its errors: UsageError, DeviceError and all of its kinds; DeviceProtocolError for
         outputs of other size or dtype than the model was announced with. The samples must not change until it is done. Raises UsageError for more bytes than one request may have.
         """
-        count, answers = len(samples), self._answers
-
-        def read(frame: Frame) -> Reply:
-            return answers.read(frame, count)
-
-        allowance = self._link.limits.timeout_s * max(1, count)
+        count = len(samples)
         return self._link.request(
             Kind.INFER,
             {},
             samples,
-            read=read,
-            allowance_s=allowance,
-            most_bytes=answers.most_bytes(count),
+            read=partial(self._answers.read, count=count),
+            allowance_s=self._link.limits.timeout_s * max(1, count),
+            most_bytes=self._answers.most_bytes * count,
         )
 
     def ping(self) -> float:
@@ -193,7 +190,7 @@ class DeviceSession:
 
 
 def _measure(link: AgentLink, compression: CompressionMode) -> None:
-    """Learn the round trip and, where it matters, the bandwidth, while nothing else is under way."""
+    """Measure the round trip and, where compression may be used, the bandwidth, while nothing else is sent."""
     round_trip = min(link.round_trip() for _ in range(_FIRST_PINGS))
     if compression == "off":
         return

@@ -118,7 +118,7 @@ class Connection:
         transport.auth_timeout = transport.channel_timeout = timeout
         transport.banner_timeout = transport.handshake_timeout = timeout + _LATER_S
         prefer_known_types(transport, known_keys(endpoint.known_as, endpoint.known_hosts))
-        prefer_quick_ciphers(transport)
+        _prefer_quick_ciphers(transport)
         finished = threading.Event()
         with explained(endpoint):
             transport.start_client(event=finished)
@@ -128,7 +128,7 @@ class Connection:
                 raise _reason(transport)
 
 
-def prefer_quick_ciphers(transport: paramiko.Transport) -> None:
+def _prefer_quick_ciphers(transport: paramiko.Transport) -> None:
     """Offer AES-GCM first: it encrypts and authenticates at once, in half of the time of CTR and HMAC.
 
     Nothing is offered that paramiko doesn't offer by itself.

@@ -1,16 +1,18 @@
 """A command on the device, run to its end with a deadline."""
 
-import threading
 from collections.abc import Iterable
+from functools import partial
 
 import paramiko
 
 from edgeflare.devices.deadline import Deadline
 from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_errors import explain
-from edgeflare.devices.ssh_stream import PACKET, StderrCollector, kill, send_some, start_program
-from edgeflare.devices.transport import STDERR_LIMIT, Completed, read_output
+from edgeflare.devices.ssh_stream import PACKET, StderrCollector, kill, start_program, write_all
+from edgeflare.devices.transport import STDERR_LIMIT, Completed, read_output, start_feeder
 from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
+
+_LOST_LINK = (UnreachableError, paramiko.SSHException, EOFError, OSError)
 
 
 def run_program(
@@ -26,14 +28,15 @@ def run_program(
     """
     channel = start_program(transport, endpoint, command, max(deadline.remaining(), 0.1))
     stderr = StderrCollector(channel, STDERR_LIMIT)
-    feeder = threading.Thread(target=_feed, args=(channel, stdin), daemon=True)
 
     def read(seconds: float) -> bytes:
         channel.settimeout(max(seconds, 0.01))
         return channel.recv(PACKET * 4)
 
     try:
-        feeder.start()
+        start_feeder(
+            partial(write_all, channel, endpoint), channel.shutdown_write, stdin, _LOST_LINK
+        )
         stdout = read_output(read, deadline, endpoint.address)
         _await_status(channel, deadline)
         stderr.join(deadline.remaining())
@@ -46,7 +49,7 @@ def run_program(
     except DeviceProtocolError:
         kill(channel)
         raise
-    except (paramiko.SSHException, EOFError, OSError) as error:
+    except _LOST_LINK as error:
         raise explain(error, endpoint) from error
     finally:
         channel.close()
@@ -60,21 +63,6 @@ def run_program(
 def _await_status(channel: paramiko.Channel, deadline: Deadline) -> None:
     if not channel.status_event.wait(deadline.remaining()):
         raise TimeoutError
-
-
-def _feed(channel: paramiko.Channel, blocks: Iterable[bytes]) -> None:
-    """Write stdin and end it; a program that ends before it has read all is no error."""
-    try:
-        for block in blocks:
-            rest = memoryview(block)
-            while rest:
-                sent = send_some(channel, rest)
-                if sent == 0:
-                    return
-                rest = rest[sent:]
-        channel.shutdown_write()
-    except (paramiko.SSHException, EOFError, OSError):
-        return
 
 
 def _short(command: str) -> str:

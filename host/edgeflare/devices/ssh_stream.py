@@ -56,9 +56,25 @@ def closed_after(channel: paramiko.Channel, seconds: float) -> Iterator[None]:
         timer.cancel()
 
 
-def send_some(channel: paramiko.Channel, view: memoryview) -> int:
-    """Send the beginning of a block, at most one packet; return its length, 0 where nobody reads."""
-    return channel.send(bytes(view[:PACKET]))
+def write_all(
+    channel: paramiko.Channel, endpoint: Endpoint, blocks: Sequence[bytes | memoryview]
+) -> None:
+    """Write blocks to a program's stdin; raises UnreachableError where program or link are gone."""
+    views = [memoryview(block).cast("B") for block in blocks if len(block)]
+    if sum(map(len, views)) <= _JOIN_BELOW:
+        views = [memoryview(b"".join(views))]
+    for view in views:
+        rest, cause = view, None
+        while rest:
+            try:
+                sent = channel.send(bytes(rest[:PACKET]))  # 0: nobody reads
+            except (paramiko.SSHException, EOFError, OSError) as error:
+                sent, cause = 0, error
+            if sent == 0:
+                raise UnreachableError(
+                    f"the program on {endpoint.address} takes no more input: it ended or the link is lost"
+                ) from cause
+            rest = rest[sent:]
 
 
 class StderrCollector(threading.Thread):
@@ -107,25 +123,7 @@ class SshStream:
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
         """Write all blocks; raises UnreachableError where program or link are gone."""
-        views = [memoryview(block).cast("B") for block in blocks if len(block)]
-        if sum(map(len, views)) <= _JOIN_BELOW:
-            views = [memoryview(b"".join(views))]
-        for view in views:
-            rest = view
-            while rest:
-                rest = rest[self._send(rest) :]
-
-    def _send(self, view: memoryview) -> int:
-        try:
-            sent = send_some(self._channel, view)
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            raise UnreachableError(self._gone()) from error
-        if sent == 0:
-            raise UnreachableError(self._gone())
-        return sent
-
-    def _gone(self) -> str:
-        return f"the program on {self._endpoint.address} takes no more input: it ended or the link is lost"
+        write_all(self._channel, self._endpoint, blocks)
 
     def stderr_tail(self) -> str:
         """Return the last lines, at most 20, that the program wrote to stderr."""

@@ -1,4 +1,4 @@
-"""What a device does right now, for people who watch a campaign."""
+"""The current status of a device of a running campaign."""
 
 from dataclasses import asdict, dataclass
 from enum import Enum

@@ -1,22 +1,22 @@
-"""A device over many sessions: lost, reopened, and what it owes asked again."""
+"""A session that reconnects: when the device is lost it is reopened, and pending requests are sent again."""
 
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from edgeflare.devices.absence import Absence, one_line, silent
-from edgeflare.devices.background import Task, in_a_thread
 from edgeflare.devices.backoff import Backoff
 from edgeflare.devices.ending import copy
 from edgeflare.devices.kept import DEATHS, Kept, KeptRequests
 from edgeflare.devices.likeness import check_unchanged
 from edgeflare.devices.rates import Pulse, Throughput
 from edgeflare.devices.replies import Reply
-from edgeflare.devices.sessions import Configuration, Session, closing
+from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.status import DeviceStatus, State
 from edgeflare.devices.telemetry import Minutes
 from edgeflare.errors import (
@@ -31,38 +31,72 @@ from edgeflare.errors import (
     HostKeyError,
     InferenceFailedError,
     InferenceTimeoutError,
+    ModelError,
     UnreachableError,
     UsageError,
 )
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.decoding import RawOutput
+
+T = TypeVar("T")
 
 FOR_GOOD = (HostKeyError, UsageError, DeviceChangedError)
-"""Errors of reopening that another try would meet again; ModelError is a UsageError."""
+"""Errors of reopening after which no other attempt is made; ModelError is a UsageError."""
 _OF_THE_LINK = (AgentDiedError, DeviceProtocolError, DeviceTimeoutError, UnreachableError)
 _PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
 _STEADY_S = 60.0
 
 
+class _Configuration(NamedTuple):
+    """What `DeviceSession.configure` takes."""
+
+    spec: Spec
+    output: str | None
+    decoder: Mapping[str, Any] | None
+
+
+Task: TypeAlias = Iterator[float]
+"""Background work as an iterator: yields the seconds to wait before its next step."""
+
+
+def in_a_thread(task: Task, stop: threading.Event) -> None:
+    """Do the task in a thread of its own; `stop` ends it at its next wait, at once."""
+
+    def work() -> None:
+        for seconds in task:
+            if stop.wait(seconds):
+                return
+
+    threading.Thread(target=work, name="edgeflare-background", daemon=True).start()
+
+
+def _closing(session: DeviceSession) -> Task:
+    """Close a session in the background; its errors are ignored."""
+    with suppress(EdgeFlareError, OSError):
+        session.close()
+    yield from ()
+
+
 class SteadySession:
     """A deployed model on a device that may be lost and come back; safe to use from several threads.
 
-    It begins with an open session and owns it. When a session fails, the device is AWAY: requests
-    without a reply are kept in order, and `reopen` is tried, with the delays of `backoff` drawn from
-    `rng`, until it gives a new session or raises an error that is for good (`FOR_GOOD`), which retires
+    It takes over an open session. When a session fails, the device is AWAY: requests
+    without a reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
+    `rng`, until it returns a new session or raises a permanent error (`FOR_GOOD`), which retires
     the device. The new session must have the first one's fingerprint; it is configured as the last
-    one was, and every kept request is sent again, the oldest first. Each future is settled once, with
+    one was, and every pending request is sent again, the oldest first. Each future is settled once, with
     no lock held, in a thread of the session: its callbacks may submit again, but must be short.
 
-    `tell` is told, in one sentence each, of a device that is lost (at first, then once a minute at
-    most), is back, takes no more part, or whose clock jumped; it must not raise. `name`, `device`,
+    `tell` is called with one sentence when the device is lost (at once, then at most once a minute), is back,
+    is retired, or its clock jumped; it must not raise. `name`, `device`,
     `model` and `fingerprint` are the first session's.
     """
 
     def __init__(
         self,
-        session: Session,
-        reopen: Callable[[], Session],
+        session: DeviceSession,
+        reopen: Callable[[], DeviceSession],
         *,
         rng: random.Random,
         tell: Callable[[str], None] = silent,
@@ -80,11 +114,11 @@ class SteadySession:
         self._background = background
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._kept: KeptRequests[Reply] = KeptRequests()
+        self._kept = KeptRequests()
         self._feeding = False
         self._reopening = False
-        self._configuration: Configuration | None = None
-        self._session: Session | None = session
+        self._configuration: _Configuration | None = None
+        self._session: DeviceSession | None = session
         self._latest = session
         self._up_since = clock()
         self._proven = True
@@ -103,7 +137,7 @@ class SteadySession:
 
     @property
     def away_s(self) -> float:
-        """For how many seconds the device has not been reached; 0.0 while it is up.
+        """Seconds since the device was last reached; 0.0 while it is up.
 
         A device that comes back and is lost again before it answers anything was not reached.
         """
@@ -118,7 +152,7 @@ class SteadySession:
 
     @property
     def depth(self) -> int:
-        """Requests that keep the device busy; while it is away, that did."""
+        """Requests in flight that keep the device busy; while it is away, the last value."""
         return self._latest.window
 
     @property
@@ -128,22 +162,22 @@ class SteadySession:
 
     @property
     def clock_jump_s(self) -> float:
-        """How far the device's clock last jumped, in seconds; 0.0: it never did."""
+        """The last jump of the device's clock, in seconds; 0.0: none."""
         self._pulse.look(self._latest.health)
         return self._pulse.clock_jump_s
 
     @property
     def minutes(self) -> Minutes:
-        """How the device fared, minute by minute, over all sessions."""
+        """Telemetry of the device by minute, over all sessions."""
         self._pulse.look(self._latest.health)
         return self._pulse.minutes
 
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
     ) -> None:
-        """Say how samples become the input, and what is wanted, as `DeviceSession.configure` has it.
+        """Set the input specification, the output and the decoder, as `DeviceSession.configure` does.
 
-        Holds for what is submitted afterwards, in all sessions; while the device is away it is only noted. Raises
+        Applies to later requests, in all sessions; while the device is away it is only stored. Raises
         UsageError, also while requests are pending, ModelError, and the error of a device that is retired.
         """
         with self._lock:
@@ -154,7 +188,7 @@ class SteadySession:
                     f"{self.name} still answers {len(self._kept)} requests; configure it after them"
                 )
             session, before = self._session, self._configuration
-            self._configuration = Configuration(spec, output, decoder)
+            self._configuration = _Configuration(spec, output, decoder)
         if session is None:
             return
         try:
@@ -167,25 +201,36 @@ class SteadySession:
                 self._configuration = before
             raise
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    @overload
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]": ...
+
+    @overload
+    def submit(
+        self, samples: Sequence[Sample], read: Callable[[RawOutput], T]
+    ) -> "Future[Reply[T]]": ...
+
+    def submit(
+        self, samples: Sequence[Sample], read: Callable[[RawOutput], Any] | None = None
+    ) -> "Future[Reply[Any]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
-        The future can't be cancelled, and the samples must not change until it is done. Its errors:
-        InferenceFailedError where the device can't answer on them, UsageError, DeviceAwayError after
-        `withdraw`, and the error of a device that is retired.
+        `read` makes the reply's outputs of the raw ones, in a thread of the session. The future can't be cancelled,
+        and the samples must not change until it is done. Its errors: InferenceFailedError where the device can't
+        answer on them, UsageError, DeviceAwayError after `withdraw`, ModelError where an output can't be read, and
+        the error of a device that is retired.
         """
         with self._lock:
             retired = self._retired
-            kept = self._kept.add(samples) if retired is None else None
+            kept = self._kept.add(samples, read) if retired is None else None
         if kept is None:
-            refused: Future[Reply] = Future()
+            refused: Future[Reply[Any]] = Future()
             refused.set_exception(retired and copy(retired))
             return refused
         self._feed()
         return kept.future
 
     def status(self) -> DeviceStatus:
-        """Return what the device does right now."""
+        """Return the device's current status."""
         latest = self._latest
         health, in_flight, depth = latest.health, latest.in_flight, latest.window
         self._pulse.look(health)
@@ -212,7 +257,7 @@ class SteadySession:
             )
 
     def withdraw(self) -> None:
-        """Fail all that is pending with DeviceAwayError; a device that is away is still tried again."""
+        """Fail all pending requests with DeviceAwayError; a device that is away is still reopened."""
         with self._lock:
             pending = self._kept.drain()
             why = self._detail()
@@ -220,7 +265,7 @@ class SteadySession:
         self._fail(pending, DeviceAwayError(what + (f": {why}" if why else "")))
 
     def close(self) -> None:
-        """End the session, or the tries for one; what is pending fails. Safe to repeat."""
+        """Close the session, or stop reopening; pending requests fail. Safe to repeat."""
         session = self._end(DeviceError(f"the session with {self.name} was closed"))
         if session is not None:
             self._pulse.look(session.health)
@@ -238,7 +283,7 @@ class SteadySession:
         return one_line(cause) if cause is not None else ""
 
     def _feed(self) -> None:
-        """Send what is to be sent; only one thread at a time does, so that order is kept."""
+        """Send the queued requests; one thread at a time, so that their order is preserved."""
         with self._lock:
             if self._feeding:
                 return
@@ -257,11 +302,39 @@ class SteadySession:
             else:
                 inner.add_done_callback(partial(self._answered, kept, session))
 
-    def _answered(self, kept: Kept[Reply], session: Session, inner: "Future[Reply]") -> None:
+    def _answered(
+        self, kept: Kept, session: DeviceSession, inner: "Future[Reply[RawOutput]]"
+    ) -> None:
+        """Take a reply or an error from a session, in its thread."""
         error = inner.exception()
-        if error is None:
-            self._take_reply(kept, session, inner.result())
+        if error is not None:
+            self._refused(kept, session, error)
             return
+        reply = inner.result()
+        with self._lock:
+            now = self._clock()
+            taken = self._kept.take(kept)
+            if taken and kept.sent_at is not None:
+                self._throughput.answered(now, len(kept.samples), now - kept.sent_at)
+            self._proven = self._proven or session is self._session
+        if taken:
+            self._pulse.minutes.answered(reply.seconds)
+            outputs: Sequence[Any] = reply.outputs
+            try:
+                if kept.read is not None:
+                    outputs = [kept.read(output) for output in outputs]
+            except ModelError as fault:
+                kept.future.set_exception(fault)
+            except Exception as fault:  # noqa: BLE001  the caller waits for the future
+                text = f"an output of the deployed model can't be read: {fault}"
+                kept.future.set_exception(ModelError(text))
+            else:
+                kept.future.set_result(Reply(outputs, reply.seconds))
+        self._feed()
+        if self._pulse.is_due:
+            self._pulse.look(self._latest.health)
+
+    def _refused(self, kept: Kept, session: DeviceSession, error: BaseException) -> None:
         failure = session.failure
         if failure is None and isinstance(error, _OF_THE_LINK):
             failure = error
@@ -276,32 +349,18 @@ class SteadySession:
         self._settle(kept, error)
         self._feed()
 
-    def _take_reply(self, kept: Kept[Reply], session: Session, reply: Reply) -> None:
-        with self._lock:
-            now = self._clock()
-            taken = self._kept.take(kept)
-            if taken and kept.sent_at is not None:
-                self._throughput.answered(now, len(kept.samples), now - kept.sent_at)
-            self._proven = self._proven or session is self._session
-        if taken:
-            self._pulse.minutes.answered(reply.seconds)
-            kept.future.set_result(reply)
-        self._feed()
-        if self._pulse.is_due:
-            self._pulse.look(self._latest.health)
-
-    def _settle(self, kept: Kept[Reply], error: BaseException) -> None:
+    def _settle(self, kept: Kept, error: BaseException) -> None:
         with self._lock:
             taken = self._kept.take(kept)
         if taken:
             kept.future.set_exception(error)
 
-    def _fail(self, pending: Sequence[Kept[Reply]], error: EdgeFlareError) -> None:
+    def _fail(self, pending: Sequence[Kept], error: EdgeFlareError) -> None:
         for kept in pending:
             kept.future.set_exception(copy(error))
 
-    def _lost(self, session: Session, error: EdgeFlareError) -> None:
-        """Take note, once, that the session failed; let go of it and have the device reopened."""
+    def _lost(self, session: DeviceSession, error: EdgeFlareError) -> None:
+        """Drop a failed session, once, and start reopening the device."""
         with self._lock:
             if self._session is not session:
                 return
@@ -313,7 +372,7 @@ class SteadySession:
         self._pulse.look(session.health)
         if idle:
             self._background(self._coming_back(), self._stop)
-        self._background(closing(session), self._stop)
+        self._background(_closing(session), self._stop)
         if given_up is not None:
             given_up.future.set_exception(
                 InferenceFailedError(
@@ -323,7 +382,7 @@ class SteadySession:
             )
 
     def _coming_back(self) -> Task:
-        """Try to reopen the device until it is up, retired or closed; only one of these runs at a time."""
+        """Reopen the device, with delays, until it is up, retired or closed; at most one runs at a time."""
         while True:
             with self._lock:
                 if self._state() is not State.AWAY:
@@ -342,8 +401,8 @@ class SteadySession:
                 with self._lock:
                     self._absence.cause = told
 
-    def _welcome(self, session: Session) -> None:
-        """Take a new session into use. Raises DeviceChangedError and the errors of configuring."""
+    def _welcome(self, session: DeviceSession) -> None:
+        """Configure a new session and use it. Raises DeviceChangedError and the errors of configuring."""
         taken = False
         try:
             check_unchanged(self.name, self.fingerprint, session.fingerprint)
@@ -359,12 +418,12 @@ class SteadySession:
                         away_s, again = self._take_into_use(session)
         finally:
             if not taken:
-                self._background(closing(session), self._stop)
+                self._background(_closing(session), self._stop)
         self._absence.tell_back(away_s, again)
         session.on_failure(partial(self._lost, session))
         self._feed()
 
-    def _take_into_use(self, session: Session) -> tuple[float, int]:
+    def _take_into_use(self, session: DeviceSession) -> tuple[float, int]:
         self._session = self._latest = session
         self._up_since = self._clock()
         self._proven = False
@@ -372,7 +431,7 @@ class SteadySession:
         self._pulse.begin()
         return self._absence.seconds, self._kept.sent_before
 
-    def _configure_again(self, session: Session, configuration: Configuration) -> None:
+    def _configure_again(self, session: DeviceSession, configuration: _Configuration) -> None:
         try:
             session.configure(*configuration)
         except FOR_GOOD as error:
@@ -385,8 +444,8 @@ class SteadySession:
         if self._retired is error:  # else it was closed meanwhile
             self._tell(f"{self.name} takes no more part: {one_line(error)}")
 
-    def _end(self, error: EdgeFlareError) -> Session | None:
-        """Let no more in, and fail what is pending, with this error; returns the session that was up."""
+    def _end(self, error: EdgeFlareError) -> DeviceSession | None:
+        """Refuse new requests and fail the pending ones with this error; return the session that was up."""
         with self._lock:
             if self._retired is not None:
                 return None

@@ -1,4 +1,4 @@
-"""How a device fared, minute by minute, from its replies and from its answers to heartbeats."""
+"""Telemetry of a device by minute, from its replies and its answers to heartbeats."""
 
 import math
 import threading
@@ -17,13 +17,13 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class DeviceMinute:
-    """One minute of a device, or a part of it; `minute` is its start, UTC. None: nobody tells.
+    """One minute of a device, or a part of it; `minute` is its start, UTC. None: not known.
 
     `queries` were answered in it. `latency_*_s` are the device's own seconds for preprocessing and
     inference of one query, median and 99th percentile to within 1 %; `latencies` has all of them as
     `Latencies.buckets`. `rss_bytes` is the agent's largest resident memory, `temperature_*_c` is in
     Celsius, `frequency_least_mhz` the lowest clock of the slowest core. `gpu_load_mean` is 0 to 1.
-    Of the `readings` that told whether the device is slowed down `throttled_readings` said so, for
+    Of the `readings` that report throttling, `throttled_readings` report a throttled device, for
     these `throttle_reasons`. `battery_percent`, 0 to 100, is the last reading.
     """
 
@@ -53,7 +53,7 @@ class DeviceMinute:
 
 
 class Minutes:
-    """Gathers a device's minutes over many sessions; safe to use from several threads, and never slow.
+    """Collects a device's minutes over many sessions; safe to use from several threads, and never slow.
 
     `wall` gives the time in seconds since 1970.
     """
@@ -68,12 +68,16 @@ class Minutes:
         self._since_boot: frozenset[str] | None = None
 
     def answered(self, seconds: Sequence[float]) -> None:
-        """Take in the device's own seconds for some queries."""
+        """Record the device's own seconds for some queries."""
         with self._lock:
-            self._now().answered(seconds)
+            minute = self._now()
+            minute.empty = False
+            minute.uncounted.extend(seconds)
+            if len(minute.uncounted) >= _AT_ONCE:
+                minute.count()
 
     def see(self, health: Health) -> None:
-        """Take in what the device said last; what was seen already, or is from before any word, is nothing."""
+        """Record a health reading; one that was recorded before, or the initial one, is ignored."""
         with self._lock:
             if health is self._seen or health.uptime_s <= 0:
                 return
@@ -81,7 +85,7 @@ class Minutes:
             self._now().read(health, self._news(health.throttled_since_boot))
 
     def take(self, *, all_of_it: bool = False) -> list[DeviceMinute]:
-        """Return the minutes that are over and were not taken yet, the oldest first.
+        """Return the finished minutes that were not returned yet, the oldest first.
 
         `all_of_it`: and what there is of the present one, of which the rest will come as another.
         """
@@ -93,7 +97,7 @@ class Minutes:
         return [minute.told(self._name) for minute in past]
 
     def _news(self, since_boot: Sequence[str] | None) -> list[str]:
-        """Return what slowed the device down since boot and had not when that was last told."""
+        """Return the reasons of throttling since boot that the last reading did not have."""
         if since_boot is None:
             return []
         before, self._since_boot = self._since_boot, frozenset(since_boot)
@@ -112,29 +116,23 @@ class Minutes:
 
 
 class _Minute:
-    """What is known of a minute so far; no locks."""
+    """The readings of one minute; no locks."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.empty = True
         self._latencies = Latencies()
         self._slowest_s = 0.0
-        self._uncounted = array("d")
+        self.uncounted = array("d")
         self._readings: list[tuple[Health, list[str]]] = []
 
-    def answered(self, seconds: Sequence[float]) -> None:
-        self.empty = False
-        self._uncounted.extend(seconds)
-        if len(self._uncounted) >= _AT_ONCE:
-            self._count()
-
     def read(self, health: Health, news: list[str]) -> None:
-        """Take in a reading; `news` slowed the device down since the last one, and perhaps no more."""
+        """Record a reading; `news`: reasons of throttling since the last one, perhaps over by now."""
         self.empty = False
         self._readings.append((health, news))
 
     def told(self, name: str) -> DeviceMinute:
-        self._count()
+        self.count()
         healths = [health for health, _ in self._readings]
         temperatures = _known(health.temperature_c for health in healths)
         loads = _known(health.gpu_load for health in healths)
@@ -166,11 +164,11 @@ class _Minute:
             battery_charging=battery[-1].battery_charging if battery else None,
         )
 
-    def _count(self) -> None:
-        if self._uncounted:
-            self._slowest_s = max(self._slowest_s, *self._uncounted)
-            self._latencies.add(self._uncounted)
-            self._uncounted = array("d")
+    def count(self) -> None:
+        if self.uncounted:
+            self._slowest_s = max(self._slowest_s, *self.uncounted)
+            self._latencies.add(self.uncounted)
+            self.uncounted = array("d")
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

@@ -1,16 +1,18 @@
-"""How a device is reached: a byte stream, a file put there, a command run. Nothing else knows how."""
+"""How a device is reached: run a command, open a byte stream, copy a file."""
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from edgeflare.devices.deadline import Deadline
-from edgeflare.errors import DeviceProtocolError
+from edgeflare.errors import DeviceProtocolError, UnreachableError
 
 OUTPUT_LIMIT = 8 << 20
 """Bytes that a command run to its end may print on stdout."""
 STDERR_LIMIT = 1 << 20
-"""Bytes of its stderr that are kept at most, the last ones."""
+"""The last bytes of its stderr, at most so many, are returned."""
 
 
 class Completed(NamedTuple):
@@ -39,6 +41,29 @@ def read_output(read: Callable[[float], bytes], deadline: Deadline, name: str) -
         if deadline.expired:
             raise TimeoutError
     return bytes(stdout)
+
+
+def start_feeder(
+    write: Callable[[Sequence[bytes]], None],
+    end: Callable[[], None],
+    stdin: Iterable[bytes],
+    lost: tuple[type[Exception], ...] = (UnreachableError, OSError),
+) -> threading.Thread:
+    """Write a program's stdin, block by block, and end it, in a thread that is returned.
+
+    A program that ends before it has read all is no error: one of `lost`.
+    """
+
+    def feed() -> None:
+        with suppress(*lost):
+            for block in stdin:
+                write([block])
+        with suppress(*lost):
+            end()
+
+    thread = threading.Thread(target=feed, name="edgeflare-stdin", daemon=True)
+    thread.start()
+    return thread
 
 
 class Stream(Protocol):

@@ -1,4 +1,4 @@
-"""What is observed of an agent: heartbeats and replies, and what follows from them."""
+"""Monitors an agent by its heartbeats and replies: health and window size."""
 
 from edgeflare.devices.health import Health, HealthRecord
 from edgeflare.devices.heartbeat import Ping, Pings
@@ -9,7 +9,7 @@ from edgeflare_agent.wire import Frame
 class Vitals:
     """The device's health and the window that keeps it busy; no locks, no threads.
 
-    `pings` are the heartbeats under way. `fixed`: a window that never changes.
+    `pings` are the heartbeats without an answer. `fixed`: a window that never changes.
     """
 
     def __init__(self, fixed: int | None) -> None:
@@ -19,13 +19,13 @@ class Vitals:
 
     @property
     def health(self) -> Health:
-        """What the last heartbeat told."""
+        """The values of the last heartbeat."""
         return self._record.health
 
     def ponged(self, frame: Frame, received: float) -> Ping | None:
-        """Take in an answer to a heartbeat, received at this time of `steady`; None for a second one.
+        """Record an answer to a heartbeat, received at this time of `steady`; None for a second one.
 
-        Raises LookupError or ValueError for one that makes no sense.
+        Raises LookupError or ValueError for an invalid answer.
         """
         ping = self.pings.find(frame.header)
         if ping is None:

@@ -1,4 +1,4 @@
-"""How many requests must be under way so that the device never waits for the next one."""
+"""How many requests must be in flight so that the device never waits for the next one."""
 
 import math
 import statistics

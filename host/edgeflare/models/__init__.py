@@ -12,15 +12,15 @@ from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
     OutputKind,
     OutputReader,
-    RawOutput,
     detect_kind,
     largest_sum_error,
     output_classes,
     unread,
 )
 from edgeflare_agent.audio_spec import AudioSpec, Spec
+from edgeflare_agent.decoding import RawOutput
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import prepare
-from edgeflare_agent.spec import InputSpec, TensorInfo
 
 __all__ = [
     "AbsolutePath",

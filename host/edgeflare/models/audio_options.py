@@ -12,7 +12,7 @@ from edgeflare.models.audio_presets import PRESETS
 from edgeflare.models.scaling import ScalingOptions, parse_scale
 from edgeflare_agent.audio_spec import AXES, LONGEST_CLIP, LONGEST_FFT, AudioSpec, MelSpec
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 
 _Count: TypeAlias = Annotated[int, Field(ge=1, le=LONGEST_FFT)]
 _Number: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from edgeflare import toml
 from edgeflare.errors import ModelError, UsageError
-from edgeflare_agent import decoders
+from edgeflare_agent import decoding
 from edgeflare_agent import errors as agent_errors
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 
 _LONGEST = 1_000_000
 """Bytes of a vocabulary as JSON: it travels to the device in a frame's header."""
@@ -23,7 +23,7 @@ AbsolutePath: TypeAlias = Annotated[
 
 
 class DecoderOptions(BaseModel):
-    """How outputs become text, as `edgeflare_agent.decoders.Decoder` has it.
+    """How outputs become text, as `edgeflare_agent.decoding.Decoder` has it.
 
     `vocabulary`: a text file (UTF-8) with a token a line, the first being token 0, or a ``.json`` with a list of
     texts or an object of texts and their numbers. `kind` "ctc": greedy, `blank` dropped; "tokens": the model decodes by
@@ -40,7 +40,7 @@ class DecoderOptions(BaseModel):
     bytes: bool = False
     text_tokens: int | None = Field(default=None, ge=0)
 
-    def decoder(self) -> decoders.Decoder:
+    def decoder(self) -> decoding.Decoder:
         """Return the decoder with its vocabulary. Raises UsageError for a file that is none."""
         words = self._words()
         if len(json.dumps(words)) > _LONGEST:
@@ -54,7 +54,7 @@ class DecoderOptions(BaseModel):
                 "the symbol that stands for a space there, or leave it out"
             )
         try:
-            return decoders.Decoder.from_json(
+            return decoding.Decoder.from_json(
                 self.model_dump(exclude={"vocabulary"}) | {"vocabulary": words}
             )
         except agent_errors.RequestError as error:
@@ -81,7 +81,7 @@ def text_output(
 ) -> TensorInfo:
     """Return the output that a decoder of this kind reads, the one of this `name` if it is stated. Raises ModelError."""
     try:
-        return decoders.text_output(kind, outputs, name)
+        return decoding.text_output(kind, outputs, name)
     except agent_errors.ModelError as error:
         raise ModelError(f"{whose}: {error}") from error
 

@@ -13,7 +13,7 @@ from edgeflare.models.audio_presets import PRESETS
 from edgeflare.models.scaling import parse_scale
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.spec import InputSpec, TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 
 METADATA_KEY = "edgeflare.input"
 _RANGES = {(0, 255): (1, 1), (0, 1): (1, 255)}  # real range of an integer input -> pixel scale
@@ -29,7 +29,7 @@ class InputOptions(AudioOptions):
     """What the user states where the file doesn't tell. All may be left out.
 
     Of an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width), for open axes.
-    `resize` brings samples of another size to the model's own, on the model's side, as `edgeflare_agent.resize` says.
+    `resize` brings samples of another size to the model's own, on the model's side, as `edgeflare_agent.preprocess` says.
     """
 
     layout: Literal["HWC", "CHW"] | None = None

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.types import Scores
+from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
-from edgeflare_agent.spec import TensorInfo
 
 _SLACK = 1e-3
 """A float this close to a whole number is that class."""

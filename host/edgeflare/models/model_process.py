@@ -22,9 +22,8 @@ from edgeflare.errors import (
     ModelError,
 )
 from edgeflare.types import Sample
+from edgeflare_agent import connection
 from edgeflare_agent import errors as agent
-from edgeflare_agent import exits
-from edgeflare_agent.pieces import Decoded
 from edgeflare_agent.runtimes import RUNTIMES
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, Kind, encode, read_frame
 
@@ -166,7 +165,7 @@ class ModelProcess:
             status = self._process.wait(_ENDING_S)
         except subprocess.TimeoutExpired:
             status = 0
-        if status == exits.LATE:
+        if status == connection.LATE:
             self.end()
             return self._late(kind)
         how = f"exit status {status}"
@@ -196,15 +195,6 @@ class ModelProcess:
         return DeviceTimeoutError(
             f"original model: {self._path} was not loaded within {self._timeout_s:g} s; {advice}"
         )
-
-
-def decoded(reply: Frame) -> list[Decoded]:
-    """Return what a decoder read, of the reply to INFER."""
-    *scores, text = reply.arrays
-    return [
-        Decoded(tuple(pieces), numbers)
-        for pieces, numbers in zip(json.loads(text.tobytes()), scores, strict=True)
-    ]
 
 
 def _users_runtime(name: str) -> dict[str, str]:

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError
-from edgeflare.models.model_process import ModelProcess, decoded
-from edgeflare.models.outputs import OutputReader, RawOutput
+from edgeflare.models.model_process import ModelProcess
+from edgeflare.models.outputs import OutputReader
 from edgeflare.types import Output, Sample
 from edgeflare_agent.audio_spec import Spec
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.decoding import RawOutput, decoded_from_arrays
+from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.wire import Kind
 
 _REQUEST_BYTES = 1 << 20
@@ -138,7 +139,7 @@ class OriginalModel:
                 reply = process.ask(Kind.INFER, {}, part)
                 seconds += reply.header["seconds"]
                 raws += (
-                    decoded(reply)
+                    decoded_from_arrays(reply.arrays)
                     if reply.header.get("decoded")
                     else [np.require(raw, requirements="A") for raw in reply.arrays]
                 )

@@ -1,7 +1,7 @@
 """Raw model outputs -> probabilities, or transcripts.
 
 Probabilities are made on the host for both models: `exp` differs by architecture. What was said in a clip is told where
-the model runs, by `edgeflare_agent.decoders`, which has an exp of its own.
+the model runs, by `edgeflare_agent.decoding`, which has an exp of its own.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,11 @@ from edgeflare.errors import ModelError
 from edgeflare.models.labels import one_hot, shape_text
 from edgeflare.text import clean_text
 from edgeflare.types import Output, Scores, Transcript
-from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.decoding import Decoded, RawOutput
+from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
-from edgeflare_agent.spec import TensorInfo
 
 OutputKind: TypeAlias = Literal["probabilities", "logits", "label", "transcript"]
-RawOutput: TypeAlias = NDArray[Any] | Decoded
-"""What a model returned for one sample; where a decoder is set, what that made of it."""
-
 _SLACK = 1e-6
 
 
@@ -45,9 +42,8 @@ class OutputReader(NamedTuple):
         little less or more than 1. A label becomes 1 at its class and 0 elsewhere. NaN and infinity are
         passed on, never hidden. Raises ModelError for a label that is no class of the original.
         """
-        raw = unread(raw)
-        if isinstance(raw, Transcript):
-            return raw
+        if isinstance(raw, (Decoded, Transcript)):
+            return unread(raw)
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
         real = dequantise(raw, self.tensor)

@@ -1,8 +1,7 @@
-"""The one place that knows concurrency."""
+"""The scheduler: many search jobs on one original model and several devices; the only concurrent part of a search."""
 
 from edgeflare.scheduler.budget import Budget, Counters, FleetLimits
 from edgeflare.scheduler.chain import Chain, ChainResult, Rules, chain_seed
-from edgeflare.scheduler.gathering import Reply
 from edgeflare.scheduler.job import Feed, Job, Life
 from edgeflare.scheduler.lane import Deployed
 from edgeflare.scheduler.questions import Answered, Question
@@ -21,7 +20,6 @@ __all__ = [
     "Life",
     "Original",
     "Question",
-    "Reply",
     "Rules",
     "Scheduler",
     "chain_seed",

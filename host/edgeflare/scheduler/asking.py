@@ -1,4 +1,4 @@
-"""What a search may still ask, what of it goes to the device, and what comes back to the strategy."""
+"""Passes the queries of one search on, within its budget, and counts them."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,16 @@ from edgeflare.types import Answer, Ask, Decision, Outputs, Sample
 
 
 class OverBudget(Exception):  # noqa: N818 - no error: how a search ends
-    """What is asked goes past a budget of queries."""
+    """A query would exceed the budget of queries."""
 
 
 @dataclass
 class Asking:
-    """Passes the questions of one search on, within its budget; counts in `counters`, fills `front`.
+    """Passes the queries of one search on, within its budget; counts in `counters`, fills `front`.
 
     `sent`: the samples of the last request, to either model or both. `meant`: inputs so far that were meant for
-    both models where there is a floor, `kept` those of them on which the original's margin is below it.
+    both models where there is a floor; `kept`: how many of them were not sent to the device, because the original's
+    margin is below the floor.
     """
 
     oracle: Oracle
@@ -31,7 +32,7 @@ class Asking:
 
     @property
     def starved(self) -> str:
-        """Why the device was hardly asked, where the floor kept most inputs from it; else nothing."""
+        """A warning where the margin floor held back most inputs from the device; else empty."""
         if 2 * self.kept <= self.meant:
             return ""
         return (
@@ -40,10 +41,10 @@ class Asking:
         )
 
     def ask(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
-        """Yield what is to be asked for an `Ask` of the strategy; return what the strategy is sent.
+        """Yield the requests that an `Ask` of the strategy needs; return the answer for the strategy.
 
         With a floor, inputs meant for both models are given to the original first, and those on which its
-        margin is below the floor to it alone. Raises OverBudget; InferenceFailedError comes through.
+        margin is below the floor are not sent to the device. Raises OverBudget, InferenceFailedError.
         """
         self.sent = ask.samples
         if ask.of == "original":

@@ -1,4 +1,4 @@
-"""What a chain, a device and a campaign may spend, and what a chain has spent."""
+"""Budgets of a search, a device and a campaign, and the counters of a search."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Budget(NamedTuple):
 
 
 class FleetLimits(NamedTuple):
-    """What devices may spend and how long they are waited for.
+    """Query limits of the devices, and how long the scheduler waits for a device that is away.
 
     Once one device was asked `device_queries` inputs, or all together `total_queries`, with those about seeds and
     those that only measure, no new job

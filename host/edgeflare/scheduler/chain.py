@@ -1,7 +1,7 @@
-"""The life of one chain, from its seed to its result: counted, budgeted, confirmed. No concurrency here."""
+"""One search from a seed to its confirmed result, within its budget. No concurrency here."""
 
 import hashlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from edgeflare.types import (
     Outcome,
     Outputs,
     Sample,
+    Search,
     Seed,
     Status,
     Strategy,
@@ -35,12 +36,12 @@ class ChainResult:
     `sample` is the triggering (or unstable, or non-finite) input, None where there is none; `outputs`
     are both models' answers on it when it was confirmed, and `confirmed` says how often it was.
     `mutations` lead from the seed to a triggering input; they are empty for a non-finite one, which
-    ends a search before its strategy is asked. `front` has the deviations that the search met, as far as
-    no earlier one beats them in both margin and L2. `detail` says why a search failed; `sample` is the
+    ends a search before its strategy is asked. `front`: the deviations in the order they were found, without those
+    that an earlier one beats in both margin and L2. `detail` says why a search failed; `sample` is the
     input on which it did, where it was the only one of its request. `starved`: the budget ended a search of
-    which the margin floor kept most inputs from the device, and `detail` says how many. Of a search that had a triggering input
-    and went on for a better one it says where the time budget, a failure or a non-finite output ended
-    it, and which inputs did not repeat.
+    which the margin floor held back most inputs from the device; `detail` has the number. Of a search that had a
+    triggering input and continued for a better one, `detail` says whether the time budget, a failure or a non-finite
+    output ended it, and which inputs did not repeat.
     """
 
     seed: Seed
@@ -58,7 +59,7 @@ class ChainResult:
 
 
 class Rules(NamedTuple):
-    """What holds for every chain of a campaign alike; `oracle` is the one that the scheduler decides by."""
+    """Settings shared by all searches of a campaign; `oracle` is the one that the scheduler uses."""
 
     strategy: Strategy
     budget: Budget
@@ -83,11 +84,11 @@ class Chain:
 
     @property
     def held_bytes(self) -> int:
-        """What a search is taken to hold: 20 times its seed's sample."""
+        """Estimated memory of a search: 20 times its seed's sample."""
         return _SAMPLES_HELD * self.seed.sample.nbytes
 
     def live(self) -> Life[ChainResult]:
-        """Search from the seed; yield what is to be asked; confirm what is found; return the result.
+        """Search from the seed and confirm what is found: yield requests, return the result.
 
         The caller runs the queries and adds to ``counters.seconds`` while ``seconds_count`` holds.
         """
@@ -108,17 +109,15 @@ class Chain:
             return ending
         return (yield from self._confirm(ending))
 
-    def _search(
-        self, search: Generator[Ask, Answer, Outcome]
-    ) -> Generator[Ask, Answer, "ChainResult | Finding"]:
-        """Drive the strategy to its end: a result without a finding, or a finding to be confirmed."""
+    def _search(self, search: Search) -> Generator[Ask, Answer, "ChainResult | Finding"]:
+        """Run the strategy to its end; return a result, or a finding that must be confirmed."""
         rules = self.rules
         asking = Asking(rules.oracle, rules.budget, self.counters, self.front)
         late = False
-        step: Callable[[], Ask] = search.__next__
+        answer: Answer | None = None
         while True:
             try:
-                ask = self._stepped(step)
+                ask = self._stepped(search, answer)
             except _Ended as end:
                 outcome = end.outcome
                 if outcome.sample is None:
@@ -139,11 +138,11 @@ class Chain:
             late = limit is not None and self.counters.seconds > limit
             if late and not _deviates(answer):
                 return self._cut_short(Status.TIMEOUT, ask, asking.starved)
-            step = _send(search, answer)
 
-    def _stepped(self, step: Callable[[], Ask]) -> Ask:
+    def _stepped(self, search: Search, answer: Answer | None) -> Ask:
+        """Return what the strategy asks next. Raises _Ended, StrategyError and the strategy's EdgeFlareError."""
         try:
-            return step()
+            return next(search) if answer is None else search.send(answer)
         except StopIteration as stop:
             raise _Ended(stop.value) from None
         except EdgeFlareError:
@@ -163,7 +162,7 @@ class Chain:
     def _broken_off(
         self, samples: Sequence[Sample], error: InferenceFailedError, best: Outcome | None
     ) -> ChainResult | Finding:
-        """End a search on whose question the device can't answer: with its best, where it has one."""
+        """End a search after a failed inference: with its best triggering input, where it has one."""
         failed = self._failed(samples, error)
         if best is None or best.sample is None:
             return failed
@@ -171,7 +170,7 @@ class Chain:
         return _found(best, f"the search for a more severe one failed{where}: {error}")
 
     def _put_aside(self, best: Outcome | None) -> str:
-        """Store the best triggering input, where there is one, of a search with another result; tell of it."""
+        """Store the best triggering input of a search that ends with another result; return a note on it, or ""."""
         if best is None or best.sample is None:
             return ""
         digest = self.rules.vault.put_sample(best.sample)
@@ -219,13 +218,9 @@ def chain_seed(campaign_seed: int, seed_id: str) -> int:
 
 
 def _found(outcome: Outcome, detail: str = "") -> Finding:
-    assert outcome.sample is not None  # noqa: S101 - the callers have looked
+    assert outcome.sample is not None  # noqa: S101 - the callers have checked
     return Finding(Status.FOUND, outcome.sample, outcome.mutations, detail, outcome.earlier)
 
 
 def _deviates(answer: Answer) -> bool:
     return any(outputs.decision is Decision.DEVIATION for outputs in answer.outputs)
-
-
-def _send(search: Generator[Ask, Answer, Any], answer: Answer) -> Callable[[], Ask]:
-    return lambda: search.send(answer)

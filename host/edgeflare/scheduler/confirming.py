@@ -1,4 +1,4 @@
-"""Confirming what a search found: the stored input is asked about again, and less severe ones where it doesn't repeat."""
+"""Confirms a finding: repeats the query on the stored input, then on less severe inputs where it does not repeat."""
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -9,7 +9,7 @@ from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Sta
 
 
 class Vault(Protocol):
-    """Where samples are kept for good, by the digest of their content."""
+    """A store of samples by the digest of their content."""
 
     def put_sample(self, sample: Sample) -> str:
         """Write a sample and return its digest; it is on disk then."""
@@ -21,7 +21,7 @@ class Vault(Protocol):
 
 
 class Finding(NamedTuple):
-    """What is to be confirmed; `earlier` ones are tried, in order, where it does not repeat."""
+    """An input to be confirmed; `earlier` ones are tried, in order, where it does not repeat."""
 
     status: Status
     sample: Sample
@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
 
 class Confirmed(NamedTuple):
-    """What came of it: the fields of `ChainResult`."""
+    """The result of confirming: fields of `ChainResult`."""
 
     status: Status
     sample: Sample
@@ -45,10 +45,10 @@ class Confirmed(NamedTuple):
 def confirm(
     finding: Finding, vault: Vault, times: int, counters: Counters
 ) -> Generator[Ask, Answer, Confirmed]:
-    """Store a finding and ask about the stored bytes `times` times; count each in `counters`.
+    """Store a finding and repeat the query on the stored bytes `times` times; count each in `counters`.
 
-    One that doesn't repeat, or on which the device fails, gives way to the next of `earlier` that does; where
-    none does, it is itself the result. `detail` names what did not repeat.
+    If it does not repeat, or the device fails on it, the first of `earlier` that repeats is the result; if none
+    does, the finding itself. `detail` names the inputs that did not repeat.
     """
     in_vain: dict[str, Confirmed] = {}
     for sample, mutations in _inputs(finding):
@@ -76,7 +76,7 @@ def _inputs(finding: Finding) -> Iterator[tuple[Sample, Sequence[dict[str, Any]]
 def _repeated(
     start: Confirmed, vault: Vault, times: int, counters: Counters
 ) -> Generator[Ask, Answer, Confirmed]:
-    """Ask again about one input; UNSTABLE with the first other decision, FAILED where there is no answer."""
+    """Repeat the query on one input; UNSTABLE with the first other decision, FAILED where there is no answer."""
     wanted = Decision.NONFINITE if start.status is Status.NONFINITE else Decision.DEVIATION
     found = start
     for number in range(times):

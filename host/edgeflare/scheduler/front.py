@@ -1,4 +1,4 @@
-"""The deviations that a search meets, as far as no earlier one beats them."""
+"""The Pareto front of a search: deviations by margin and distance to the seed."""
 
 from edgeflare.distances import l2, linf
 from edgeflare.oracles import margins
@@ -6,7 +6,7 @@ from edgeflare.types import Decision, FrontPoint, Outputs, Sample
 
 
 class Front:
-    """Margin against distance to `seed` of the deviations met, in the order of the queries."""
+    """Margin and distance to `seed` of the deviations found, in the order of the queries."""
 
     def __init__(self, seed: Sample) -> None:
         self._seed = seed
@@ -18,7 +18,7 @@ class Front:
         return tuple(self._points)
 
     def meet(self, sample: Sample, outputs: Outputs, queries: int) -> None:
-        """Take a sample that both models were asked about, with the queries up to and with it."""
+        """Add a sample and both models' outputs; `queries`: how many were made up to and with this one."""
         if outputs.decision is not Decision.DEVIATION:
             return
         assert outputs.original is not None  # noqa: S101 - a deviation is one of two answers

@@ -1,4 +1,4 @@
-"""Questions of many jobs to one device, held back until all of them wait and then sent as few requests."""
+"""Combines the requests of many jobs to one device into a few large ones."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
+from edgeflare.devices import Reply
 from edgeflare.errors import EdgeFlareError, InferenceFailedError
 from edgeflare.types import Output, Sample
 
@@ -15,31 +16,24 @@ MOST_BYTES = 32 << 20
 """Bytes in one request: an eighth of the wire's bound on a body, and little for a device's memory."""
 
 
-class Reply(NamedTuple):
-    """The deployed model's answers to one request and the device's own time for each, in seconds."""
-
-    answers: Sequence[Output]
-    seconds: Sequence[float]
-
-
 class Held(NamedTuple):
-    """One job's question and where its answer goes."""
+    """One job's request and the future of its reply."""
 
     samples: Sequence[Sample]
-    future: "Future[Reply]"
+    future: "Future[Reply[Output]]"
 
 
 class Gathering:
-    """Holds questions and sends them together through `submit`; safe to use from several threads.
+    """Collects requests and sends them together through `submit`; safe to use from several threads.
 
-    Whoever takes a question out settles its future. What is answered, and with which error, is what the
-    question alone would have met: a request on which the device can't answer is asked again, one question
-    at a time. `again` is told of the samples that are sent a second time so, before they are.
+    The caller of `take` must settle the futures it gets, by `send`. Replies and errors are those that each
+    request would have alone: if the device can't answer a combined request, its parts are sent again one by one, and
+    `again` is called with those samples first, to count them.
     """
 
     def __init__(
         self,
-        submit: "Callable[[Sequence[Sample]], Future[Reply]]",
+        submit: "Callable[[Sequence[Sample]], Future[Reply[Output]]]",
         again: Callable[[Sequence[Sample]], None],
     ) -> None:
         self._submit = submit
@@ -47,43 +41,43 @@ class Gathering:
         self._held: list[Held] = []
         self._lock = threading.Lock()
 
-    def hold(self, samples: Sequence[Sample]) -> "Future[Reply]":
-        """Take a question in; its future is settled once it was sent and answered."""
-        future: Future[Reply] = Future()
+    def hold(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
+        """Add a request; return the future of its reply."""
+        future: Future[Reply[Output]] = Future()
         with self._lock:
             self._held.append(Held(samples, future))
         return future
 
     @property
     def waiting(self) -> int:
-        """How many questions are held."""
+        """Number of requests held."""
         return len(self._held)
 
     def take(self) -> list[Held]:
-        """Take all questions out, in the order they came."""
+        """Remove and return all requests, in the order they came."""
         with self._lock:
             held, self._held = self._held, []
         return held
 
     def send(self, held: Sequence[Held]) -> None:
-        """Send questions that were taken out, in as few requests as fit; waits for nothing."""
+        """Send requests that were taken, combined into as few as fit; returns without waiting."""
         for part in parts(held):
             self._send_as_one(part)
 
     def give_up(self, error: EdgeFlareError) -> None:
-        """Fail the questions that are held."""
+        """Fail the requests that are held."""
         _fail(self.take(), error)
 
     def _send_as_one(self, part: Sequence[Held]) -> None:
         try:
             pending = self._submit([sample for one in part for sample in one.samples])
-        except BaseException as error:  # noqa: BLE001 - every job of the request is to meet it
+        except BaseException as error:  # noqa: BLE001 - every job of the request gets it
             _fail(part, error)
             return
         pending.add_done_callback(partial(self._answered, part))
 
-    def _answered(self, part: Sequence[Held], pending: "Future[Reply]") -> None:
-        """Give every question its share of the reply (in the link's thread)."""
+    def _answered(self, part: Sequence[Held], pending: "Future[Reply[Output]]") -> None:
+        """Give every request its share of the reply (in the link's thread)."""
         error = pending.exception()
         if isinstance(error, InferenceFailedError) and len(part) > 1:
             self._again([sample for one in part for sample in one.samples])
@@ -96,16 +90,16 @@ class Gathering:
             begin = 0
             for samples, future in part:
                 end = begin + len(samples)
-                future.set_result(Reply(reply.answers[begin:end], reply.seconds[begin:end]))
+                future.set_result(Reply(reply.outputs[begin:end], reply.seconds[begin:end]))
                 begin = end
 
 
 def parts(
     held: Iterable[Held], most_samples: int = MOST_SAMPLES, most_bytes: int = MOST_BYTES
 ) -> Iterator[list[Held]]:
-    """Divide questions, in their order, into requests within both limits.
+    """Group requests, in their order, within both limits.
 
-    A question is never divided; one that is over a limit by itself has a request of its own.
+    A request is never divided; one that is over a limit by itself is a group of its own.
     """
     part: list[Held] = []
     samples = size = 0

@@ -1,4 +1,4 @@
-"""What the scheduler drives: something that asks models and, in the end, has a result."""
+"""A job: a generator of requests to the models that returns a result. And queues of jobs."""
 
 from collections.abc import Generator, Iterator
 from typing import Generic, Protocol, TypeAlias, TypeVar
@@ -10,17 +10,17 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 Life: TypeAlias = Generator[Ask, Answer, R]
-"""Yields what is to be asked, is sent the answers, returns the result.
+"""Yields requests, is sent the answers, returns the result.
 
-Where the device or the original can't answer on an input, `InferenceFailedError` is thrown into it.
+`InferenceFailedError` is thrown into it where the device or the original can't answer on an input.
 """
 
 
 class Job(Protocol[R_co]):
     """One piece of work for one device; touched by one worker at a time.
 
-    `seconds_count` says whether time spent now goes to ``counters.seconds``. `held_bytes` is about what it
-    may hold in memory while it waits for a device.
+    `seconds_count` says whether time spent now goes to ``counters.seconds``. `held_bytes` estimates its
+    memory while it waits for a device.
     """
 
     counters: Counters
@@ -30,12 +30,12 @@ class Job(Protocol[R_co]):
     def held_bytes(self) -> int: ...  # noqa: D102
 
     def live(self) -> Generator[Ask, Answer, R_co]:
-        """Begin, also for a second time: a job that was moved to another device starts again."""
+        """Start, or start again: a job that was moved to another device begins anew."""
         ...
 
 
 class Feed(Generic[R]):
-    """Jobs in order, for the devices that share it; jobs given back come first. For one thread."""
+    """An ordered queue of jobs that devices share; jobs given back come first. For one thread."""
 
     def __init__(self, jobs: Iterator[Job[R]]) -> None:
         self._jobs = jobs
@@ -43,7 +43,7 @@ class Feed(Generic[R]):
         self._dry = False
 
     def take(self) -> Job[R] | None:
-        """Return the next job, None where there is none at the moment."""
+        """Return the next job, or None."""
         if self._returned:
             return self._returned.pop(0)
         job = None if self._dry else next(self._jobs, None)
@@ -51,12 +51,12 @@ class Feed(Generic[R]):
         return job
 
     def give_back(self, job: Job[R]) -> None:
-        """Take a job back that was not done."""
+        """Return an unfinished job to the queue."""
         self._returned.append(job)
 
     @property
     def left(self) -> bool:
-        """Whether there is another job; looks one ahead."""
+        """Whether there is another job; may take one from the iterator."""
         if not self._returned and (job := self.take()) is not None:
             self._returned.append(job)
         return bool(self._returned)

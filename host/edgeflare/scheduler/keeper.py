@@ -1,4 +1,4 @@
-"""Hands results over, one at a time, in a thread that nothing interrupts."""
+"""Writes results one at a time in a thread of its own, which Ctrl-C does not interrupt."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _MOST_WAITING = 64
 
 
 class Keeper(AbstractContextManager["Keeper[R]"], Generic[R]):
-    """Calls `keep(result, device)` for each result; leaving it waits until all are kept.
+    """Calls `keep(result, device)` for each result; leaving the context waits for all of them.
 
     An error of the callback is raised in the thread that calls `keep`, `check` or leaves.
     """
@@ -31,7 +31,7 @@ class Keeper(AbstractContextManager["Keeper[R]"], Generic[R]):
             self._pending.popleft().result()
 
     def check(self) -> None:
-        """Raise the error of a result that could not be kept."""
+        """Raise the error of a callback that failed."""
         while self._pending and self._pending[0].done():
             self._pending.popleft().result()
 

@@ -1,20 +1,20 @@
-"""One device in a run: what it works on and what it may take."""
+"""One device of a run: its running jobs and whether it may start more."""
 
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Generic, Protocol
 
-from edgeflare.devices import State
+from edgeflare.devices import Reply, State
 from edgeflare.errors import DeviceAwayError
 from edgeflare.scheduler.budget import FleetLimits
-from edgeflare.scheduler.gathering import Gathering, Held, Reply
+from edgeflare.scheduler.gathering import Gathering, Held
 from edgeflare.scheduler.job import Feed, Job, Life, R
-from edgeflare.types import Sample
+from edgeflare.types import Output, Sample
 
 MOST_JOBS = 512
 GATHERED_BYTES = 256 << 20
-"""What all jobs that wait together, on all devices, may hold in memory."""
+"""Memory limit of all jobs that wait together, on all devices."""
 _FEWEST_GATHERED = 16
 
 
@@ -40,7 +40,7 @@ class Deployed(Protocol):
     @property
     def detail(self) -> str: ...  # noqa: D102
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
         """Queue a request without waiting for anything."""
         ...
 
@@ -50,7 +50,7 @@ class Deployed(Protocol):
 
 
 class Running(Generic[R]):
-    """A job under way on a lane; `number` is that of its beginning, over all lanes."""
+    """A running job; `number` is the order of its start, over all devices."""
 
     def __init__(self, job: Job[R], lane: "Lane[R]", number: int) -> None:
         self.job = job
@@ -60,9 +60,9 @@ class Running(Generic[R]):
 
 
 class Lane(Generic[R]):
-    """A device with the feed it takes jobs from; `spare` jobs wait on the host beside those on the wire.
+    """A device and the feed it takes jobs from; `spare` more jobs run than requests are in flight.
 
-    With `gathers` the jobs' questions are held until `gathered` gives them, to be sent together. Then, unless
+    With `gathers` the jobs' requests are held until `gathered` returns them, to be sent together. Then, unless
     `concurrency` says how many, up to 512 jobs run at once, or as many fewer as hold `memory` bytes
     among them by the largest so far, but at least 16.
     """
@@ -83,6 +83,7 @@ class Lane(Generic[R]):
         self.device = device
         self.feed = feed
         self.shares_feed = shares_feed
+        self.gathers = gathers
         self.running: set[Running[R]] = set()
         self._limits = limits
         self._concurrency = concurrency
@@ -94,7 +95,7 @@ class Lane(Generic[R]):
         self._gathering = Gathering(device.submit, self._count) if gathers else None
 
     def begin(self, job: Job[R], number: int) -> "Running[R]":
-        """Take a job on."""
+        """Start a job."""
         running = Running(job, self, number)
         self.running.add(running)
         self._most_held = max(self._most_held, job.held_bytes)
@@ -102,24 +103,19 @@ class Lane(Generic[R]):
 
     @property
     def asked(self) -> int:
-        """Inputs given to the device."""
+        """Number of inputs sent to the device."""
         with self._lock:
             return self._asked
 
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
-        """Ask the device, and count; or hold the question back."""
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
+        """Send a request to the device, and count it; or hold it."""
         if self._gathering is not None:
             return self._gathering.hold(samples)
         self._count(samples)
         return self.device.submit(samples)
 
-    @property
-    def gathers(self) -> bool:
-        """Whether questions are held until every job waits."""
-        return self._gathering is not None
-
     def gathered(self) -> Sequence[Held]:
-        """Take out what is held, and count it, where every job under way waits for the device."""
+        """Remove, count and return the held requests if every running job waits for the device; else none."""
         if self._gathering is None or self._gathering.waiting < len(self.running):
             return ()
         held = self._gathering.take()
@@ -128,7 +124,7 @@ class Lane(Generic[R]):
         return held
 
     def send(self, held: Sequence[Held]) -> None:
-        """Send what was gathered."""
+        """Send requests that `gathered` returned."""
         if self._gathering is not None:
             self._gathering.send(held)
 
@@ -137,7 +133,7 @@ class Lane(Generic[R]):
             self._asked += len(samples)
 
     def withdraw(self) -> None:
-        """Fail what the device was asked, and what is held for it, with DeviceAwayError."""
+        """Fail the device's pending and held requests with DeviceAwayError."""
         self.device.withdraw()
         if self._gathering is not None:
             self._gathering.give_up(DeviceAwayError(f"{self.device.name} is away"))
@@ -155,7 +151,7 @@ class Lane(Generic[R]):
 
     @property
     def fill(self) -> float:
-        """Jobs under way against those that keep the device busy; 1.0: enough."""
+        """Running jobs divided by those needed to keep the device busy; 1.0: full."""
         wanted = self._concurrency or self._busy
         if self.gathers and self._limits.device_queries is not None:
             wanted = max(1, min(wanted, self._limits.device_queries - self.asked))
@@ -163,7 +159,7 @@ class Lane(Generic[R]):
 
     @property
     def _busy(self) -> int:
-        """How many jobs keep the device busy, within what memory there is for them."""
+        """How many jobs keep the device busy, limited by memory."""
         if not self.gathers:
             return min(MOST_JOBS, self.device.depth + self._spare)
         return max(_FEWEST_GATHERED, min(MOST_JOBS, self._memory // self._most_held))
@@ -175,13 +171,13 @@ class Lane(Generic[R]):
 
     @property
     def useful(self) -> bool:
-        """Whether, up again, it would have something to do."""
+        """Whether it has jobs, or would start some once it is up."""
         if self.device.state is State.RETIRED:
             return False
         return bool(self.running) or (self.feed.left and not self.spent)
 
     def should_hand_over(self, others_up: bool) -> bool:
-        """Whether what it has begun is better begun again elsewhere."""
+        """Whether its running jobs should start again on another device."""
         return (
             self.shares_feed
             and others_up

@@ -1,4 +1,4 @@
-"""Jobs that ask once: both models about a seed, one device about another one's triggering input."""
+"""Jobs of a single query: both models on a seed, or one device on another one's triggering input."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True)
 class Answered(Generic[K]):
-    """What was asked about (`key`), the outputs, and the device's own seconds.
+    """The result of a single query: its `key`, the outputs, and the device's own seconds.
 
     `outputs` is None where the device can't answer on this input; `detail` says why then.
     """
@@ -26,7 +26,7 @@ class Answered(Generic[K]):
 
 @dataclass
 class Question(Generic[K]):
-    """Asks about one sample; `key` is whatever tells the caller which it is."""
+    """Queries the models on one sample; `key` identifies it for the caller."""
 
     key: K
     sample: Sample
@@ -36,11 +36,11 @@ class Question(Generic[K]):
 
     @property
     def held_bytes(self) -> int:
-        """The sample, and it once more in a request."""
+        """Twice the sample: it is held here and in the request."""
         return 2 * self.sample.nbytes
 
     def live(self) -> Generator[Ask, Answer, Answered[K]]:
-        """Ask once; return the answer."""
+        """Query once; return the result."""
         self.counters = Counters()
         try:
             answer = yield Ask((self.sample,), self.of)

@@ -1,4 +1,4 @@
-"""Drives many jobs at once over one original model and the deployed model on one or more devices."""
+"""Runs many jobs at once on one original model and the deployed model on one or more devices."""
 
 import itertools
 import queue
@@ -9,18 +9,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Generic, NamedTuple, Protocol
 
-from edgeflare.devices import State
+from edgeflare.devices import Reply, State
 from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler.budget import FleetLimits
-from edgeflare.scheduler.gathering import Held, Reply
+from edgeflare.scheduler.gathering import Held
 from edgeflare.scheduler.job import Feed, Job, R
 from edgeflare.scheduler.keeper import Keeper
 from edgeflare.scheduler.lane import GATHERED_BYTES, Deployed, Lane, Running
 from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
 
 _LAST_STEPS_S = 2.0
-"""So long steps under way are waited for when a run stops: an original may not answer for minutes."""
+"""How long a stopping run waits for steps in progress: an original may take minutes to answer."""
 
 
 class Original(Protocol):
@@ -40,21 +40,20 @@ class _Done(NamedTuple, Generic[R]):
 
 
 class _Lost(NamedTuple, Generic[R]):
-    """A job whose device does not answer any more."""
+    """A job whose device is lost."""
 
     running: Running[R]
 
 
 class Scheduler(Generic[R]):
-    """Keeps every device's request queue full, and the original model busy beside it.
+    """Keeps every device's request queue full and the original model busy.
 
-    `feeds` gives each device, in order, the feed it takes jobs from; devices that share a feed do each
-    other's work: jobs of one that is away begin again on another. A small pool of `workers` threads
-    takes the jobs' own steps and runs the original model; the devices' links have threads of their
-    own. Two steps of one job never overlap. What a job finds does not depend on what runs beside it.
+    `feeds` gives each device, in order, the feed it takes jobs from; among devices that share a feed, jobs of
+    one that is away start again on another. A small pool of `workers` threads
+    runs the jobs' steps and the original model; the devices' links have threads of their
+    own. Two steps of one job never overlap. The result of a job does not depend on the other jobs.
     `concurrency` jobs run on each device, by default as many as keep it busy. `asked` is how often each
-    device, by name, was asked before, for the limits. Every `tick_s` seconds it looks after devices
-    that are away.
+    device, by name, was queried before, for the limits. Every `tick_s` seconds devices that are away are checked.
 
     `one_trip` is for devices where a round trip is very slow, or that take batches only: up to 512 jobs
     run on each (or `concurrency`), and it is asked only once every one of them waits for it, about all
@@ -101,7 +100,7 @@ class Scheduler(Generic[R]):
         here = {device.name for device in devices}
         self._asked_elsewhere = sum(n for name, n in (asked or {}).items() if name not in here)
         self._events: queue.SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
-            queue.SimpleQueue()  # None: look again whether every job of a device waits for it
+            queue.SimpleQueue()  # None: check again whether every job of a device waits for it
         )
         self._steps: queue.PriorityQueue[tuple[int, int, Running[R], Callable[[], Ask]]] = (
             queue.PriorityQueue()
@@ -169,7 +168,7 @@ class Scheduler(Generic[R]):
                 next_tick = time.monotonic() + self._tick_s
 
     def _fill(self, pool: ThreadPoolExecutor) -> None:
-        """Begin jobs, on the hungriest device first, until every one has enough."""
+        """Start jobs on the least-loaded device until all queues are full."""
         while not self._all_spent() and (ready := [one for one in self._lanes if one.can_take]):
             lane = min(ready, key=lambda one: one.fill)
             job = lane.feed.take()
@@ -179,7 +178,7 @@ class Scheduler(Generic[R]):
                 self._submit(pool, running, running.life.__next__)
 
     def _send_gathered(self, pool: ThreadPoolExecutor) -> None:
-        """Ask each device on which every job waits and no other can begin; in a worker's thread."""
+        """Send the held requests of each device whose jobs all wait, in a worker's thread."""
         for lane in self._lanes:
             if held := lane.gathered():
                 pool.submit(self._send, lane, held)
@@ -193,7 +192,7 @@ class Scheduler(Generic[R]):
             self._events.put(error)
 
     def _wait_worth(self) -> bool:
-        """Whether, with nothing under way, a device that is away may still do what is left."""
+        """Whether to wait, with no job running, for a device that is away and has work left."""
         if self._all_spent():
             return False
         if all(lane.device.state is State.RETIRED for lane in self._lanes) and self.left:
@@ -201,7 +200,7 @@ class Scheduler(Generic[R]):
         return any(lane.useful for lane in self._lanes)
 
     def _all_spent(self) -> bool:
-        """Whether all devices together were asked as often as they may be, or are about to be."""
+        """Whether the queries made and about to be made reach the limit for all devices."""
         total = self._limits.total_queries
         if total is None:
             return False
@@ -230,7 +229,7 @@ class Scheduler(Generic[R]):
                 keeper.keep(event.result, event.running.lane.device.name)
 
     def _tend(self) -> None:
-        """Take work off devices that stay away; give up where none is left."""
+        """Move jobs off devices that stay away; raise DeviceAwayError where no device is left."""
         for lane in self._lanes:
             others_up = any(
                 other.up and other.feed is lane.feed for other in self._lanes if other is not lane
@@ -255,9 +254,9 @@ class Scheduler(Generic[R]):
         return DeviceAwayError(f"no device is left that could go on ({reasons})")
 
     def _advance(self, pool: ThreadPoolExecutor) -> None:
-        """Take one step of the oldest job that has one to take.
+        """Run one step of the oldest job that has one.
 
-        So where the host is what is waited for, searches end one after the other, and not all at the same time.
+        So where the host is the bottleneck, searches end one after the other, and not all at the same time.
         """
         *_, running, step = self._steps.get_nowait()
         if self._stopping.is_set():
@@ -266,7 +265,11 @@ class Scheduler(Generic[R]):
         began = time.thread_time()
         try:
             ask = step()
-            pending = None if ask.of == "original" else self._ask(running.lane, ask.samples)
+            pending = None
+            if ask.of != "original":
+                pending = running.lane.submit(ask.samples)
+                if running.lane.gathers:
+                    self._events.put(None)
             asked: Sequence[Output] | None = None
             seconds: Sequence[float] = ()
             try:
@@ -278,7 +281,7 @@ class Scheduler(Generic[R]):
             if job.seconds_count:
                 job.counters.seconds += time.thread_time() - began + sum(seconds)
             if pending is None:
-                self._resume(pool, running, partial(self._answer, ask, asked, None))
+                self._submit(pool, running, partial(self._send_answer, running, ask, asked, None))
             else:
                 pending.add_done_callback(partial(self._answered, pool, running, ask, asked))
         except StopIteration as stop:
@@ -291,61 +294,42 @@ class Scheduler(Generic[R]):
         pool: ThreadPoolExecutor,
         running: Running[R],
         error: InferenceFailedError,
-        pending: "Future[Reply] | None",
+        pending: "Future[Reply[Output]] | None",
     ) -> None:
-        """Tell a job that the original can't answer, once nothing of it is at the device any more."""
+        """Throw the original's error into a job, once its request to the device is settled."""
         step = partial(running.life.throw, error)
         if pending is None:
             self._submit(pool, running, step)
         else:
             pending.add_done_callback(lambda _: self._submit(pool, running, step))
 
-    def _ask(self, lane: Lane[R], samples: Sequence[Sample]) -> "Future[Reply]":
-        pending = lane.submit(samples)
-        if lane.gathers:
-            self._events.put(None)
-        return pending
-
     def _answered(
         self,
         pool: ThreadPoolExecutor,
         running: Running[R],
         ask: Ask,
-        asked: Sequence[Output] | None,
-        pending: "Future[Reply]",
+        original: Sequence[Output] | None,
+        pending: "Future[Reply[Output]]",
     ) -> None:
-        """Take a device's answer (in the link's thread) and hand the job back to the pool."""
+        """Handle a device's reply (in the link's thread): queue the job's next step."""
         try:
-            self._go_on(pool, running, ask, asked, pending)
-        except BaseException as error:  # noqa: BLE001 - raised again in `run`
-            self._events.put(error)
-
-    def _go_on(
-        self,
-        pool: ThreadPoolExecutor,
-        running: Running[R],
-        ask: Ask,
-        asked: Sequence[Output] | None,
-        pending: "Future[Reply]",
-    ) -> None:
-        error = pending.exception()
-        if isinstance(error, InferenceFailedError):
-            self._submit(pool, running, partial(running.life.throw, error))
-        elif error is not None:
-            gone = running.lane.device.state is State.RETIRED or isinstance(error, DeviceAwayError)
-            self._events.put(_Lost(running) if gone else error)
-        else:
-            reply = pending.result()
-            counters = running.job.counters
-            counters.device_seconds += sum(reply.seconds)
-            if running.job.seconds_count:
-                counters.seconds += sum(reply.seconds)
-            self._resume(pool, running, partial(self._answer, ask, asked, reply.answers))
-
-    def _resume(
-        self, pool: ThreadPoolExecutor, running: Running[R], answer: Callable[[], Answer]
-    ) -> None:
-        self._submit(pool, running, lambda: running.life.send(answer()))
+            error = pending.exception()
+            if isinstance(error, InferenceFailedError):
+                self._submit(pool, running, partial(running.life.throw, error))
+            elif error is not None:
+                retired = running.lane.device.state is State.RETIRED
+                gone = retired or isinstance(error, DeviceAwayError)
+                self._events.put(_Lost(running) if gone else error)
+            else:
+                reply = pending.result()
+                counters = running.job.counters
+                counters.device_seconds += sum(reply.seconds)
+                if running.job.seconds_count:
+                    counters.seconds += sum(reply.seconds)
+                step = partial(self._send_answer, running, ask, original, reply.outputs)
+                self._submit(pool, running, step)
+        except BaseException as fault:  # noqa: BLE001 - raised again in `run`
+            self._events.put(fault)
 
     def _submit(
         self, pool: ThreadPoolExecutor, running: Running[R], step: Callable[[], Ask]
@@ -357,9 +341,14 @@ class Scheduler(Generic[R]):
             if not self._stopping.is_set():
                 raise
 
-    def _answer(
-        self, ask: Ask, original: Sequence[Output] | None, deployed: Sequence[Output] | None
-    ) -> Answer:
+    def _send_answer(
+        self,
+        running: Running[R],
+        ask: Ask,
+        original: Sequence[Output] | None,
+        deployed: Sequence[Output] | None,
+    ) -> Ask:
+        """Send a job the answers to what it asked; return what it asks next."""
         outputs = []
         for index in range(len(ask.samples)):
             first = None if original is None else original[index]
@@ -370,4 +359,4 @@ class Scheduler(Generic[R]):
                 else self._oracle.decide(first, second)
             )
             outputs.append(Outputs(first, second, decision))
-        return Answer(outputs)
+        return running.life.send(Answer(outputs))

@@ -7,8 +7,8 @@ import numpy as np
 
 from edgeflare.seeds.records import UnreadableError
 from edgeflare.types import Sample
-from edgeflare_agent.resize import bilinear_antialias
-from edgeflare_agent.spec import MOST_PIXELS
+from edgeflare_agent.image_spec import MOST_PIXELS
+from edgeflare_agent.preprocess import bilinear_antialias
 
 _LUMA = np.array([299, 587, 114], dtype=np.uint32)  # ITU-R BT.601, in thousandths
 

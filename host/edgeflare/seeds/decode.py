@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edgeflare.seeds.image_header import orientation, stated_pixels, turned
 from edgeflare.seeds.records import UnreadableError
 from edgeflare.types import Sample
-from edgeflare_agent.spec import MOST_PIXELS
+from edgeflare_agent.image_spec import MOST_PIXELS
 
 _LOGGING: Any = getattr(cv2.utils, "logging", cv2)  # OpenCV 4 has the functions at the top
 _SILENT = 0

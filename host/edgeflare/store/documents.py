@@ -14,6 +14,9 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import NotRequired, TypedDict
 
+from edgeflare.text import first_problem
+from edgeflare.toml import leaves
+
 _T = TypeVar("_T")
 _LARGEST = sys.float_info.max
 _DEEPEST = 50
@@ -144,14 +147,10 @@ def read_json(text: str | bytes) -> Any:
         raise ValueError(_TOO_DEEP) from error
     if "\\ud" in text.lower():  # maybe half a character, which nothing can print: raises
         json.dumps(value, ensure_ascii=False).encode()
-    level = [value]
-    for _ in range(_DEEPEST):
-        if any(isinstance(one, (int, float)) and not abs(one) <= _LARGEST for one in level):
+    for _, one in leaves(value, _DEEPEST, _TOO_DEEP):
+        if isinstance(one, (int, float)) and not abs(one) <= _LARGEST:
             raise ValueError("JSON has a number that is not finite")
-        level = [below for one in level if isinstance(one, (dict, list)) for below in _parts(one)]
-        if not level:
-            return value
-    raise ValueError(_TOO_DEEP)
+    return value
 
 
 def config(value: Any) -> dict[str, Any]:
@@ -188,10 +187,6 @@ def moment(text: str) -> datetime:
     return found
 
 
-def _parts(value: dict[str, Any] | list[Any]) -> Any:
-    return value.values() if isinstance(value, dict) else value
-
-
 def _checked(shape: Any, value: Any) -> Any:
     """Return the value itself, with all that its shape does not name; nothing is converted."""
     validated(shape, value, strict=True)
@@ -208,6 +203,4 @@ def validated(shape: Any, value: Any, *, strict: bool = False) -> Any:
     try:
         return _adapter(shape).validate_python(value, strict=strict)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from error
+        raise ValueError(first_problem(error)) from error

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from edgeflare.devices import Completed, Transport
 from edgeflare.errors import UnreachableError
-from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.decoding import Decoded
 from edgeflare_agent.wire import (
     VERSION,
     EndOfStreamError,

@@ -18,8 +18,8 @@ from engine_cases import (
 )
 from stand_in_cuda import StandInGpu
 
+from edgeflare_agent.cache import file_sha256
 from edgeflare_agent.errors import ModelError, RequestError
-from edgeflare_agent.files import file_sha256
 from edgeflare_agent.runtimes import cuda, load
 
 

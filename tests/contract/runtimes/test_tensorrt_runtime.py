@@ -12,8 +12,8 @@ from small_models import save_onnx
 from stand_in_cuda import StandInGpu
 from stand_in_engines import BY_VALUES
 
+from edgeflare_agent.cache import file_sha256
 from edgeflare_agent.errors import InferenceError, ModelError, RequestError, RuntimeMissingError
-from edgeflare_agent.files import file_sha256
 from edgeflare_agent.runtimes import load, tensorrt
 
 
@@ -181,7 +181,7 @@ def test_without_tensorrt_the_way_to_it_is_told(
         load(model_file("onnx", "float"), "tensorrt", {})
     (tmp_path / "nv_tegra_release").touch()
     monkeypatch.setattr(
-        "edgeflare_agent.advice._JETSON_RELEASE", str(tmp_path / "nv_tegra_release")
+        "edgeflare_agent.install_hints._JETSON_RELEASE", str(tmp_path / "nv_tegra_release")
     )
     with pytest.raises(RuntimeMissingError, match="sudo apt install python3-libnvinfer"):
         load(model_file("onnx", "float"), "tensorrt", {})

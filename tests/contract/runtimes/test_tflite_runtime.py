@@ -8,9 +8,9 @@ import pytest
 from small_models import running_sum_tflite
 
 from edgeflare_agent.errors import InferenceError, NumpyClashError, RequestError
+from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.preprocess import dequantize, prepare
 from edgeflare_agent.runtimes import load, tflite
-from edgeflare_agent.spec import InputSpec
 
 ModelFile = Callable[[str, str], str]
 

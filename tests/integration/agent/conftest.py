@@ -9,7 +9,7 @@ from agent_process import AgentProcess
 from onnx import TensorProto, helper
 from small_models import save_onnx
 
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Kind
 
 PIXELS = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1, scale=(1, 255))

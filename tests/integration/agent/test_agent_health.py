@@ -8,8 +8,8 @@ import numpy as np
 from agent_process import AgentProcess, bare_environment
 from small_models import TFLITE, dense_onnx
 
-from edgeflare_agent.spec import InputSpec
-from edgeflare_agent.telemetry import VitalSigns
+from edgeflare_agent.image_spec import InputSpec
+from edgeflare_agent.telemetry import Sensors
 from edgeflare_agent.wire import Frame, Kind, encode
 
 PIXELS = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1, scale=(1, 255))
@@ -22,7 +22,7 @@ def test_heartbeats_tell_how_the_agent_fares(agent: AgentProcess) -> None:
     before = agent.ping()
     assert set(before) == {
         *("uptime_s", "busy_s", "served", "waiting", "inferring_s", "wall"),
-        *("rss_bytes", *VitalSigns.UNKNOWN),
+        *("rss_bytes", *Sensors.UNKNOWN),
     }
     assert (before["busy_s"], before["served"], before["waiting"]) == (0.0, 0, 0)
     assert before["inferring_s"] is None
@@ -62,7 +62,7 @@ def test_the_state_of_a_device_is_told_without_lease_and_model(agent: AgentProce
     assert answer.kind is Kind.STATE
     state = answer.header
     assert set(state) == {
-        *("id", "leases", "rss_bytes", *VitalSigns.UNKNOWN),
+        *("id", "leases", "rss_bytes", *Sensors.UNKNOWN),
         *("disk_free_bytes", "memory_available_bytes", "load"),
     }
     assert state["leases"] == []

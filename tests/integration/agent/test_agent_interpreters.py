@@ -12,9 +12,9 @@ from agent_process import AgentProcess, bare_environment
 from small_models import TFLITE, dense_onnx
 
 from edgeflare.devices.bundle import agent_bundle
+from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import load
-from edgeflare_agent.spec import InputSpec
 from edgeflare_agent.wire import Kind
 
 PIXELS = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1, scale=(1, 255))

@@ -11,9 +11,9 @@ from agent_process import AgentProcess, bare_environment
 from onnx import TensorProto, helper
 from small_models import TFLITE, dense_onnx, save_onnx, two_inputs_onnx
 
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import load
-from edgeflare_agent.spec import InputSpec, TensorInfo
 from edgeflare_agent.wire import VERSION, Frame, Kind
 
 PIXELS = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1, scale=(1, 255))

@@ -10,7 +10,7 @@ import pytest
 from agent_process import AgentProcess, bare_environment
 from laid_out import stand_in
 
-from edgeflare_agent.telemetry import VitalSigns
+from edgeflare_agent.telemetry import Sensors
 from edgeflare_agent.wire import Kind
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are shell scripts")
@@ -35,7 +35,7 @@ def test_heartbeats_and_status_tell_why_a_device_is_slow(
         assert told["throttled"] is True
         assert told["throttle_reasons"][:2] == ["under-voltage", "throttled"]
         assert {"under-voltage", "throttled"} <= set(told["throttled_since_boot"])
-    assert VitalSigns.UNKNOWN.keys() < pong.keys()
+    assert Sensors.UNKNOWN.keys() < pong.keys()
     assert pong["rss_bytes"] > 1 << 20
 
 

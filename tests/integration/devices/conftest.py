@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from edgeflare.devices import Device, DeviceSession
 from edgeflare.devices.local import LocalTransport
 from edgeflare.devices.provision import Provisioned
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 PAIR = InputSpec(shape=(1, 4, 4, 1), dtype="float32", size=(4, 4), channels=1, scale=(1.0, 255.0))

@@ -26,7 +26,7 @@ from edgeflare.errors import (
     ModelError,
     UsageError,
 )
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 
 @pytest.fixture

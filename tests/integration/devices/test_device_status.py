@@ -21,7 +21,7 @@ from edgeflare.devices import (
 from edgeflare.devices.probe import probe
 from edgeflare.devices.provision import provision
 from edgeflare.errors import AgentDiedError, DeviceBusyError
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 NIGHT = Lease("night", "night on bench", "campaign night on laptop")
 DAY = Lease("day", "day on bench", "campaign day on desk")

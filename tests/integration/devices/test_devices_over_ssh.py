@@ -11,7 +11,7 @@ from ssh_servers import SshServer, start_asyncssh
 
 from edgeflare.devices import Device, check_device, open_device, prune_device
 from edgeflare.errors import AgentDiedError, UnreachableError
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 
 @pytest.fixture

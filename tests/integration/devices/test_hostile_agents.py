@@ -25,7 +25,7 @@ from edgeflare.errors import (
     UnreachableError,
 )
 from edgeflare.testing import FakeAgent, Replace, raw_frame
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame, Kind
 
 SAMPLE = np.zeros((4, 4, 1), np.uint8)

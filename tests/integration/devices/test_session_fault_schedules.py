@@ -22,7 +22,7 @@ from edgeflare.devices.steady import SteadySession
 from edgeflare.errors import DeviceError
 from edgeflare.testing import Fault, FaultPlan, connecting
 from edgeflare.types import Sample
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 REQUESTS = 300
 FAULTS = 6

@@ -17,7 +17,7 @@ from edgeflare.errors import (
     EdgeFlareError,
     InferenceTimeoutError,
 )
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 Start = Callable[..., DeviceSession]
 SAMPLE = np.zeros((2, 2, 1), np.uint8)

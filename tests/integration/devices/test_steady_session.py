@@ -18,7 +18,7 @@ from edgeflare.devices import Device, Lease, Reply, State, SteadySession, open_d
 from edgeflare.devices.backoff import Backoff
 from edgeflare.errors import DeviceError, ModelError
 from edgeflare.types import Sample
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 LEASE = Lease("a campaign", "one use of bench", "campaign steady on this machine")
 DEADLINE_S = 120

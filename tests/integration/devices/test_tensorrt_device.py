@@ -11,7 +11,7 @@ from small_models import dense_onnx
 
 from edgeflare.devices import Device, DeviceSession, open_device, prune_device
 from edgeflare.errors import DeviceTimeoutError, ModelError, UsageError
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 HELPERS = Path(__file__).resolve().parents[2] / "helpers"
 SPEC = InputSpec(shape=(1, 8, 8, 1), dtype="float32", size=(8, 8), channels=1, scale=(1.0, 255.0))

@@ -12,7 +12,7 @@ from tiny_recognisers import CTC, LETTERS, WAVEFORM, ctc_model, spelt, token_mod
 from edgeflare.devices import Device, DeviceSession, open_device
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import OriginalModel, OutputReader
-from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.decoding import Decoded
 
 OWN = {"vocabulary": None}
 CLIPS = [spelt("ab|_ca_a"), spelt("_"), spelt("cc|b") * 0.93]

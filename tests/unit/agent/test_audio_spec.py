@@ -5,7 +5,7 @@ from audio_specs import KWS, KWS_INT8, OPEN, WHISPER
 
 from edgeflare_agent.audio_spec import AudioSpec, spec_from_json
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.spec import InputSpec
+from edgeflare_agent.image_spec import InputSpec
 
 WAVEFORM = AudioSpec((1, None), "float32", 16000)
 IMAGE = InputSpec((1, 2, 2, 1), "uint8", (2, 2), 1, color="GRAY")

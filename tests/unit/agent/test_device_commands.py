@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from laid_out import lay_out, on_path, stand_in
 
-from edgeflare_agent.battery import Battery, Charge, from_termux
-from edgeflare_agent.commands import AFTER_FAILURE_S, Command
-from edgeflare_agent.telemetry import VitalSigns
-from edgeflare_agent.thermal_service import read
+from edgeflare_agent.telemetry import Sensors
+from edgeflare_agent.telemetry.power import Battery, Charge, from_termux, read
+from edgeflare_agent.telemetry.system import AFTER_FAILURE_S, Command
 
 CHARGING = '{"health": "GOOD", "percentage": 85, "plugged": "PLUGGED_AC", "status": "CHARGING"}'
 THERMAL = """IsStatusOverride: false
@@ -171,8 +170,8 @@ def test_a_phone_seen_by_its_shell_user(tmp_path: Path, monkeypatch: pytest.Monk
     stand_in(tmp_path / "bin", "dumpsys", f"cat <<'END'\n{text}END")
     stand_in(tmp_path / "bin", "termux-battery-status", f"echo '{CHARGING}'")
     on_path(monkeypatch, tmp_path / "bin")
-    assert VitalSigns(str(tmp_path / "system")).read() == {
-        **VitalSigns.UNKNOWN,
+    assert Sensors(str(tmp_path / "system")).read() == {
+        **Sensors.UNKNOWN,
         "temperature_c": 47.0,  # of the skin
         "throttled": True,
         "throttle_reasons": ["thermal status moderate"],
@@ -185,9 +184,9 @@ def test_a_phone_that_keeps_all_to_itself(tmp_path: Path, monkeypatch: pytest.Mo
     stand_in(tmp_path / "bin", "dumpsys", f'echo "{DENIED}"')
     stand_in(tmp_path / "bin", "termux-battery-status", "sleep 600")  # the app is not installed
     on_path(monkeypatch, tmp_path / "bin")
-    signs = VitalSigns(lay_out(tmp_path / "system", {}))
-    assert signs.read() == VitalSigns.UNKNOWN
-    assert signs.read() == VitalSigns.UNKNOWN
+    signs = Sensors(lay_out(tmp_path / "system", {}))
+    assert signs.read() == Sensors.UNKNOWN
+    assert signs.read() == Sensors.UNKNOWN
 
 
 def gone(pid: int) -> None:

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from small_models import save_onnx
 
 from edgeflare_agent.errors import ModelError
-from edgeflare_agent.runtimes.onnx_metadata import read_metadata
+from edgeflare_agent.runtimes.tensorrt_build import read_metadata
 
 
 def saved(path: Path, metadata: dict[str, str]) -> Path:

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.preprocess import dequantize, prepare
-from edgeflare_agent.resize import RULES
-from edgeflare_agent.spec import RESIZES, InputSpec
+from edgeflare_agent.image_spec import RESIZES, InputSpec
+from edgeflare_agent.preprocess import RULES, dequantize, prepare
 
 GREY = InputSpec((1, 4, 6, 1), "float32", (4, 6), 1)
 COLOUR = InputSpec((1, 4, 6, 3), "float32", (4, 6), 3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from edgeflare_agent import resize
+from edgeflare_agent import preprocess
 
 images = hnp.arrays(
     np.uint8, st.tuples(st.integers(1, 7), st.integers(1, 7), st.sampled_from([1, 3]))
@@ -40,14 +40,14 @@ def exact_bilinear(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 @given(images, sizes)
 def test_bilinear_is_the_exact_sum_rounded_once(image: np.ndarray, size: tuple[int, int]) -> None:
-    made = resize.bilinear(image, size)
+    made = preprocess.bilinear(image, size)
     assert made.dtype == np.uint8
     np.testing.assert_array_equal(made, exact_bilinear(image, size))
 
 
 @given(images, sizes)
 def test_nearest_takes_the_pixel_under_the_centre(image: np.ndarray, size: tuple[int, int]) -> None:
-    made = resize.nearest(image, size)
+    made = preprocess.nearest(image, size)
     assert made.shape == (*size, image.shape[2])
     for y, x in np.ndindex(size):
         row = floor(centre(y, image.shape[0], size[0]))
@@ -66,7 +66,7 @@ def overlap(pixel: int, index: int, old: int, new: int) -> Fraction:
 
 
 @pytest.mark.parametrize(
-    ("rule", "weight"), [(resize.bilinear_antialias, triangle), (resize.area, overlap)]
+    ("rule", "weight"), [(preprocess.bilinear_antialias, triangle), (preprocess.area, overlap)]
 )
 @settings(max_examples=30)
 @given(image=images, size=sizes)
@@ -90,18 +90,18 @@ PHOTO = np.random.default_rng(0).integers(0, 2, (61, 50, 3), dtype=np.uint8) * n
 @pytest.mark.parametrize("size", [(28, 28), (64, 48), (224, 224), (7, 200), (1, 1)])
 def test_antialiased_bilinear_differs_from_pil_by_one_step_at_most(size: tuple[int, int]) -> None:
     theirs = np.asarray(Image.fromarray(PHOTO).resize(size[::-1], Image.Resampling.BILINEAR))
-    ours = resize.bilinear_antialias(PHOTO, size)
+    ours = preprocess.bilinear_antialias(PHOTO, size)
     assert np.abs(ours.astype(int) - theirs.astype(int)).max() <= 1
 
 
 @pytest.mark.parametrize("size", [(28, 28), (61, 48), (7, 50), (1, 1)])
 def test_area_differs_from_opencv_by_one_step_at_most(size: tuple[int, int]) -> None:
     theirs = cv2.resize(PHOTO, size[::-1], interpolation=cv2.INTER_AREA)
-    ours = resize.area(PHOTO, size)
+    ours = preprocess.area(PHOTO, size)
     assert np.abs(ours.astype(int) - theirs.astype(int)).max() <= 1
 
 
-@pytest.mark.parametrize("rule", [resize.bilinear_antialias, resize.area])
+@pytest.mark.parametrize("rule", [preprocess.bilinear_antialias, preprocess.area])
 def test_the_longest_sides_do_not_overflow(rule) -> None:  # type: ignore[no-untyped-def]
     column = np.full((2**20, 1, 1), 255, np.uint8)
     assert (rule(column, (3, 2)) == 255).all()
@@ -112,7 +112,7 @@ def test_the_longest_sides_do_not_overflow(rule) -> None:  # type: ignore[no-unt
 def test_bilinear_differs_from_opencv_by_one_step_at_most(size: tuple[int, int]) -> None:
     image = np.random.default_rng(0).integers(0, 256, (60, 50, 3), dtype=np.uint8)
     theirs = cv2.resize(image, size[::-1], interpolation=cv2.INTER_LINEAR)
-    ours = resize.bilinear(image, size)
+    ours = preprocess.bilinear(image, size)
     assert np.abs(ours.astype(int) - theirs.astype(int)).max() <= 1
 
 
@@ -120,4 +120,4 @@ def test_bilinear_differs_from_opencv_by_one_step_at_most(size: tuple[int, int])
 def test_nearest_is_opencvs_exact_one(size: tuple[int, int]) -> None:
     image = np.random.default_rng(0).integers(0, 256, (60, 50, 3), dtype=np.uint8)
     theirs = cv2.resize(image, size[::-1], interpolation=cv2.INTER_NEAREST_EXACT)
-    np.testing.assert_array_equal(resize.nearest(image, size), theirs)
+    np.testing.assert_array_equal(preprocess.nearest(image, size), theirs)

@@ -8,7 +8,7 @@ import pytest
 from laid_out import lay_out
 
 from edgeflare_agent import telemetry
-from edgeflare_agent.telemetry import VitalSigns
+from edgeflare_agent.telemetry import Sensors
 
 
 def zones(*contents: str) -> dict[str, str]:
@@ -103,7 +103,7 @@ def test_files_that_can_not_be_read_tell_nothing(tmp_path: Path) -> None:
     (tmp_path / "sys/class/thermal/thermal_zone2").mkdir()
     (tmp_path / "sys/class/thermal/thermal_zone2/temp").symlink_to("nowhere")
     (tmp_path / "sys/class/thermal/thermal_zone3").write_bytes(b"\xff\x00")
-    assert VitalSigns(root).read() == {**VitalSigns.UNKNOWN, "temperature_c": 41.0}
+    assert Sensors(root).read() == {**Sensors.UNKNOWN, "temperature_c": 41.0}
 
 
 def test_resources_of_a_system(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_resources_that_nothing_tells(tmp_path: Path) -> None:
 
 
 def test_this_system_tells_plausible_numbers_or_nothing() -> None:
-    here = {**VitalSigns().read(), **telemetry.resources("/")}
+    here = {**Sensors().read(), **telemetry.resources("/")}
     assert here["throttled"] in (None, True, False)
     for name in ("throttle_reasons", "throttled_since_boot"):
         assert all(isinstance(word, str) for word in here.pop(name) or ())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from laid_out import lay_out, on_path, stand_in
 
-from edgeflare_agent.throttling import Throttling
+from edgeflare_agent.telemetry.power import Throttling
 
 PI_3 = "sys/devices/platform/soc/soc:firmware/get_throttled"
 PI_5 = "sys/devices/platform/soc@107c000000/soc@107c000000:firmware/get_throttled"

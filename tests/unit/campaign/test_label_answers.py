@@ -1,25 +1,28 @@
 """What a device's class indices become on their way to whoever asked."""
 
+import random
 from collections.abc import Sequence
 from concurrent.futures import Future
 
 import numpy as np
 import pytest
+from fake_sessions import FakeSession, Steps
 
 from edgeflare.campaign.pair import DeployedModel
-from edgeflare.devices import Reply
+from edgeflare.devices import Reply, SteadySession
 from edgeflare.errors import ModelError
 from edgeflare.models import OutputReader
 from edgeflare.types import Sample
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
 
 
-class Session:
-    """A device that answers each request with the same class index."""
+class Indices(FakeSession):
+    """A device that answers each request at once with the same class index."""
 
     def __init__(self, index: int) -> None:
+        super().__init__()
         self.index = index
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
@@ -30,13 +33,15 @@ class Session:
 
 
 def deployed(index: int) -> DeployedModel:
+    device = Indices(index)
+    steady = SteadySession(device, lambda: device, rng=random.Random(1), background=Steps())
     reader = OutputReader(TensorInfo("label", (1,), "int64"), "label", 3)
-    return DeployedModel(Session(index), reader)  # type: ignore[arg-type]
+    return DeployedModel(steady, reader)
 
 
 def test_each_sample_has_scores_of_its_own() -> None:
     reply = deployed(2).submit([SAMPLE, SAMPLE]).result(timeout=5)
-    assert [scores.tolist() for scores in reply.answers] == [[0, 0, 1]] * 2
+    assert [scores.tolist() for scores in reply.outputs] == [[0, 0, 1]] * 2
     assert reply.seconds == [0.5, 0.5]
 
 

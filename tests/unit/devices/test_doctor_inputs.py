@@ -3,7 +3,7 @@
 import pytest
 
 from edgeflare.devices.doctor.smoke import plain_input
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 
 
 @pytest.mark.parametrize(

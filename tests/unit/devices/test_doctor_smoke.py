@@ -5,7 +5,7 @@ import pytest
 
 from edgeflare.devices.doctor.smoke import Answer, demo_model, difference, is_alike
 from edgeflare.devices.runtimes import BY_EXTENSION
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 
 INF, NAN = float("inf"), float("nan")
 

@@ -17,7 +17,7 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.types import Sample
-from edgeflare_agent.pieces import Decoded
+from edgeflare_agent.decoding import Decoded
 
 PROBES = [sample(n) for n in range(5)]
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from edgeflare.devices.request_table import Request, RequestTable
-from edgeflare_agent.wire import Frame, Kind
+from edgeflare.devices.window import AdaptiveWindow
+from edgeflare_agent.wire import Kind
 
 MOST_BYTES = 10
 TOGETHER = 4
@@ -14,7 +15,7 @@ ALLOWANCE = 10.0
 
 
 def make(id_: int, size: int = 0) -> Request:
-    return Request(id_, Kind.INFER, [bytes(size)], ALLOWANCE, lambda frame: frame)
+    return Request(id_, Kind.INFER, [bytes(size)], size, ALLOWANCE, lambda frame: frame)
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -24,7 +25,9 @@ class TableMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.window = 3
-        self.table = RequestTable(self.window, MOST_BYTES, lambda: self.now)
+        self.room = AdaptiveWindow(self.window)
+        self.room.most_bytes = MOST_BYTES
+        self.table = RequestTable(self.room, lambda: self.now)
         self.requests: dict[int, Request] = {}
         self.waiting: list[int] = []
         self.sent: list[int] = []
@@ -46,7 +49,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(window=st.integers(1, 6))
     def change_the_window(self, window: int) -> None:
-        self.window = self.table.window = window
+        self.window = self.room.size = window
 
     @rule(write=st.booleans())
     def send(self, write: bool) -> None:
@@ -128,17 +131,9 @@ TestRequestTable = TableMachine.TestCase
 TestRequestTable.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def test_reply_of_another_kind_is_refused() -> None:
-    request = make(1)
-    reply = Frame(Kind.RESULT, {"id": 1})
-    assert request.result_of(reply) is reply
-    with pytest.raises(ValueError, match="LOADED as reply to INFER"):
-        request.result_of(Frame(Kind.LOADED, {"id": 1}))
-
-
 def test_an_agent_that_reads_a_little_now_and_then_is_overdue_too() -> None:
     now = 0.0
-    table = RequestTable(1, 1 << 20, lambda: now)
+    table = RequestTable(AdaptiveWindow(1), lambda: now)
     table.add(make(1, 1 << 18))
     (request,) = table.send_next()
     now = 25.9  # ten seconds to answer, and sixteen for 256 KiB

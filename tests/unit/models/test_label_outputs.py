@@ -5,7 +5,7 @@ from edgeflare.errors import ModelError
 from edgeflare.models import OutputReader, check_index, is_index
 from edgeflare.oracles import LabelOracle
 from edgeflare.types import Decision
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 
 INT64 = TensorInfo("label", (1,), "int64")
 

@@ -4,8 +4,8 @@ import pytest
 from edgeflare.errors import ModelError
 from edgeflare.models import OutputReader, detect_kind, largest_sum_error, output_classes
 from edgeflare.types import Transcript
-from edgeflare_agent.pieces import Decoded
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.decoding import Decoded
+from edgeflare_agent.image_spec import TensorInfo
 
 FLOAT = TensorInfo("scores", (1, 4), "float32")
 INT8 = TensorInfo("scores", (1, 4), "int8", (1 / 256, -128))

@@ -10,8 +10,8 @@ from tiny_recognisers import CTC, WAVEFORM, clip, ctc_model, spelt, token_model
 from edgeflare.errors import ModelError
 from edgeflare.models import OriginalModel, OutputReader, unread
 from edgeflare.types import Transcript
-from edgeflare_agent.pieces import Decoded
-from edgeflare_agent.spec import InputSpec, TensorInfo
+from edgeflare_agent.decoding import Decoded
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 
 LOGITS = TensorInfo("logits", (1, None, 5), "float32")
 OWN = {"vocabulary": None}

@@ -13,7 +13,7 @@ from edgeflare_mutators import (
     reference_pool,
     wrapping,
 )
-from edgeflare_mutators.reference import wrapped
+from edgeflare_mutators.dflare import wrapped
 
 GREY = np.random.default_rng(1).integers(0, 256, (20, 30, 1), dtype=np.uint8)
 WHITE = np.full((40, 40, 3), 255, np.uint8)

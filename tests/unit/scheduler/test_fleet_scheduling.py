@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from linear_models import Device, Linear, Shelf, make_seeds
 
-from edgeflare.devices import State
+from edgeflare.devices import Reply, State
 from edgeflare.errors import DeviceAwayError, DeviceError, EdgeFlareError
 from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import (
@@ -21,7 +21,6 @@ from edgeflare.scheduler import (
     ChainResult,
     Feed,
     FleetLimits,
-    Reply,
     Rules,
     Scheduler,
 )

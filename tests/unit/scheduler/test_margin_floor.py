@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from linear_models import Device, Linear, Shelf, make_seeds
 
+from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
 from edgeflare.oracles import LabelOracle, margin
-from edgeflare.scheduler import Budget, Chain, ChainResult, Feed, Reply, Rules, Scheduler
+from edgeflare.scheduler import Budget, Chain, ChainResult, Feed, Rules, Scheduler
 from edgeflare.search import build_strategy
 from edgeflare.types import (
     Answer,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_models import Device, Linear, Shelf, make_seeds
 
-from edgeflare.devices import State
+from edgeflare.devices import Reply, State
 from edgeflare.errors import (
     AgentDiedError,
     DeviceAwayError,
@@ -27,7 +27,6 @@ from edgeflare.scheduler import (
     ChainResult,
     Feed,
     FleetLimits,
-    Reply,
     Rules,
     Scheduler,
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from linear_models import Device, Linear, Shelf, make_seeds
 
+from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
 from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import (
@@ -15,7 +16,6 @@ from edgeflare.scheduler import (
     ChainResult,
     Feed,
     FleetLimits,
-    Reply,
     Rules,
     Scheduler,
 )

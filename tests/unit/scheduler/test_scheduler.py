@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from linear_models import Device, Linear, Shelf, make_seeds
 
+from edgeflare.devices import Reply
 from edgeflare.errors import AgentDiedError, InferenceFailedError, StrategyError
 from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import (
@@ -16,7 +17,6 @@ from edgeflare.scheduler import (
     Chain,
     ChainResult,
     Feed,
-    Reply,
     Rules,
     Scheduler,
     chain_seed,

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from linear_models import Device, Linear, Shelf
 
+from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
 from edgeflare.oracles import LabelOracle
-from edgeflare.scheduler import Budget, Chain, ChainResult, Feed, Reply, Rules, Scheduler
+from edgeflare.scheduler import Budget, Chain, ChainResult, Feed, Rules, Scheduler
 from edgeflare.types import Ask, Decision, Outcome, Outputs, Sample, Scores, Search, Seed, Status
 
 DARK = np.zeros((2, 2, 1), np.uint8)

@@ -1,1 +1,1 @@
-"""`edgeflare devices check`: what is looked at on a device, one module for each kind of thing."""
+"""`edgeflare devices check`: the checks of a device, a module for each topic."""

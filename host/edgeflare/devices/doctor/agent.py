@@ -40,7 +40,7 @@ def main():
 
 @dataclass(frozen=True)
 class _Told:
-    """What one agent told: round trips in seconds, bytes a second (None: too quick to tell)."""
+    """Measurements of one agent: round trips in seconds, bytes per second (None: too fast to measure)."""
 
     report: DeviceReport
     round_trips: Sequence[float]

@@ -9,6 +9,7 @@ from edgeflare.devices.device import Device
 from edgeflare.devices.device_scripts import ask_script, nonsense
 from edgeflare.devices.doctor.facts_script import FACTS
 from edgeflare.devices.transport import Transport
+from edgeflare.text import first_problem
 
 _LOOK_S = 60.0
 _VCGENCMD = ("vcgencmd", "/usr/bin/vcgencmd", "/opt/vc/bin/vcgencmd")
@@ -45,7 +46,7 @@ class Disk(_Told):
 
 
 class Facts(_Told):
-    """What the script told. `clock` is the device's time as it began, in seconds since 1970.
+    """The result of the script. `clock` is the device's time as it began, in seconds since 1970.
 
     `hottest` is (degrees Celsius, sensor), `firmware` a Raspberry Pi's throttling bits, `coolers` the
     kernel's means against heat that are at work on the processor, `pythons` the paths of Python 3.8
@@ -86,6 +87,6 @@ def look(transport: Transport, device: Device) -> Look:
     try:
         facts = Facts.model_validate(answer.value)
     except ValidationError as error:
-        raise nonsense(device.name, error.errors()[0]["msg"]) from error
+        raise nonsense(device.name, first_problem(error)) from error
     half = max(0.0, taken - facts.took_s) / 2
     return Look(facts, answer.printed, facts.clock - (sent + half), half)

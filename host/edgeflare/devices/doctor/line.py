@@ -10,7 +10,7 @@ _TOLD_WITH_A_COLON = (DeviceDiskFullError, DevicePythonError, DeviceRuntimeError
 
 
 class CheckLine(NamedTuple):
-    """One thing that was looked at: what was seen and, where that is amiss, what to do.
+    """The result of one check: what was found and, where that is a problem, what to do.
 
     `ok` is False for what keeps the device from work. `noted`: not wrong, but worth knowing; `fix` then
     tells what would change it, if anything does.

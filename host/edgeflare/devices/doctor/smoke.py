@@ -22,8 +22,8 @@ from edgeflare.devices.runtimes import BY_EXTENSION, RuntimeName, calibration_fi
 from edgeflare.devices.session import DeviceSession
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import DeviceError, EdgeFlareError
-from edgeflare_agent.pieces import Decoded
-from edgeflare_agent.spec import InputSpec, TensorInfo
+from edgeflare_agent.decoding import Decoded
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 
 _DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
 _DEMO_MODELS = {"tflite": "deployed.tflite"}

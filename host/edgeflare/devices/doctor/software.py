@@ -22,17 +22,6 @@ from edgeflare.errors import UsageError
 _OLD_TFLITE = "tflite-runtime"
 
 
-def wanted_runtimes(device: Device, runtime: RuntimeName | None) -> tuple[RuntimeName, ...]:
-    """Return the runtimes that the device should have one of: one that is named, else TFLite or ONNX."""
-    named = runtime or device.runtime
-    return (named,) if named else ("tflite", "onnx")
-
-
-def usable_runtimes(seen: Probe, wanted: tuple[RuntimeName, ...]) -> tuple[RuntimeName, ...]:
-    """Return those that lack nothing."""
-    return tuple(name for name in wanted if runtime_lack(seen, name) is None)
-
-
 def python(seen: Probe, facts: Facts) -> CheckLine:
     """Judge the Python; where it is too old, a newer one that is there already is named."""
     lack = python_lack(seen)

@@ -1,17 +1,190 @@
-"""A speech recogniser's raw outputs become text, token by token. Host and device run this same code."""
+"""A speech recogniser's raw outputs become text, token by token. Host and device run this same code.
 
+Greedy decoding of connectionist temporal classification (CTC) takes the best symbol of each frame and collapses
+repeats. The probabilities are the same bits on every architecture: exp is made of sums, products and powers of
+two, each of which IEEE 754 rounds in one way only.
+"""
+
+import codecs
 import hashlib
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from functools import lru_cache
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edgeflare_agent import ctc
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.errors import ModelError, RequestError
-from edgeflare_agent.pieces import Decoded, Token, bytes_of, pieces_of
+from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
-from edgeflare_agent.spec import TensorInfo
+
+Token = Tuple[bytes, float, float]
+"""The text of a token in UTF-8, or a part of a letter's bytes; its probability; that of the best other token."""
+
+
+class Decoded(NamedTuple):
+    """The transcript of one sample.
+
+    `pieces` laid end to end are the text. `scores`: float64 [pieces, 2], each piece's probability and that
+    of its best alternative; NaN and infinity are kept, those of tokens without text in an empty piece.
+    """
+
+    pieces: Tuple[str, ...]
+    scores: Array
+
+
+RawOutput = Union[Array, Decoded]
+"""What a model returned for one sample; where a decoder is set, what that made of it."""
+
+
+def decoded_to_arrays(answers: Sequence[Decoded]) -> Tuple[Array, ...]:
+    """Return what travels: the scores of each answer, and the pieces of all as JSON in one array more."""
+    text = json.dumps([one.pieces for one in answers], ensure_ascii=False).encode()
+    return (*(one.scores for one in answers), np.frombuffer(text, np.uint8))
+
+
+def decoded_from_arrays(arrays: Sequence[Array]) -> List[Decoded]:
+    """Return the answers that `decoded_to_arrays` was given. Raises ValueError for arrays of another kind."""
+    *scores, text = arrays
+    texts = json.loads(text.tobytes())
+    if not isinstance(texts, list) or len(texts) != len(scores):
+        raise ValueError("{} lists of texts were to come".format(len(scores)))
+    found = []
+    for pieces, numbers in zip(texts, scores):
+        if not isinstance(pieces, list) or not all(isinstance(one, str) for one in pieces):
+            raise ValueError("what was decoded is no list of texts")
+        if numbers.shape != (len(pieces), 2) or numbers.dtype.name != "float64":
+            raise ValueError(
+                "{} texts came with scores {} {}".format(len(pieces), numbers.shape, numbers.dtype)
+            )
+        "".join(pieces).encode()  # raises for half a surrogate pair, which no file can hold
+        found.append(Decoded(tuple(pieces), numbers))
+    return found
+
+
+def bytes_of(text: str) -> bytes:
+    """Return the bytes that a text in GPT-2's alphabet stands for; other letters stand for themselves."""
+    alphabet = _alphabet()
+    return b"".join(alphabet.get(letter) or letter.encode("utf-8", "replace") for letter in text)
+
+
+def _pieces_of(tokens: Sequence[Token]) -> Decoded:
+    """Return texts and scores; tokens that share a letter become one piece, wrong bytes U+FFFD."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    texts: List[str] = []
+    scores: List[Tuple[float, float]] = []
+    group: List[Tuple[float, float]] = []
+    text = ""
+    for position, (data, chosen, other) in enumerate(tokens):
+        text += decoder.decode(data, final=position == len(tokens) - 1)
+        group.append((chosen, other))
+        if not decoder.getstate()[0]:
+            texts.append(text)
+            scores.append(_together(group))
+            text, group = "", []
+    return Decoded(tuple(texts), np.array(scores, np.float64).reshape(-1, 2))
+
+
+def _together(group: Sequence[Tuple[float, float]]) -> Tuple[float, float]:
+    """Return the probability of all tokens, and the highest of the same with another in one place."""
+    if len(group) == 1:
+        return group[0]
+    pairs = np.array(group, np.float64)
+    others = [
+        other * np.delete(pairs[:, 0], place).prod() for place, other in enumerate(pairs[:, 1])
+    ]
+    return float(pairs[:, 0].prod()), float(np.max(others))
+
+
+@lru_cache(maxsize=1)
+def _alphabet() -> Dict[str, bytes]:
+    """Return GPT-2's alphabet: printable characters of Latin-1 stand for themselves, others follow from 256."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    rest = [byte for byte in range(256) if byte not in plain]
+    letters = [chr(byte) for byte in plain] + [chr(256 + place) for place in range(len(rest))]
+    return {letter: bytes([byte]) for letter, byte in zip(letters, plain + rest)}
+
+
+BROKEN = -1
+"""The symbol of frames with NaN or +infinity, which have no best one."""
+
+_LN2_HIGH = 0.693147180369123816490
+_LN2_LOW = 1.90821492927058770002e-10
+_LOWEST = -708.0
+_COEFFICIENTS = tuple(1.0 / float(n) for n in np.cumprod([1.0, *range(1, 15)])[::-1])
+
+
+class Run(NamedTuple):
+    """Neighbouring frames with one best symbol; its probability, and the best other's, in the surest of them."""
+
+    symbol: int
+    probability: float
+    other: float
+
+
+def runs(frames: Array, slack: float) -> List[Run]:
+    """Return the runs of float64 [frames, symbols] in order, those of the blank among them.
+
+    Frames that are all probabilities are taken as they are, where their sums are 1 up to `slack`; any
+    others are logits or log-probabilities. A run with NaN has NaN for both numbers.
+    """
+    if not len(frames):
+        return []
+    real = probabilities(frames, slack)
+    broken = np.isnan(real).any(axis=1)
+    best, chosen, other = _two_best(real)
+    best[broken] = BROKEN
+    chosen[broken] = other[broken] = np.nan
+    begins = np.flatnonzero(np.concatenate(([True], best[1:] != best[:-1])))
+    found = []
+    for begin, end in zip(begins, [*begins[1:], len(best)]):
+        surest = begin + int(chosen[begin:end].argmax())
+        found.append(Run(int(best[begin]), float(chosen[surest]), float(other[surest])))
+    return found
+
+
+def probabilities(frames: Array, slack: float) -> Array:
+    """Return float64 [frames, symbols]: the values themselves, or the softmax of each frame; NaN stays."""
+    with np.errstate(invalid="ignore"):
+        if (
+            frames.min() >= -slack
+            and frames.max() <= 1 + slack
+            and np.abs(frames.sum(axis=1) - 1).max() <= slack * frames.shape[1]
+        ):
+            return frames
+        powers = _exp(frames - frames.max(axis=1, keepdims=True))
+    return np.asarray(powers / _sums(powers)[:, None])
+
+
+def _two_best(real: Array) -> Tuple[Array, Array, Array]:
+    """Return the best symbol of each frame, its value, and that of the best other one."""
+    rows = np.arange(len(real))
+    best = real.argmax(axis=1)
+    rest = real.copy()
+    rest[rows, best] = -np.inf
+    other = rest.max(axis=1) if real.shape[1] > 1 else np.zeros(len(real))
+    return best, real[rows, best], other
+
+
+def _sums(powers: Array) -> Array:
+    """Return the sum of each row, added from left to right."""
+    sums = np.zeros(len(powers))
+    for column in powers.T:
+        sums = sums + column
+    return sums
+
+
+def _exp(values: Array) -> Array:
+    """Return exp of values up to 0, within two units in the last place; 0 below -708, NaN for NaN."""
+    within = np.maximum(values, _LOWEST)
+    halvings = np.rint(within / (_LN2_HIGH + _LN2_LOW))
+    rest = (within - halvings * _LN2_HIGH) - halvings * _LN2_LOW
+    power = np.full(rest.shape, _COEFFICIENTS[0])
+    for coefficient in _COEFFICIENTS[1:]:
+        power = power * rest + coefficient
+    whole = np.where(np.isfinite(halvings), halvings, 0).astype(np.int32)
+    return np.asarray(np.where(values < _LOWEST, 0.0, np.ldexp(power, whole)))
+
 
 METADATA_KEY = "edgeflare.decoder"
 KINDS = ("tokens", "ctc")
@@ -126,7 +299,7 @@ class Decoder(NamedTuple):
         else:
             tensor = text_output(self.kind, tensors, output)
             chosen = self._collapsed(outputs[tensor.name], tensor)
-        return pieces_of(chosen)
+        return _pieces_of(chosen)
 
     def _settings(self) -> Dict[str, Any]:
         settings = {"kind": self.kind, "bytes": self.is_bytes, "space": self.space}
@@ -169,8 +342,8 @@ class Decoder(NamedTuple):
         step = tensor.quantization[0] if tensor.quantization else 0.0
         real = dequantize(raw, tensor.quantization).reshape(frames, count)
         found = []
-        for run in ctc.runs(real, _SLACK + (step / 2 if step < 0.01 else 0.0)):
-            if run.symbol == ctc.BROKEN:
+        for run in runs(real, _SLACK + (step / 2 if step < 0.01 else 0.0)):
+            if run.symbol == BROKEN:
                 found.append((b"", run.probability, run.other))
             elif run.symbol != self.blank:
                 found.append((self._bytes_of(run.symbol), run.probability, run.other))

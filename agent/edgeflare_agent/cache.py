@@ -26,7 +26,7 @@ def file_sha256(path: str) -> str:
 def verified(root: str, name: str, what: str) -> str:
     """Return the path of a file in `root`/models whose content is what its name says.
 
-    `what` it is stands in the messages. Raises RequestError for a name that is none, ModelError for a
+    `what` names the file in messages. Raises RequestError for a name that is none, ModelError for a
     file that is missing or damaged.
     """
     match = _NAME.fullmatch(name)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from edgeflare_agent import sampler, tally
-from edgeflare_agent.sampler import Sampler
-from edgeflare_agent.tally import SeenIds, Tally
+from edgeflare_agent import server
+from edgeflare_agent.server import SeenIds, WorkCounter
+from edgeflare_agent.telemetry import sampler
+from edgeflare_agent.telemetry.sampler import Sampler
 
 
 class Clock:
@@ -24,13 +25,13 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(tally, "time", made)
+    monkeypatch.setattr(server, "time", made)
     monkeypatch.setattr(sampler, "time", made)
     return made
 
 
 def test_busy_time_is_exact_and_counts_the_request_under_way(clock: Clock) -> None:
-    counted = Tally()
+    counted = WorkCounter()
     for busy_s, idle_s, served in ((2.0, 0.5, True), (4.0, 0.0, False), (1.0, 8.0, True)):
         counted.begin()
         clock.now += busy_s

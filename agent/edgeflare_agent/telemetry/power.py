@@ -1,16 +1,60 @@
-"""Whether the device is slowed down, and why: by heat or for want of power.
+"""Whether the device is slowed down by heat or for want of power, and the charge of its battery.
 
 Raspberry Pi: the firmware's flags. Jetson: counters of over-current events, and cooling devices that
-stand for throttling. Android: the thermal service. Elsewhere: cooling devices of the CPU.
+mean throttling. Android: the thermal service (`dumpsys thermalservice`, from Android 10 on, for the shell
+user only). Elsewhere: cooling devices of the CPU. Battery: /sys/class/power_supply, else Termux's
+`termux-battery-status`.
 """
 
+import json
 import os
 import re
-from typing import Dict, Iterable, List, NamedTuple, Optional
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
-from edgeflare_agent.commands import Command
-from edgeflare_agent.sysfiles import first_word, found, number_in
-from edgeflare_agent.thermal_service import Thermal
+from edgeflare_agent.telemetry.system import Command, first_word, found, number, number_in, text
+
+_THERMAL_PACE_S = 5.0
+
+_LEVELS = ("none", "light", "moderate", "severe", "critical", "emergency", "shutdown")
+_STATUS = re.compile(r"^\s*Thermal Status:\s*(\d)\s*$", re.MULTILINE)
+_TEMPERATURE = re.compile(r"Temperature\{mValue=(-?\d+(?:\.\d+)?), mType=(\d+),")
+_CPU, _GPU, _SKIN = "0", "1", "3"
+_LEAST_C, _MOST_C = 1.0, 150.0
+
+
+class Thermal(NamedTuple):
+    """How hard the system throttles, "none" to "shutdown", and the hottest processor, else skin, in Celsius."""
+
+    level: str
+    temperature_c: Optional[float]
+
+    @property
+    def throttles(self) -> bool:
+        """Whether it slows anything down."""
+        return self.level != _LEVELS[0]
+
+
+def thermal_service() -> "Command[Thermal]":
+    """Return the command that asks it; nothing where there is none."""
+    return Command(["dumpsys", "thermalservice"], read, pace_s=_THERMAL_PACE_S)
+
+
+def read(output: str) -> Optional[Thermal]:
+    """Return what the service prints; None for a refusal, or anything else without a status."""
+    status = _STATUS.search(output)
+    if status is None or int(status.group(1)) >= len(_LEVELS):
+        return None
+    told = [(kind, float(value)) for value, kind in _TEMPERATURE.findall(_present(output))]
+    plausible = [(kind, value) for kind, value in told if _LEAST_C <= value <= _MOST_C]
+    processors = [value for kind, value in plausible if kind in (_CPU, _GPU)]
+    skin = [value for kind, value in plausible if kind == _SKIN]
+    return Thermal(_LEVELS[int(status.group(1))], max(processors or skin, default=None))
+
+
+def _present(output: str) -> str:
+    """Return the part without what is only remembered."""
+    return output.partition("Current temperatures from HAL:")[2] or output
+
 
 UNDER_VOLTAGE = "under-voltage"
 OVER_CURRENT = "over-current"
@@ -35,7 +79,7 @@ _COOLED = (
 
 
 class Throttle(NamedTuple):
-    """What slows the device down now, and what has since it was booted; None: nobody tells."""
+    """What slows the device down now, and what has since it was booted; None: not known."""
 
     reasons: Optional[List[str]]
     since_boot: Optional[List[str]]
@@ -52,7 +96,7 @@ class Throttling:
         )
 
     def read(self, thermal: Optional[Thermal] = None) -> Throttle:
-        """Return all that is told; `thermal` is what Android's service says."""
+        """Return all reasons; `thermal` is the reading of Android's service."""
         told = [self._firmware_flags(), self._counted_events(), _cooling(self._root)]
         if thermal is not None:
             words = ["thermal status " + thermal.level] if thermal.throttles else []
@@ -130,3 +174,60 @@ def _together(told: Iterable[Optional[List[str]]]) -> Optional[List[str]]:
 
 def _unique(words: Iterable[str]) -> List[str]:
     return list(dict.fromkeys(words))
+
+
+_BATTERY_PACE_S = 30.0
+"""The command starts an activity of an Android app; the charge changes slowly."""
+
+_SUPPLIES = "sys/class/power_supply/*"
+
+
+class Charge(NamedTuple):
+    """The charge, 0 to 100, and whether it is being charged; None: not known."""
+
+    percent: Optional[float]
+    charging: Optional[bool]
+
+
+class Battery:
+    """Reads below `root`; batteries of mice and the like don't count."""
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = root
+        self.termux: Command[Charge] = Command(
+            ["termux-battery-status"], from_termux, _BATTERY_PACE_S
+        )
+
+    def read(self) -> Charge:
+        """Return the first battery's charge."""
+        for supply in found(self._root, _SUPPLIES):
+            kind = first_word(os.path.join(supply, "type"))
+            scope = first_word(os.path.join(supply, "scope"))
+            percent = _percent(number_in(os.path.join(supply, "capacity")))
+            if percent is not None and kind in ("Battery", None) and scope != "Device":
+                return Charge(percent, _charging(text(os.path.join(supply, "status"))))
+        return self.termux.answer() or Charge(None, None)
+
+
+def from_termux(output: str) -> Optional[Charge]:
+    """Return what the command's JSON says; None for anything else."""
+    try:
+        told: Any = json.loads(output)
+    except ValueError:
+        return None
+    if not isinstance(told, dict):
+        return None
+    percent = _percent(number(str(told.get("percentage"))))
+    return None if percent is None else Charge(percent, _charging(str(told.get("status"))))
+
+
+def _percent(value: Optional[float]) -> Optional[float]:
+    return value if value is not None and 0 <= value <= 100 else None
+
+
+def _charging(status: str) -> Optional[bool]:
+    """Return whether "Charging", "Not charging", "DISCHARGING", "FULL" and the like mean charging."""
+    word = status.strip().lower().replace("_", " ")
+    if word == "charging":
+        return True
+    return False if word in ("discharging", "not charging", "full") else None

@@ -4,11 +4,10 @@ import math
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.resize import RULES
 
 LAYOUTS = ("HWC", "CHW")
 COLORS = ("RGB", "BGR", "GRAY")
-RESIZES = tuple(RULES)
+RESIZES = ("nearest", "bilinear", "bilinear-antialias", "area")
 MOST_PIXELS = 100_000_000
 """Pixels of the largest image, be it a file's or a model's input."""
 DTYPES = (

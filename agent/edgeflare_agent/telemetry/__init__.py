@@ -1,7 +1,7 @@
-"""What the system tells of the device, and how long things take.
+"""Sensors of the device, and a clock.
 
 Everything is read from files below a `root`, so that a test can lay out a system of its own, and from
-the few commands that tell what no file does. What is missing, unreadable or odd doesn't tell.
+the few commands for what no file has. What is missing, unreadable or invalid is None.
 """
 
 import re
@@ -9,10 +9,8 @@ import shutil
 import time
 from typing import Any, Dict, List, Optional
 
-from edgeflare_agent.battery import Battery
-from edgeflare_agent.sysfiles import below, first_word, found, kibibytes, number_in, numbers
-from edgeflare_agent.thermal_service import thermal_service
-from edgeflare_agent.throttling import Throttling
+from edgeflare_agent.telemetry.power import Battery, Throttling, thermal_service
+from edgeflare_agent.telemetry.system import below, first_word, found, kibibytes, number_in, numbers
 
 clock = time.perf_counter
 """Seconds on a monotonic clock; only differences mean anything."""
@@ -38,8 +36,8 @@ _UNKNOWN = (
 )
 
 
-class VitalSigns:
-    """Reads how the device fares, below `root`; one thread reads."""
+class Sensors:
+    """Reads the device's sensors, below `root`; for one thread."""
 
     UNKNOWN: Dict[str, Any] = dict.fromkeys(_UNKNOWN)
     """What is known before the first reading."""
@@ -51,7 +49,7 @@ class VitalSigns:
         self._thermal = thermal_service()
 
     def read(self) -> Dict[str, Any]:
-        """Return the keys of UNKNOWN, None for what nobody tells.
+        """Return the keys of UNKNOWN, None for what is not reported.
 
         `throttled` is whether anything slows the device down now, `throttle_reasons` what,
         `throttled_since_boot` what has since it was booted, both lists of words. `battery_percent` is
@@ -85,7 +83,7 @@ def resources(folder: str, root: str = "/") -> Dict[str, Any]:
     """Return `memory_available_bytes`, `disk_free_bytes` for the disk of `folder`, and `load`.
 
     `load` is the mean number of processes that ran or wanted to over the last minute. None for what
-    the system doesn't tell.
+    the system doesn't report.
     """
     try:
         disk_free: Optional[int] = shutil.disk_usage(folder).free
@@ -142,7 +140,7 @@ def gpu_mhz(root: str = "/") -> Optional[float]:
 
 
 def rss_bytes(root: str = "/") -> Optional[int]:
-    """Return this process's resident memory in bytes, None where the system doesn't tell."""
+    """Return this process's resident memory in bytes, None where the system doesn't report it."""
     return kibibytes(below(root, "proc/self/status"), "VmRSS:")
 
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeflare_agent.decoders import Decoder, decoder_in
+from edgeflare_agent.decoding import Decoded, Decoder, bytes_of, decoder_in
 from edgeflare_agent.errors import ModelError, RequestError
-from edgeflare_agent.pieces import Decoded, bytes_of
-from edgeflare_agent.spec import TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 
 LETTERS = ("_", "a", "b", "|")
 CTC = Decoder("ctc", LETTERS, space="|")

@@ -1,4 +1,7 @@
-"""Commands of the system that tell what its files don't; each with a time limit and at a pace."""
+"""Readings from the system's small files below a `root`, and from commands for what no file has.
+
+A file that is missing, unreadable or invalid gives no value; a command has a time limit and runs at most at a set rate.
+"""
 
 import os
 import shutil
@@ -7,20 +10,80 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
-from typing import Callable, Generic, Optional, Sequence, TypeVar
+from glob import glob
+from typing import Callable, Generic, List, Optional, Sequence, TypeVar
+
+_MOST_READ = 1 << 16
+_TOO_MUCH = 1 << 63
+
+
+def below(root: str, path: str) -> str:
+    """Return a path below a root."""
+    return os.path.join(root, path)
+
+
+def found(root: str, pattern: str) -> List[str]:
+    """Return the paths below a root that a pattern names, in order."""
+    return sorted(glob(below(root, pattern)))
+
+
+def text(path: str) -> str:
+    """Return a file's first 64 KiB; empty for one that can't be read."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read(_MOST_READ)
+    except OSError:
+        return ""
+
+
+def first_word(path: str) -> Optional[str]:
+    """Return a file's first word."""
+    words = text(path).split()
+    return words[0] if words else None
+
+
+def number(word: Optional[str]) -> Optional[float]:
+    """Return a finite number; None for anything else."""
+    try:
+        value = float(word or "")
+    except ValueError:
+        return None
+    return value if abs(value) < float("inf") else None
+
+
+def number_in(path: str) -> Optional[float]:
+    """Return the number that a file begins with."""
+    return number(first_word(path))
+
+
+def numbers(root: str, pattern: str) -> List[float]:
+    """Return the numbers of all files that a pattern names."""
+    told = (number_in(path) for path in found(root, pattern))
+    return [value for value in told if value is not None]
+
+
+def kibibytes(path: str, name: str) -> Optional[int]:
+    """Return the value of a name in a file like /proc/meminfo, in bytes."""
+    for line in text(path).splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[0] == name and words[1].isdigit():
+            value = int(words[1]) * 1024
+            return value if value < _TOO_MUCH else None
+    return None
+
 
 T = TypeVar("T")
 
 LIMIT_S = 2.0
 AFTER_FAILURE_S = 60.0
-"""A command that failed, hung or told nothing is not tried again for so long."""
+"""Seconds until a command that failed, hung or printed nothing useful runs again."""
 _PATIENCE_S = 1.0
 
 
 class Command(Generic[T]):
     """Runs a command no more often than each `pace_s` seconds, and `read`s what it prints.
 
-    What makes no sense is read as None. The command is looked for once, on PATH and then in the folders
+    Invalid output is read as None. The command is searched for once, on PATH and then in the folders
     `places` below `root`. One thread asks; `end` may be called by another.
     """
 
@@ -48,7 +111,7 @@ class Command(Generic[T]):
         self._lock = threading.Lock()  # held while a process begins, and while one is killed
 
     def answer(self) -> Optional[T]:
-        """Return what the command says now, or said when it was last its turn; None: nothing.
+        """Return the command's value, from now or its last run; None: no value.
 
         Takes `limit_s` at most, and a second more for a process that can't be killed at once.
         """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeflare_agent import advice
+from edgeflare_agent import install_hints
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from edgeflare_agent import advice
 def test_tflite_package_depends_on_python_and_machine(
     version: tuple[int, int], machine: str, packages: tuple[str, ...]
 ) -> None:
-    assert advice.tflite_packages(version, machine) == packages
+    assert install_hints.tflite_packages(version, machine) == packages
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_a_32_bit_python_under_a_64_bit_kernel_is_told_by_its_pointers(
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: machine)
     monkeypatch.setattr("struct.calcsize", lambda _: pointer)
-    assert advice.architecture() == told
+    assert install_hints.architecture() == told
     old = pointer == 4
     expected = ("tflite-runtime", "numpy<2") if old else ("ai-edge-litert",)
-    assert advice.tflite_packages((3, 11)) == expected
+    assert install_hints.tflite_packages((3, 11)) == expected
 
 
 def command_in(sentence: str) -> str:
@@ -66,7 +66,7 @@ def test_command_is_this_interpreters_pip(
     own_python: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/opt/my python/bin/python3")
-    assert shlex.split(command_in(advice.how_to_install("tflite-runtime", "numpy<2"))) == [
+    assert shlex.split(command_in(install_hints.how_to_install("tflite-runtime", "numpy<2"))) == [
         "/opt/my python/bin/python3", "-m", "pip", "install", "tflite-runtime", "numpy<2",
     ]  # fmt: skip
 
@@ -78,7 +78,7 @@ def test_a_python_of_the_system_gets_an_environment_of_its_own(
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     monkeypatch.setenv("HOME", str(tmp_path))
-    sentence = advice.how_to_install("ai-edge-litert")
+    sentence = install_hints.how_to_install("ai-edge-litert")
     made, filled = command_in(sentence).split(" && ")
     python = str(tmp_path / "edgeflare-python" / "bin" / "python")
     assert shlex.split(made) == [sys.executable, "-m", "venv", str(tmp_path / "edgeflare-python")]
@@ -87,7 +87,7 @@ def test_a_python_of_the_system_gets_an_environment_of_its_own(
 
 
 def test_a_shell_takes_the_command(own_python: None, tmp_path: Path) -> None:
-    command = command_in(advice.how_to_install("numpy<2"))
+    command = command_in(install_hints.how_to_install("numpy<2"))
     (tmp_path / "2").mkdir()
     echoed = subprocess.run(
         ["/bin/sh", "-c", f"printf '%s\\n' {command}"],

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeflare_agent.errors import RequestError
-from edgeflare_agent.spec import InputSpec, TensorInfo
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
 
 GOOD = InputSpec(
     shape=(1, 4, 6, 3),

@@ -1,4 +1,4 @@
-"""Readings of the device that are at hand at once, however slow the sensors are."""
+"""Readings of the device without waiting, however slow the sensors are."""
 
 import threading
 import time

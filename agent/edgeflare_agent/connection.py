@@ -1,20 +1,60 @@
-"""The agent's end of the wire: frames in, frames out, and the watch over the host's heartbeat."""
+"""The agent's end of the wire, and how the process ends.
+
+Frames in, frames out, the watch over the host's heartbeat, and the exit statuses. 64 and 65 (Python too old, numpy
+missing) stand in `__main__`, which old interpreters parse.
+"""
 
 import os
+import sys
 import threading
 import time
-from typing import Any, Dict, List, Sequence
+import traceback
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Sequence, Type
 
-from edgeflare_agent import exits
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.wire import Frame, Kind, encode, read_frame
+
+DONE = 0  # BYE, or the end of the stream
+BROKEN_STREAM = 66
+LOST_HEARTBEAT = 67
+LATE = 68  # an inference took longer than it may
+FAULT = 70  # a fault of the agent's own
+
+_last: List[Callable[[], None]] = []
+
+
+def before_exit(action: Callable[[], None]) -> None:
+    """Register a quick action for the end of the process by `exit_process`, from any thread."""
+    _last.append(action)
+
+
+def exit_process(status: int, sentence: str = "") -> None:
+    """End the process at once, whatever its threads are doing, after a sentence on stderr."""
+    try:
+        while _last:
+            _last.pop()()
+        if sentence:
+            sys.stderr.write("edgeflare agent: {}\n".format(sentence))
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
+def exit_on_fault(
+    kind: Type[BaseException], error: Optional[BaseException], trace: Optional[TracebackType]
+) -> None:
+    """End the process for an exception that nothing caught: no thread dies unseen."""
+    traceback.print_exception(kind, error, trace)
+    exit_process(FAULT, "a fault of its own, {}: {}".format(kind.__name__, error))
+
 
 START_HEARTBEAT_S = 60.0
 START_MAX_BODY = 1 << 16
 _READ_AHEAD = 64 << 10
 _READ_AT_ONCE = 1 << 20
-_LOOKS = 16
-_LONGEST_LOOK_S = 0.25
+_POLLS = 16
+_LONGEST_POLL_S = 0.25
 
 
 class Link:
@@ -32,18 +72,18 @@ class Link:
         self._ahead = b""
         self._at = 0
         self._writing = threading.Lock()
-        self._heard = 0
+        self._reads = 0
 
     def receive(self) -> Frame:
         """Return the next frame. Raises EndOfStreamError or ProtocolError."""
         return read_frame(self._read, self.max_body)
 
     def send(self, kind: Kind, header: Dict[str, Any], arrays: Sequence[Array] = ()) -> None:
-        """Write one frame; ends the process where nobody reads any more."""
+        """Write one frame; ends the process where the host reads no more."""
         self.write(encode(Frame(kind, header, tuple(arrays))))
 
     def write(self, blocks: List[bytes]) -> None:
-        """Write an encoded frame; ends the process where nobody reads any more."""
+        """Write an encoded frame; ends the process where the host reads no more."""
         with self._writing:
             try:
                 for block in blocks:
@@ -51,24 +91,24 @@ class Link:
                     while written < len(block):
                         written += os.write(self._out, memoryview(block)[written:])
             except (BrokenPipeError, ConnectionResetError):
-                exits.leave(exits.DONE)
+                exit_process(DONE)
 
     def watch(self) -> None:
         """End the process when no byte came for `heartbeat_s`; runs in a thread of its own.
 
-        It counts the looks that it takes at the stream, and reads no clock: a clock that is set, a
+        It counts its polls of the stream, and reads no clock: a clock that is set, a
         process that was suspended, or one busy loading a model, is not taken for a host that went
         silent. (`time.sleep` knows nothing of the wall clock; waiting for a lock or an event does, up
         to Python 3.10.)
         """
-        heard, silent_s = self._heard, 0.0
+        reads, silent_s = self._reads, 0.0
         while silent_s < self.heartbeat_s:
-            look_s = min(self.heartbeat_s / _LOOKS, _LONGEST_LOOK_S)
-            time.sleep(look_s)
-            silent_s = silent_s + look_s if heard == self._heard else 0.0
-            heard = self._heard
-        exits.leave(
-            exits.LOST_HEARTBEAT,
+            poll_s = min(self.heartbeat_s / _POLLS, _LONGEST_POLL_S)
+            time.sleep(poll_s)
+            silent_s = silent_s + poll_s if reads == self._reads else 0.0
+            reads = self._reads
+        exit_process(
+            LOST_HEARTBEAT,
             "nothing came from the host for {:g} s; giving up".format(self.heartbeat_s),
         )
 
@@ -77,7 +117,7 @@ class Link:
         if self._at == len(self._ahead):
             self._ahead = os.read(self._in, min(max(n, _READ_AHEAD), _READ_AT_ONCE))
             self._at = 0
-            self._heard += 1
+            self._reads += 1
         chunk = self._ahead[self._at : self._at + n]
         self._at += len(chunk)
         return chunk

@@ -1,4 +1,4 @@
-"""What a device's user is told to run."""
+"""Advice to a device's user: which packages to install, and how."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ ON_JETSON = (
 _JETSON_RELEASE = "/etc/nv_tegra_release"
 _OWN_PYTHON = "edgeflare-python"
 _OF_32_BITS = {"aarch64": "armv8l", "x86_64": "i686"}
-"""What a 32-bit program should be told by a 64-bit kernel."""
+"""The architecture of a 32-bit program under a 64-bit kernel."""
 
 
 def is_installed(module: str) -> bool:
@@ -27,7 +27,7 @@ def is_installed(module: str) -> bool:
 
 
 def how_to_install(*packages: str) -> str:
-    """Return the words that tell how to install these packages for this interpreter.
+    """Return advice on how to install these packages for this interpreter.
 
     Where the system's package manager owns the interpreter (PEP 668), pip would refuse: then a
     virtual environment is made, and the inventory names it.
@@ -67,7 +67,7 @@ def tflite_packages(
 
 
 def how_to_install_tensorrt() -> str:
-    """Return the words that tell how to install TensorRT for this interpreter."""
+    """Return advice on how to install TensorRT for this interpreter."""
     return ON_JETSON if os.path.exists(_JETSON_RELEASE) else how_to_install("tensorrt")
 
 
