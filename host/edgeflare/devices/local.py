@@ -1,7 +1,6 @@
 """The machine that the host runs on, as a device: a process of its own behind pipes."""
 
 import contextlib
-import errno
 import math
 import os
 import select
@@ -18,6 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, cast
 
+from edgeflare._internal.files import is_disk_full
 from edgeflare.devices.deadline import Deadline
 from edgeflare.devices.transport import Completed, read_output
 from edgeflare.errors import (
@@ -80,7 +80,7 @@ class LocalTransport:
         try:
             shutil.copyfile(local, remote)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if is_disk_full(error):
                 raise DeviceDiskFullError(f"no space left for {remote} on {self.name}") from error
             raise DeviceError(f"can't write {remote} on {self.name}: {error.strerror}") from error
 

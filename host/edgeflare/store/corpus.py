@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, insert, inspect, select
 
+from edgeflare._internal.files import sync_folder
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
 from edgeflare.store import corpus_tables as tables
@@ -15,7 +16,6 @@ from edgeflare.store.corpus_access import LOCK_NAME, alone, check_per_pair, full
 from edgeflare.store.corpus_removal import CorpusRemoval
 from edgeflare.store.database import CORPUS_NAME, connect, put_in_place
 from edgeflare.store.failures import decoding, told_of
-from edgeflare.store.samples import sync_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from edgeflare.oracles import Margins
 from edgeflare.types import Sample, Status
 
 
@@ -57,10 +58,9 @@ class Sighting:
     found_at: datetime
 
     @property
-    def severity(self) -> float:
-        """The smaller of both models' margins, of those that are known; 0 where none is."""
-        margins = (self.original_margin, self.deployed_margin)
-        return min((margin for margin in margins if margin is not None), default=0.0)
+    def severity(self) -> float | None:
+        """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
+        return Margins(self.original_margin, self.deployed_margin).smaller
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ class Rated(Protocol):
         """Its distance to the seed."""
 
     @property
-    def severity(self) -> float:
-        """The smaller of both models' margins on it."""
+    def severity(self) -> float | None:
+        """The smaller of both models' margins on it; None where neither is known."""
 
 
 def kept(group: Sequence[Rated], at_most: int) -> list[int]:
@@ -26,6 +26,6 @@ def kept(group: Sequence[Rated], at_most: int) -> list[int]:
         return list(range(len(group)))
     every = range(len(group))
     nearest = min(every, key=lambda one: (group[one].l2, one))
-    severest = max(every, key=lambda one: (group[one].severity, -one))
+    severest = max(every, key=lambda one: (group[one].severity or 0.0, -one))
     wanted = dict.fromkeys((0, nearest, severest, *every))
     return sorted(list(wanted)[:at_most])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, insert, select
 
+from edgeflare._internal.files import is_unused, remove_torn, sync_folder
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
 from edgeflare.store.about import add_environment_row
@@ -25,7 +26,6 @@ from edgeflare.store.failures import decoding, told_of
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.store.outcomes import Outcomes
 from edgeflare.store.replicas import Replicas
-from edgeflare.store.samples import remove_torn, sync_folder
 from edgeflare.store.seeds import SAMPLE_RATE, Seeds
 from edgeflare.store.telemetry import Telemetry
 
@@ -88,9 +88,7 @@ class Store(Seeds, Outcomes, Replicas, Telemetry):
     def check_free(folder: Path) -> None:
         """Raise StoreError unless a campaign can be made in this folder: none, or an empty one."""
         with told_of(folder):
-            if folder.exists() and (
-                not folder.is_dir() or any(path.name not in LOCK_NAMES for path in folder.iterdir())
-            ):
+            if not is_unused(folder, LOCK_NAMES):
                 raise StoreError(
                     f"{folder} exists and is not an empty folder; choose another for the campaign."
                 )

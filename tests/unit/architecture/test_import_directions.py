@@ -16,7 +16,7 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 
 LAYERS = (
     {"errors", "types", "_version", "assets"},
-    {"extras", "text", "toml"},
+    {"_internal", "extras", "text", "toml"},
     {"transcripts"},
     {"answers", "distances"},
     {"oracles", "models", "devices", "seeds"},
@@ -123,13 +123,13 @@ def foreign_to_the_small_roots(project: Path) -> list[str]:
 
 
 def past_the_public_api(project: Path) -> list[str]:
-    """Imports of the command line that are neither its own nor in ``edgeflare.__all__``."""
+    """Imports of the command line that are neither its own, nor ``_internal``, nor in ``edgeflare.__all__``."""
     found = []
     for file in sources(project, "host/edgeflare/cli"):
         for where, name in imports(project, file):
             top, *rest = name.split(".")
             public = len(rest) == 1 and rest[0] in edgeflare.__all__
-            own = rest[:1] == ["cli"]
+            own = rest[:1] in (["cli"], ["_internal"])
             if top in FOLDERS or (top == "edgeflare" and not (public or own)):
                 found.append(
                     f"{where}: cli may not import {name}; it uses names in edgeflare.__all__, "
