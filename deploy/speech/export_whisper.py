@@ -1,5 +1,4 @@
 """Writes Whisper tiny.en as two ONNX files, float32 and dynamic int8: see README.md beside it."""
-# ruff: noqa: INP001 - a script that is run by its path, in no package
 
 from __future__ import annotations
 

@@ -70,17 +70,20 @@ def aligned(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | Non
     return pairs
 
 
+def differing(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | None, Word | None]]:
+    """Return those of the `aligned` pairs whose words differ. Raises UsageError where RapidFuzz is missing."""
+    if _texts(one) == _texts(other):
+        return []
+    return [(a, b) for a, b in aligned(one, other) if a is None or b is None or a.text != b.text]
+
+
 def word_distance(one: Transcript, other: Transcript) -> float:
     """Return the words that differ, as a share of the words of the longer transcript: 0 to 1.
 
     Raises UsageError where RapidFuzz is missing.
     """
     ours, theirs = words(one), words(other)
-    if _texts(ours) == _texts(theirs):
-        return 0.0
-    pairs = aligned(ours, theirs)
-    differing = sum(a is None or b is None or a.text != b.text for a, b in pairs)
-    return differing / max(len(ours), len(theirs))
+    return len(differing(ours, theirs)) / max(len(ours), len(theirs), 1)
 
 
 def excerpts(one: str, other: str) -> tuple[str, str]:

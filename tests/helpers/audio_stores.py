@@ -9,7 +9,7 @@ import numpy as np
 from edgeflare.answers import text_of, top_label
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.distances import l2, linf, snr_db
-from edgeflare.oracles.margin import margins
+from edgeflare.oracles import margins
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, FrontPoint, Output, Sample, Status, Transcript
 

@@ -3,15 +3,14 @@
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
+from edgeflare._internal.files import Spool, replacing, write_whole
 from edgeflare.analysis.opening import opened
 from edgeflare.analysis.rows import file_stem, finding_row, jsonable, outcome_part
-from edgeflare.analysis.spool import Spool
 from edgeflare.analysis.summary import summarize
 from edgeflare.analysis.telemetry import write_minutes
 from edgeflare.analysis.written import written_to
@@ -101,7 +100,7 @@ def _export_all(
     """Write pictures and lines, seed by seed; return how many files there are in all."""
     files = 2
     done = 0
-    with _replacing(folder / "triggers.jsonl") as lines:
+    with replacing(folder / "triggers.jsonl") as lines:
         for replica in replicas:
             for seed in store.seeds(replica):
                 outcome = spool.get((replica, seed.id))
@@ -127,7 +126,7 @@ def _export_one(
     files = {}
     for kind, ending, data in shown.files:
         files[kind] = f"{_folder_name(rate)}/{stem}-{kind}.{ending}"
-        _write(folder / files[kind], data)
+        write_whole(folder / files[kind], data)
     return finding_row(outcome, seed, files, shown.amplification)
 
 
@@ -171,7 +170,7 @@ def _export_minutes(store: Store, folder: Path) -> int:
     """Write the devices' minutes, where there are any; return how many files that makes."""
     if next(store.telemetry(), None) is None:
         return 0
-    with _replacing(folder / "telemetry.csv") as file:
+    with replacing(folder / "telemetry.csv") as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         write_minutes(text, store.telemetry())
         text.detach()
@@ -213,22 +212,4 @@ def _may_be_used(folder: Path, store: Store) -> bool:
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
-    _write(path, json.dumps(jsonable(value), indent=2, allow_nan=False).encode())
-
-
-def _write(path: Path, data: bytes) -> None:
-    with _replacing(path) as file:
-        file.write(data)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Give a file that takes the place of another once it is whole; whatever happens, one of the two stays."""
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(path, json.dumps(jsonable(value), indent=2, allow_nan=False).encode())

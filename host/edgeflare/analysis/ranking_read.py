@@ -11,10 +11,10 @@ from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.counting import replicas_of
 from edgeflare.distances import disagreement
 from edgeflare.errors import UsageError
-from edgeflare.oracles.margin import margin, margins
+from edgeflare.oracles import margins
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.failures import decoding
-from edgeflare.types import TRIGGERS, Output, Status, Transcript
+from edgeflare.types import TRIGGERS, Status, Transcript
 
 WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
 """Ends that say nothing of how hard a model is to make deviate: no answer, or none that repeats."""
@@ -148,7 +148,10 @@ def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Sea
     if outcome.status is Status.NONFINITE:
         apart = severity = _WORST
     elif outcome.status in TRIGGERS and original is not None and deployed is not None:
-        apart, severity = disagreement(original, deployed), _severity(original, deployed)
+        apart, severity = (
+            disagreement(original, deployed),
+            margins(original, deployed).smaller or 0.0,
+        )
     else:
         apart = severity = 0.0
     if deviates or outcome.status is Status.NONFINITE:
@@ -176,12 +179,6 @@ def _same_answers(seed: SeedRecord) -> bool:
     if original is None or deployed is None or not says_alike(original, deployed):
         return False
     return isinstance(original, Transcript) or disagreement(original, deployed) <= _ROUNDING
-
-
-def _severity(original: Output, deployed: Output) -> float:
-    if isinstance(original, Transcript):
-        return margins(original, deployed).smaller or 0.0
-    return min(margin(original) or 0.0, margin(deployed) or 0.0)
 
 
 def _right(seed: SeedRecord) -> tuple[bool | None, bool | None]:

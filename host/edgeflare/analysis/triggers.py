@@ -1,11 +1,11 @@
 """What was done to the seeds of the triggering inputs, gathered as outcomes pass by."""
 
-import re
 from bisect import insort
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from edgeflare._internal.files import natural_key
 from edgeflare.answers import text_of
 from edgeflare.search.words import changing, corruption_names, last_words, step_words
 from edgeflare.store import OutcomeRecord
@@ -43,7 +43,11 @@ class TriggersSeen:
     def add(self, outcome: OutcomeRecord) -> None:
         """Take an outcome."""
         self._corruptions.update(corruption_names(outcome.mutations))
-        insort(self._first, (_place(outcome), outcome), key=lambda one: one[0])
+        insort(
+            self._first,
+            ((natural_key(outcome.seed_id), outcome.replica), outcome),
+            key=lambda one: one[0],
+        )
         del self._first[_SHOWN:]
 
     def first(self) -> tuple[TriggerFigures, ...]:
@@ -65,8 +69,3 @@ class TriggersSeen:
     def corruptions(self) -> dict[str, int]:
         """Return on how many triggering inputs each natural corruption was used, the most frequent first."""
         return dict(sorted(self._corruptions.items(), key=lambda one: (-one[1], one[0])))
-
-
-def _place(outcome: OutcomeRecord) -> tuple[list[str | int], str]:
-    parts = re.split(r"(\d+)", outcome.seed_id)
-    return [int(one) if n % 2 else one for n, one in enumerate(parts)], outcome.replica

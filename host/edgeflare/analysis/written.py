@@ -1,10 +1,10 @@
 """What can go wrong when files are written for the user, as one sentence."""
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from edgeflare._internal.files import is_disk_full
 from edgeflare.errors import DiskFullError, StoreError, UsageError
 from edgeflare.store.database import DATABASE_NAME
 
@@ -27,7 +27,7 @@ def written_to(folder: Path, *, untouched: str, again: str, instead: str) -> Ite
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_disk_full(error):
             raise DiskFullError(
                 f"No space is left on the disk of {folder}; {untouched} is untouched. "
                 f"Free some space and {again}."

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from edgeflare._internal.files import write_durably
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.suite import Suite, suite_from
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
 from edgeflare.store.documents import read_json
 from edgeflare.store.failures import told_of
-from edgeflare.store.samples import write_durably
 
 BENCH_NAME = "bench.json"
 FORMAT = 1

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from edgeflare._internal.files import write_durably
 from edgeflare.errors import UsageError
 from edgeflare.store.failures import told_of
-from edgeflare.store.samples import write_durably
 
 
 def perturb_weights(model: Path, out: Path, *, percent: float, by: float, seed: int) -> int:

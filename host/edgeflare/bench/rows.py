@@ -10,6 +10,7 @@ from edgeflare.bench.cells import Cell
 from edgeflare.bench.opening import Bench
 from edgeflare.bench.similarity import Similarities
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY
+from edgeflare.oracles import Margins
 from edgeflare.search.boundary import BoundaryOptions, is_open
 from edgeflare.search.words import finding_words
 from edgeflare.store import Device, OutcomeRecord, SeedRecord, Store
@@ -65,10 +66,8 @@ class SearchRow:
 
     @property
     def smaller_margin(self) -> float | None:
-        """The smaller of both models' margins, None where one is unknown."""
-        if self.original_margin is None or self.deployed_margin is None:
-            return None
-        return min(self.original_margin, self.deployed_margin)
+        """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
+        return Margins(self.original_margin, self.deployed_margin).smaller
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names; each point of `front` is one, too."""

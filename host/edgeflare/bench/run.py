@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from edgeflare._internal.files import is_unused, remove_torn
 from edgeflare.bench.cells import Cell, cell_config
 from edgeflare.bench.changes import check_same_devices, check_same_files, devices_of
 from edgeflare.bench.files import check_files
@@ -32,7 +33,6 @@ from edgeflare.errors import (
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.failures import no_space_to_begin, told_of
 from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.store.samples import is_torn, remove_torn
 
 __all__ = ["Bench", "BenchProgress", "open_bench", "resume_bench", "run_bench"]
 
@@ -277,10 +277,7 @@ def _check_free(folder: Path) -> None:
             f"there is a bench in {folder} already; {_advice(folder)}, or choose another folder"
         )
     with told_of(folder):
-        if folder.exists() and (
-            not folder.is_dir()
-            or any(path.name not in LOCK_NAMES and not is_torn(path) for path in folder.iterdir())
-        ):
+        if not is_unused(folder, LOCK_NAMES):
             raise UsageError(
                 f"{folder} exists and is not an empty folder; choose another for the bench"
             )

@@ -8,6 +8,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.files import write_durably
 from edgeflare.analysis.rows import csv_cell
 from edgeflare.analysis.written import written_to
 from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures
@@ -19,7 +20,6 @@ from edgeflare.bench.report import BenchReport
 from edgeflare.bench.rows import SearchRow
 from edgeflare.bench.similarity import SEARCHES_NAME
 from edgeflare.reports.document import to_markdown
-from edgeflare.store.samples import write_durably
 from edgeflare.types import Status
 
 SUMMARY_COLUMNS = (

@@ -3,12 +3,12 @@
 import json
 import shlex
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from edgeflare._internal.files import is_unused, new_folder_name, remove_torn, write_durably
 from edgeflare.campaign import single
 from edgeflare.campaign.changes import check_unchanged
 from edgeflare.campaign.comparison_folder import COMPARISON_NAME, FORMAT, read_comparison
@@ -32,7 +32,6 @@ from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.failures import told_of
 from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.store.samples import is_torn, remove_torn, write_durably
 
 _SHOWN = 5
 _OWN = (ModelError, PreflightError, DeviceError)
@@ -119,7 +118,7 @@ def run_candidates(
     _check_runtimes(config, files, fleet_devices(config))
     config = _as_stated_of_words(config, like)
     config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
-    folder = (config.out or _fresh_folder(config.original.path.stem)).absolute()
+    folder = (config.out or new_folder_name("comparisons", config.original.path.stem)).absolute()
     _check_free(folder)
     with told_of(folder, begun=False):
         folder.mkdir(parents=True, exist_ok=True)
@@ -337,10 +336,7 @@ def _check_free(folder: Path) -> None:
     if (folder / COMPARISON_NAME).is_file():
         return
     with told_of(folder):
-        if folder.exists() and (
-            not folder.is_dir()
-            or any(path.name not in LOCK_NAMES and not is_torn(path) for path in folder.iterdir())
-        ):
+        if not is_unused(folder, LOCK_NAMES):
             raise UsageError(
                 f"{folder} exists and is neither a comparison nor an empty folder; choose another --out"
             )
@@ -353,9 +349,3 @@ def _free(stem: str, taken: set[str]) -> str:
         for name in (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 3)))
         if name not in taken
     )
-
-
-def _fresh_folder(stem: str) -> Path:
-    base = Path("comparisons") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
-    return next(folder for folder in candidates if not folder.exists())

@@ -8,13 +8,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from edgeflare._internal.files import write_whole
 from edgeflare.campaign.counting import counted, expected, is_finished
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.documents import moment, read_json, validated
 from edgeflare.store.replay_input import REPLAY
-from edgeflare.store.samples import temporary_beside
 
 LIVE_NAME = "live.json"
 
@@ -83,13 +83,7 @@ def beginning(folder: Path) -> CampaignStatus:
 def leave_status(status: CampaignStatus) -> None:
     """Put the status into the campaign's folder, whole or not at all. Raises OSError."""
     path = Path(status.folder) / LIVE_NAME
-    temporary = temporary_beside(path)
-    try:
-        temporary.write_text(json.dumps(status.to_json()), encoding="utf-8")
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(path, json.dumps(status.to_json()).encode())
 
 
 def campaign_status(folder: Path) -> CampaignStatus:

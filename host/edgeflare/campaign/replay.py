@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.files import new_folder_name
 from edgeflare.campaign import single
 from edgeflare.campaign.config import CampaignConfig, SeedsConfig, config_from, load_config
 from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
@@ -205,7 +206,7 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
     seeds = SeedsConfig(path=source.folder, size=config.seeds.size)
     config = config.model_copy(update={"seeds": seeds})
     if config.out is None:
-        folder = single.fresh_folder(f"{config.deployed.path.stem}-replay")
+        folder = new_folder_name("campaigns", f"{config.deployed.path.stem}-replay")
         config = config.model_copy(update={"out": folder})
     known = source.store.models if source.store is not None else {}
     for which in ("original", "deployed"):

@@ -74,8 +74,7 @@ class ReplayedInput:
     @property
     def margin(self) -> float | None:
         """The smaller one of both models' margins, as far as they are known."""
-        known = [one for one in (self.original_margin, self.deployed_margin) if one is not None]
-        return min(known, default=None)
+        return Margins(self.original_margin, self.deployed_margin).smaller
 
     @property
     def decided(self) -> bool:

@@ -1,13 +1,13 @@
 """One campaign from its configuration to its folder, and on from where it was interrupted, its control aside."""
 
 import os
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from edgeflare._internal.files import new_folder_name
 from edgeflare.campaign.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.changes import check_same_devices, check_unchanged, refuse_or_tell
 from edgeflare.campaign.config import CampaignConfig, config_from, merge
@@ -63,7 +63,7 @@ def begin(
         Store.check_free(config.out)
     reporter = Reporter(progress)
     devices = devices or fleet_devices(config)
-    folder = (config.out or fresh_folder(config.deployed.path.stem)).absolute()
+    folder = (config.out or new_folder_name("campaigns", config.deployed.path.stem)).absolute()
     campaigner = Campaigner(uuid.uuid4().hex, name or folder.name)
     with ExitStack() as stack:
         with ExitStack() as searching:
@@ -266,10 +266,3 @@ def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
         yield original
     finally:
         original.close()
-
-
-def fresh_folder(stem: str) -> Path:
-    """Return where a campaign of this name is made by default: a folder that isn't there yet."""
-    base = Path("campaigns") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
-    return next(folder for folder in candidates if not folder.exists())

@@ -1,13 +1,13 @@
 """``bench suites``, ``run``, ``resume`` and ``show``."""
 
 import shlex
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edgeflare._internal.files import new_folder_name
 from edgeflare.cli.guard import guarded, say
 from edgeflare.cli.options import DEVICES, Devices, Inventory, Json
 
@@ -108,7 +108,7 @@ def run(
         repeats=repeats,
         max_queries=max_queries,
     )
-    folder = _fresh_folder(chosen.name) if out is None else out
+    folder = new_folder_name("benches", chosen.name) if out is None else out
     _run(
         folder,
         lambda progress: run_bench(
@@ -198,9 +198,3 @@ def _run(
         cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
         say(f"edgeflare: {cells} can't be run, see above; once that is mended: {command}")
         raise typer.Exit(_FAILED)
-
-
-def _fresh_folder(suite: str) -> Path:
-    base = Path("benches") / f"{suite}-{time.strftime('%Y%m%d-%H%M%S')}"
-    candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
-    return next(folder for folder in candidates if not folder.exists())

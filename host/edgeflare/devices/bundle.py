@@ -1,15 +1,13 @@
 """The agent as one file: a zipapp that any device's Python starts."""
 
-import errno
 import hashlib
 import io
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import edgeflare_agent
+from edgeflare._internal.files import is_disk_full, write_whole
 from edgeflare.devices.runtimes import users_runtime
 from edgeflare.errors import DeviceError, DiskFullError
 from edgeflare_agent.runtimes import ADDED
@@ -30,9 +28,9 @@ def agent_bundle(folder: Path, runtimes: Iterable[str] = ()) -> Path:
     try:
         if not path.is_file() or path.read_bytes() != content:
             folder.mkdir(parents=True, exist_ok=True)
-            _write_whole(path, content)
+            write_whole(path, content)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_disk_full(error):
             raise DiskFullError(f"no space left for the agent's bundle in {folder}") from error
         raise DeviceError(
             f"the agent's bundle can't be written to {folder}: {error.strerror}"
@@ -58,15 +56,3 @@ def _bundle_bytes(runtimes: Iterable[str]) -> bytes:
             entry.external_attr = _REGULAR_FILE
             bundle.writestr(entry, sources[name])
     return buffer.getvalue()
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write under a temporary name and rename, so that nobody ever sees half a file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise

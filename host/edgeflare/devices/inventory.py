@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from edgeflare import plugins, toml
 from edgeflare.devices.adb_url import phone_from_url
-from edgeflare.devices.device import LOCAL, Device, device_from_url, plain
+from edgeflare.devices.device import LOCAL, Device, device_from_url
 from edgeflare.devices.managed import with_managed
 from edgeflare.devices.runtimes import DeviceOptions
 from edgeflare.errors import InventoryError
@@ -82,7 +82,7 @@ def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
         try:
             return Device(name=text, transport=scheme, url=text)
         except ValidationError as error:
-            raise InventoryError(f"{text!r} {plain(error.errors()[0]['msg'])}") from error
+            raise InventoryError(f"{text!r} {plain_problem(error.errors()[0]['msg'])}") from error
     known = list(dict.fromkeys(["local", *inventory]))
     if text == "virtual":
         raise InventoryError(

@@ -1,6 +1,5 @@
 """The machine that the host runs on, as a device: a process of its own behind pipes."""
 
-import errno
 import math
 import os
 import select
@@ -17,6 +16,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, cast
 
+from edgeflare._internal.files import is_disk_full
 from edgeflare.devices.deadline import Deadline
 from edgeflare.devices.transport import Completed, read_output, start_feeder
 from edgeflare.errors import (
@@ -78,7 +78,7 @@ class LocalTransport:
         try:
             shutil.copyfile(local, remote)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if is_disk_full(error):
                 raise DeviceDiskFullError(f"no space left for {remote} on {self.name}") from error
             raise DeviceError(f"can't write {remote} on {self.name}: {error.strerror}") from error
 

@@ -6,7 +6,7 @@ from statistics import median
 from edgeflare.analysis import summarize
 from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.nightly.night import ReplayCounts, SearchFigures
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store import Store
 from edgeflare.types import TRIGGERS
 
 
@@ -17,7 +17,7 @@ def search_figures(store: Store) -> SearchFigures:
     severities = [
         value
         for outcome in store.outcomes()
-        if outcome.status in TRIGGERS and (value := _severity(outcome)) is not None
+        if outcome.status in TRIGGERS and (value := outcome.severity) is not None
     ]
     return SearchFigures(
         seeds=summary.seeds,
@@ -43,8 +43,3 @@ def replay_figures(replays: Iterable[ReplaySummary]) -> ReplayCounts:
         for state, count in replay.counts.items():
             totals[state] += count
     return ReplayCounts(**totals)
-
-
-def _severity(outcome: OutcomeRecord) -> float | None:
-    margins = (outcome.original_margin, outcome.deployed_margin)
-    return min((one for one in margins if one is not None), default=None)

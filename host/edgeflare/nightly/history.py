@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from edgeflare._internal.files import write_durably
 from edgeflare.errors import StoreError
 from edgeflare.nightly.night import Night, NightRun
 from edgeflare.store.documents import read_json
 from edgeflare.store.failures import told_of
-from edgeflare.store.samples import write_durably
 
 NIGHT_NAME = "night.json"
 LOG_NAME = "log.txt"

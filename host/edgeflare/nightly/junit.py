@@ -3,12 +3,12 @@
 from collections import Counter
 from pathlib import Path
 
+from edgeflare._internal.files import write_durably
 from edgeflare.analysis.formats.junit_cases import Case, Verdict
 from edgeflare.analysis.formats.xml_text import Element, dumped, element
 from edgeflare.nightly.history import JUNIT_NAME
 from edgeflare.nightly.night import Night, NightRun
 from edgeflare.store.failures import told_of
-from edgeflare.store.samples import write_durably
 
 _PARTS = ("replay", "search", "comparison")
 _COUNTED: dict[str, Verdict] = {"failures": "failure", "errors": "error", "skipped": "skipped"}

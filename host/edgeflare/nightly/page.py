@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from edgeflare._internal.files import write_durably
 from edgeflare.analysis.page import render
 from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, REPORT_NAME, History
 from edgeflare.nightly.night import Night, NightRun
 from edgeflare.nightly.plots import STATE_WORDS, mark
 from edgeflare.nightly.trends import MOST_NIGHTS, Chart, charts, shown_state
 from edgeflare.store.failures import told_of
-from edgeflare.store.samples import write_durably
 
 _ACCEPTED = "accepted later"
 _REPORTS = {"search": "Report", "replay": "Triggers sent again", "seeds": "Seeds sent again"}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from edgeflare._internal.files import natural_key
 from edgeflare.seeds.media import Medium, other_than
 from edgeflare.types import Skipped
 
@@ -50,7 +51,7 @@ def list_files(folder: Path, medium: Medium) -> Listing:
             skipped.append(Skipped(ascii(name), "its name is not valid UTF-8"))
         else:
             names.append(name)
-    return Listing(sorted(names, key=_natural), others, misplaced, skipped)
+    return Listing(sorted(names, key=natural_key), others, misplaced, skipped)
 
 
 def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[str]:
@@ -66,7 +67,7 @@ def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[str]:
             folders.clear()
             continue
         seen.add(real)
-        folders[:] = sorted((name for name in folders if not name.startswith(".")), key=_natural)
+        folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_key)
         relative = Path(parent).relative_to(folder)
         yield from ((relative / name).as_posix() for name in files if not name.startswith("."))
 
@@ -82,12 +83,3 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _natural(name: str) -> list[tuple[int, int | str]]:
-    """Sort key: "a2" comes before "a10", a folder's files together."""
-    pieces = re.split(r"([0-9]+)", name.replace("/", "\0").casefold())
-    key: list[tuple[int, int | str]] = [
-        (0, int(piece)) if piece.isdigit() and piece.isascii() else (1, piece) for piece in pieces
-    ]
-    return [*key, (2, name)]

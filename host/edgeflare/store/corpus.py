@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
+from edgeflare._internal.files import sync_folder
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import corpus_tables as tables
@@ -56,7 +57,7 @@ from edgeflare.store.database import (
 )
 from edgeflare.store.failures import decoding, told_of
 from edgeflare.store.replay_input import Look, ReplayInput
-from edgeflare.store.samples import SampleFiles, sync_folder
+from edgeflare.store.samples import SampleFiles
 from edgeflare.types import Sample
 
 if TYPE_CHECKING:

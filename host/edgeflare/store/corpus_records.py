@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
+from edgeflare.oracles import Margins
 from edgeflare.store.documents import moment, record
 from edgeflare.types import Sample, Status
 
@@ -61,10 +62,9 @@ class Sighting:
     found_at: datetime
 
     @property
-    def severity(self) -> float:
-        """The smaller of both models' margins, of those that are known; 0 where none is."""
-        margins = (self.original_margin, self.deployed_margin)
-        return min((margin for margin in margins if margin is not None), default=0.0)
+    def severity(self) -> float | None:
+        """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
+        return Margins(self.original_margin, self.deployed_margin).smaller
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Whatever goes wrong below the store, as one sentence about the campaign folder."""
 
-import errno
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -9,9 +8,9 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
+from edgeflare._internal.files import is_disk_full
 from edgeflare.errors import DiskFullError, StoreError
 
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _SQLITE_SENTENCES = (
     ("locked", "is in use by another program; wait until that has finished, or stop it"),
     ("locking protocol", "is on a file system without locks; move it to a local disk"),
@@ -83,7 +82,7 @@ def no_space_to_begin(folder: Path) -> DiskFullError:
 
 
 def _of_files(error: OSError, folder: Path) -> StoreError:
-    if error.errno in _NO_SPACE:
+    if is_disk_full(error):
         return disk_full(folder)
     names = (error.filename2, error.filename)  # what a file was to become, before what it is
     name = next((str(one) for one in names if one is not None), str(folder))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
+from edgeflare._internal.files import write_durably
 from edgeflare.errors import StoreError
 from edgeflare.store.documents import read_json
 from edgeflare.store.failures import told_of
-from edgeflare.store.samples import write_durably
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -9,6 +9,7 @@ import numpy as np
 
 from edgeflare.answers import numbers
 from edgeflare.distances import disagreement
+from edgeflare.oracles import Margins
 from edgeflare.types import (
     NOTHING_SEARCHED,
     Decision,
@@ -127,8 +128,7 @@ class OutcomeRecord:
     @property
     def severity(self) -> float | None:
         """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
-        both = (self.original_margin, self.deployed_margin)
-        return min((margin for margin in both if margin is not None), default=None)
+        return Margins(self.original_margin, self.deployed_margin).smaller
 
     @property
     def disagreement(self) -> float | None:

@@ -2,9 +2,6 @@
 
 import hashlib
 import io
-import os
-import re
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -12,13 +9,13 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
+from edgeflare._internal.files import remove_torn, sync_folder, write_temporary
 from edgeflare.errors import StoreError
 from edgeflare.store.wav import read_wav, wav_bytes
 from edgeflare.types import Sample
 
 _SUFFIXES = (".npy", ".wav")
 _WRITERS = 8
-_TEMPORARY = re.compile(r"\.new-[0-9a-f]{32}")
 
 
 class SampleFiles:
@@ -103,7 +100,7 @@ class SampleFiles:
             self._made.add(path.parent)
         if path.exists() and path.stat().st_size == len(data):
             return _Staged(digest, path, None)
-        return _Staged(digest, path, _write_beside(path, data))
+        return _Staged(digest, path, write_temporary(path, data))
 
     def _file_of(self, sample: Sample) -> tuple[bytes, str]:
         if sample.ndim == 1 and sample.dtype == np.float32:
@@ -160,59 +157,3 @@ def _withdraw(staged: Iterable[_Staged]) -> None:
     for one in staged:
         if one.temporary is not None:
             one.temporary.unlink(missing_ok=True)
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """Write a whole file that is on disk, under its name, when this returns.
-
-    Raises OSError.
-    """
-    temporary = _write_beside(path, data)
-    try:
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def remove_torn(folder: Path) -> None:
-    """Remove what `write_durably` left in a folder where its process was killed."""
-    for path in folder.iterdir():
-        if is_torn(path):
-            path.unlink()
-
-
-def is_torn(path: Path) -> bool:
-    """Whether a file has a name that only a file not yet written whole has."""
-    return _TEMPORARY.fullmatch(path.name) is not None and path.is_file()
-
-
-def temporary_beside(path: Path) -> Path:
-    """Return a name in the folder of a file for writing it: `remove_torn` knows it by that."""
-    return path.with_name(f".new-{uuid.uuid4().hex}")
-
-
-def _write_beside(path: Path, data: bytes) -> Path:
-    """Write a whole temporary file in the same folder; its bytes are on disk when this returns it."""
-    temporary = temporary_beside(path)
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
-
-
-def sync_folder(folder: Path) -> None:
-    """Put a folder's names on disk; where folders can't be opened (Windows) the system does it."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Row, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from edgeflare._internal.files import is_unused, remove_torn, sync_folder
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.errors import StoreError
 from edgeflare.store import documents, queries, tables
@@ -49,7 +50,7 @@ from edgeflare.store.rows import (
     replay_to_row,
     seed_from_row,
 )
-from edgeflare.store.samples import LazySamples, SampleFiles, remove_torn, sync_folder
+from edgeflare.store.samples import LazySamples, SampleFiles
 from edgeflare.types import Sample, SeedInput, Skipped
 
 if TYPE_CHECKING:
@@ -124,9 +125,7 @@ class Store:
     def check_free(folder: Path) -> None:
         """Raise StoreError unless a campaign can be made in this folder: none, or an empty one."""
         with told_of(folder):
-            if folder.exists() and (
-                not folder.is_dir() or any(path.name not in LOCK_NAMES for path in folder.iterdir())
-            ):
+            if not is_unused(folder, LOCK_NAMES):
                 raise StoreError(
                     f"{folder} exists and is not an empty folder; choose another for the campaign."
                 )

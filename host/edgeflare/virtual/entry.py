@@ -4,10 +4,10 @@ import json
 import shlex
 from pathlib import Path
 
+from edgeflare._internal.files import write_whole
 from edgeflare.devices import Device
 from edgeflare.devices.ssh_config import known_name
 from edgeflare.virtual.keys import USER_KEY
-from edgeflare.virtual.places import write_private
 from edgeflare.virtual.rootfs import HOME_USER
 
 ADDRESS = "127.0.0.1"
@@ -24,11 +24,11 @@ def write_entry(folder: Path, device: Device, host_public: str) -> None:
     """Write ``devices.toml`` and ``known_hosts`` into the board's folder."""
     port = device.port or 22
     line = f"{known_name(ADDRESS, port)} {host_public}\n"
-    write_private(folder / "known_hosts", line.encode())
+    write_whole(folder / "known_hosts", line.encode(), private=True)
     fields = _fields(folder, port).items()
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields]
     text = "\n".join([f"[devices.{device.name}]", *lines, ""])
-    write_private(folder / "devices.toml", text.encode())
+    write_whole(folder / "devices.toml", text.encode(), private=True)
 
 
 def ssh_command(device: Device) -> str:

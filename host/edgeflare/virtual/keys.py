@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from edgeflare.virtual.places import write_private
+from edgeflare._internal.files import write_whole
 
 USER_KEY = "id_ed25519"
 """The user's private key, in the board's folder."""
@@ -22,7 +22,7 @@ def board_keys(folder: Path) -> Keys:
     user_key, host_key = folder / USER_KEY, folder / "host_key"
     for path in (user_key, host_key):
         if not path.is_file():
-            write_private(path, _new_key())
+            write_whole(path, _new_key(), private=True)
     return Keys(_public(user_key), host_key.read_bytes(), _public(host_key))
 
 

@@ -8,10 +8,10 @@ import subprocess
 import time
 from pathlib import Path
 
+from edgeflare._internal.files import write_whole
 from edgeflare.errors import DeviceError, DeviceTimeoutError
 from edgeflare.virtual.entry import ADDRESS
 from edgeflare.virtual.needs import QEMU
-from edgeflare.virtual.places import write_private
 from edgeflare.virtual.settings import BoardSettings
 from edgeflare.virtual.tools import search_path
 
@@ -71,7 +71,7 @@ class Machine:
         self._pid_file.unlink(missing_ok=True)
         self.console.write_bytes(b"")
         initrd = self._folder / "initrd"
-        write_private(initrd, (build / "initrd").read_bytes() + own_files)
+        write_whole(initrd, (build / "initrd").read_bytes() + own_files, private=True)
         disk = f"file={_escaped(build / 'disk.img')},format=raw,if=none,id=disk,snapshot="
         disk += "off" if keep else "on"
         command: list[str | Path] = [

@@ -27,13 +27,3 @@ def make_private(folder: Path) -> Path:
     except OSError as error:
         raise DeviceError(f"can't make the folder {folder}: {error.strerror}") from error
     return folder
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only this user may read, whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    part.replace(path)

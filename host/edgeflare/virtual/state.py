@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from edgeflare._internal.files import write_whole
 from edgeflare.devices.managed import state_root
-from edgeflare.virtual.places import write_private
 
 _FILE = "state.json"
 _CLAIM = "build"
@@ -38,12 +38,12 @@ def read_state(folder: Path) -> State | None:
 
 def write_state(folder: Path, state: State) -> None:
     """Keep a board's state."""
-    write_private(folder / _FILE, (json.dumps(asdict(state), indent=2) + "\n").encode())
+    write_whole(folder / _FILE, (json.dumps(asdict(state), indent=2) + "\n").encode(), private=True)
 
 
 def claim_build(folder: Path, key: str) -> None:
     """Keep others from removing the build that a board is about to be started from."""
-    write_private(folder / _CLAIM, key.encode())
+    write_whole(folder / _CLAIM, key.encode(), private=True)
 
 
 def builds_in_use() -> set[str]:

@@ -17,7 +17,7 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 
 LAYERS = (
     {"errors", "types", "_version", "assets"},
-    {"extras", "plugins", "text", "toml"},
+    {"_internal", "extras", "plugins", "text", "toml"},
     {"transcripts"},
     {"answers", "distances"},
     {"oracles", "models", "devices", "seeds"},
@@ -133,12 +133,14 @@ def foreign_to_the_small_roots(project: Path) -> list[str]:
 
 
 def past_the_public_api(project: Path) -> list[str]:
-    """Imports of the command line that are neither its own nor public names of a package."""
+    """Imports of the command line that are neither its own, nor ``_internal``, nor public names of a package."""
     found = []
     for file in sources(project, "host/edgeflare/cli"):
         for where, name in imports(project, file):
             top, *rest = name.split(".")
-            if top in FOLDERS or (top == "edgeflare" and not _is_public(rest)):
+            if top in FOLDERS or (
+                top == "edgeflare" and rest[:1] != ["_internal"] and not _is_public(rest)
+            ):
                 found.append(
                     f"{where}: cli may not import {name}; it uses the names that edgeflare and its "
                     "packages export, by from edgeflare.package import"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import sqlalchemy.exc
 
+from edgeflare._internal.files import write_durably
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import CampaignLock, OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.failures import disk_full, told_of
-from edgeflare.store.samples import write_durably
 from edgeflare.types import Decision, Status
 
 SAMPLE = np.zeros((2, 2, 1), np.uint8)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from edgeflare._internal.files import write_whole
 from edgeflare.analysis.colours import Palette, change_colours, level_colours
-from edgeflare.analysis.page.files import replace_file
 from edgeflare.analysis.page.thumbnails import Media, picture
 from edgeflare.analysis.pictures import difference, indexed_png
 from edgeflare.analysis.sounds import pcm_wav
@@ -137,7 +137,7 @@ class Album:
             self.beside += 1
             if not (path.is_file() and path.stat().st_size == len(one.data)):
                 self._folder.mkdir(parents=True, exist_ok=True)
-                replace_file(path, one.data)
+                write_whole(path, one.data)
         return quote(f"{self._folder.name}/{name}")
 
 

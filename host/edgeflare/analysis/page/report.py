@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.files import write_durably
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import results
 from edgeflare.analysis.kinds import tolerance_of
@@ -31,7 +32,6 @@ from edgeflare.analysis.written import check_report_path, written_to
 from edgeflare.campaign.replay_states import REPLAY
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
-from edgeflare.store.samples import write_durably
 
 MOST_MB = 50.0
 _MB = 1_000_000

