@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 import stand_in_tensorrt
-from engine_cases import VERSIONS, Load
-from small_models import BUILDERS, TFLITE, open_axis_tflite
-from stand_in_cuda import StandInGpu
+from small_models import BUILDERS, TFLITE, VERSIONS, Load, open_axis_tflite
+from stand_in_engines import StandInGpu
 
 from edgeflare_agent.runtimes import Runtime, load
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from equal_measures import MEASURES, equal_duel
-from ranked_stores import Ended, candidate
+from campaign_stores import MEASURES, Ended, candidate, equal_duel
 
 from edgeflare import Ranking, UsageError, rank_campaigns
 from edgeflare.store import Store

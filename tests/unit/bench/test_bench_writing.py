@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_searches import bench_of, fill_cell, suite_of
+from bench_stores import bench_of, fill_cell, suite_of
 
 from edgeflare.analysis.words import margin_text, number_text, p_value_text, percent_text, plain
 from edgeflare.bench.cells import Cell, cells

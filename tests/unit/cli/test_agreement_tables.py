@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 import pytest
-from fleet_stores import compared_campaign, pooled_campaign
+from campaign_stores import compared_campaign, pooled_campaign
 from rich.console import Console
 
 from edgeflare import EveryDevice, Unlike, summarize

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from linear_models import Device, Linear, Shelf, make_seeds
+from search_models import Device, Linear, Shelf, make_seeds
 
 from edgeflare.errors import AgentDiedError, InferenceFailedError, StrategyError
 from edgeflare.oracles import LabelOracle

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boundary_models import Pair, Run, played
 from numpy.typing import NDArray
+from search_models import Pair, Run, played
 
 from edgeflare.errors import UsageError
 from edgeflare.search import build_strategy

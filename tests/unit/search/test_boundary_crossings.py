@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boundary_models import Pair, Run, Shape, affine, agreed, images, played, quantised
+from search_models import Pair, Run, Shape, affine, agreed, images, played, quantised
 
 from edgeflare.search.boundary.basis import directions, smooth
 from edgeflare.search.boundary.crossings import Crossing, crossing

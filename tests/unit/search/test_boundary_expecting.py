@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boundary_models import Affine, Pair, Shape, affine, agreed, images, moved, search
+from search_models import Affine, Pair, Shape, affine, agreed, images, moved, search
 
 from edgeflare.search.boundary.expecting import Expected
 from edgeflare.types import Sample

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from heard_models import Listened, hearers, recording
+from search_models import Listened, hearers, recording
 
 from edgeflare.errors import UsageError
 from edgeflare.search import build_strategy

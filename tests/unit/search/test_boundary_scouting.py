@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from boundary_models import Affine, Pair, Run, Shape, affine, images, margin, moved, search
+from search_models import Affine, Pair, Run, Shape, affine, images, margin, moved, search
 
 from edgeflare.distances import ssim
 from edgeflare.search.boundary import BoundaryOptions

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boundary_models import (
+from search_models import (
     Pair,
     Run,
     Shape,

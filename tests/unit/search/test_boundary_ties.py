@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from boundary_models import (
+from search_models import (
     Affine,
     Pair,
     Shape,

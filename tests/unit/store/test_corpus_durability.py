@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpora import FORM, add, digest, picture, sighting
+from campaign_stores import FORM, add, digest, picture, sighting
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import Store
@@ -21,7 +21,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from corpora import START, add, look, sighting
+from campaign_stores import START, add, look, sighting
 
 from edgeflare.store.corpus import Corpus
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from campaign_damage import DEEP, damage, run
-from corpora import DAY, START, add, sighting
-from fleet_stores import compared_campaign
+from campaign_stores import DAY, START, add, compared_campaign, sighting
 
 from edgeflare.campaign.live import LIVE_NAME, beginning, leave_status
 from edgeflare.devices import DeviceStatus, State
