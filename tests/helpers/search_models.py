@@ -279,14 +279,19 @@ class Linear:
 
 
 class Device:
-    """Answers from threads of its own, in an order of its own; always there."""
+    """Answers from threads of its own, in an order of its own; always there.
+
+    The first answer comes when `hold` requests wait (after a minute, where they never do).
+    """
 
     state = State.UP
     away_s = 0.0
     detail = ""
     depth = 4
 
-    def __init__(self, model: Linear, *, seconds: float = 0.0, name: str = "board") -> None:
+    def __init__(
+        self, model: Linear, *, seconds: float = 0.0, name: str = "board", hold: int = 0
+    ) -> None:
         self.name = name
         self.model = model
         self.seconds = seconds
@@ -294,6 +299,8 @@ class Device:
         self.shuffle = random.Random(0)
         self.waiting = 0
         self.most_waiting = 0
+        self.hold = hold
+        self.held = threading.Event()
         self.lock = threading.Lock()
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
@@ -301,12 +308,15 @@ class Device:
             self.waiting += 1
             self.most_waiting = max(self.most_waiting, self.waiting)
             pause = self.shuffle.random() * 2e-3
+            if self.waiting >= self.hold:
+                self.held.set()
         return self.pool.submit(self._answer, samples, pause)
 
     def withdraw(self) -> None:
         raise AssertionError("this device is never away")
 
     def _answer(self, samples: Sequence[Sample], pause: float) -> Reply:
+        self.held.wait(60)
         threading.Event().wait(pause)
         with self.lock:
             self.waiting -= 1
