@@ -77,6 +77,7 @@ def looks(seed: Sample, run: Run) -> int:
     )
 
 
+@pytest.mark.rounding
 def test_where_the_deployed_model_is_lost_far_off_both_are_sure_of_different_answers() -> None:
     lost = np.median([run.severest for _, run in runs(LOST, device_budget=12)])
     well = np.median([run.severest for _, run in runs(WELL, device_budget=12)])
@@ -84,6 +85,7 @@ def test_where_the_deployed_model_is_lost_far_off_both_are_sure_of_different_ans
     assert lost > 0.8
 
 
+@pytest.mark.rounding
 def test_where_it_is_not_little_is_spent_on_looking() -> None:
     spent = [looks(seed, run) for seed, run in runs(WELL, device_budget=12)]
     assert max(spent) <= 2
@@ -134,6 +136,7 @@ def test_natural_findings_stay_natural() -> None:
         assert run.gave_up or run.outcome.mutations
 
 
+@pytest.mark.rounding
 def test_a_device_that_tells_labels_only_is_looked_at_far_off_too() -> None:
     pair = Pair(LOST.original, LOST.deployed, labels_only=True)
     asked = [far(seed, run) for seed, run in runs(pair, device_budget=12)]
