@@ -159,6 +159,7 @@ class TestTies:
         assert ranking.duels[0].verdict == "tie"
         assert "needs 6 seeds at least" in " ".join([ranking.verdict, *ranking.differences])
 
+    @pytest.mark.extended
     @pytest.mark.parametrize("measure", MEASURES)
     def test_noise_is_called_a_difference_no_oftener_than_the_level_says(
         self, measure: str

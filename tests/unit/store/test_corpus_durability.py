@@ -39,7 +39,12 @@ with Corpus.open(Path(sys.argv[1]), create=True) as corpus:
 """
 
 
-@pytest.mark.parametrize("reports", [1, 4, 9, 11, 30])
+ALSO = pytest.mark.extended
+
+
+@pytest.mark.parametrize(
+    "reports", [1, pytest.param(4, marks=ALSO), 9, pytest.param(11, marks=ALSO), 30]
+)
 def test_what_was_acknowledged_before_kill_9_is_there_and_no_entry_is_half(tmp_path, reports):
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(HELPERS), *filter(None, sys.path)])

@@ -173,7 +173,7 @@ def test_what_was_half_written_is_removed_by_the_next_who_writes(home: Path) -> 
 
 def test_random_damage_is_never_a_fault(home: Path) -> None:
     commands = (("show",), ("status",), ("report",), ("report", "--format", "csv"))
-    for number in range(40):
+    for number in range(16):
         rng = random.Random(number)
         copy = home / str(number)
         shutil.copytree(home / "campaign", copy)
