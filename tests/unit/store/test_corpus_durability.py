@@ -5,16 +5,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from campaign_stores import FORM, add, digest, picture, sighting
+from command import ROOT
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import Store
 from edgeflare.store.corpus import Corpus
-
-HELPERS = Path(__file__).resolve().parents[2] / "helpers"
 
 CHANGE_FOR_EVER = """
 import sys
@@ -47,7 +45,7 @@ ALSO = pytest.mark.extended
 )
 def test_what_was_acknowledged_before_kill_9_is_there_and_no_entry_is_half(tmp_path, reports):
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(HELPERS), *filter(None, sys.path)])
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "tests/helpers"), *filter(None, sys.path)])
     }
     program = [sys.executable, "-c", CHANGE_FOR_EVER, str(tmp_path / "c")]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as child:
