@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ settings.load_profile("edgeflare")
 # Programs that the tests start inherit what is ignored here, as it is in the background or under nohup.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# The tests start hundreds of programs that import the same modules: each is compiled once.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The tests know nothing of virtual boards that the user of this machine has made.
 os.environ["XDG_STATE_HOME"] = os.devnull

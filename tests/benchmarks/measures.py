@@ -23,7 +23,7 @@ from edgeflare.campaign.measures import Measure
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 from command import DEMO
-from prunings import prune
+from small_models import prune
 
 ORIGINAL = DEMO.parent / "mnist" / "lenet5.onnx"
 FIXED = {"crossing": "least-l2", "effort": 64, "tied_classes": 2, "candidates": 1}

@@ -16,7 +16,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
-from equal_measures import MEASURES, simulated
+from campaign_stores import MEASURES, simulated
 
 MOST_WRONG = 0.07
 FEWEST_SEEDS = 20

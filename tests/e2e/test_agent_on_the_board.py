@@ -32,6 +32,7 @@ LIBRARIES = (
     *("pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers"),
     *("onnx", "protobuf", "ml_dtypes", "typing_extensions", "typing_inspection"),
     *("pydantic", "pydantic_core", "annotated_types"),
+    *("pytest-xdist", "execnet"),
 )
 """What the tests import; the board has numpy and the runtimes already."""
 LEFT_OUT = (

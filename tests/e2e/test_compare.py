@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from command import DEMO, Ran, edgeflare
-from prunings import prune
+from small_models import prune
 
 ORIGINAL = DEMO.parent / "mnist" / "lenet5.onnx"
 SHARES = {"fifth": 0.2, "two-fifths": 0.4, "three-fifths": 0.6, "four-fifths": 0.8, "most": 0.95}

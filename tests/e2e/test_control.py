@@ -14,9 +14,8 @@ import onnx
 import pytest
 from campaigns import found_in
 from command import DEMO, DEMO_PAIR, edgeflare, environment
-from label_models import label_onnx
 from onnx import helper, numpy_helper
-from small_models import dense_onnx
+from small_models import dense_onnx, label_onnx
 
 from edgeflare import (
     CampaignConfig,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from campaigns import found_in
 from command import DEMO, Ran, edgeflare
-from label_models import label_onnx, label_tflite
+from small_models import label_onnx, label_tflite
 
 from edgeflare.store import Store
 from edgeflare.types import Status

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from adb_server import FakeAdbServer, adb_server
-from adb_services import Phone
+from adb_server import FakeAdbServer, Phone, adb_server
 from campaigns import Found, found_in
 from command import DEMO_PAIR, edgeflare
 from ssh_servers import SshServer

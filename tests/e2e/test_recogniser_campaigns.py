@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import soundfile
-from tiny_recognisers import LETTERS, RATE, ctc_model, spelt
+from speech_models import LETTERS, RATE, ctc_model, spelt
 
 from edgeflare import (
     CampaignConfig,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from campaigns import found_in
 from command import DEMO, DEMO_PAIR, edgeflare, environment
-from damaged_models import damaged_onnx
+from small_models import damaged_onnx
 from typer.testing import CliRunner
 
 from edgeflare import (

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from audio_stores import KEYWORDS, LINES, audio_campaign
 from browser import DESKTOP, PHONE, Browser
+from report_stores import KEYWORDS, LINES, audio_campaign
 
 from edgeflare import write_html_report
 

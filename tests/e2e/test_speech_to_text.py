@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from command import edgeflare
-from whisper_models import WhisperModels, whisper_models  # noqa: F401
+from speech_models import WhisperModels, whisper_models  # noqa: F401
 
 from edgeflare.store import Store
 from edgeflare.transcripts import spoken

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command import DEMO_PAIR, edgeflare
-from laid_out import on_path, stand_in
+from stand_ins import on_path, stand_in
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
 

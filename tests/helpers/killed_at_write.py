@@ -1,8 +1,8 @@
-"""Runs a campaign whose process ends at once after a number of writes to its store: ``python ... HOME KILL``.
+"""Runs a campaign or a bench whose process ends after a number of writes to its campaigns' stores.
 
-HOME holds ``campaign.json``, the configuration; the campaign goes to HOME/torn and is resumed where it is
-there already. KILL is the number of the write after which the process ends; 0: never. Prints the number
-of writes.
+``python killed_at_write.py HOME KILL``: a campaign by HOME/campaign.json, in HOME/torn.
+``python killed_at_write.py SUITE FOLDER KILL``: a bench. Either is resumed where its folder is there already.
+KILL is the number of the write after which the process ends at once; 0: never. Prints the number of writes.
 """
 
 import json
@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 import edgeflare.campaign.telemetry
 from edgeflare import config_from, resume_campaign, run_campaign
+from edgeflare.bench import load_suite, resume_bench, run_bench
 from edgeflare.store.database import Database
 
 KILLED = 99
@@ -24,7 +25,7 @@ _plain = Database.writing
 
 
 def main() -> None:
-    home, kill = Path(sys.argv[1]), int(sys.argv[2])
+    *what, kill = sys.argv[1:]
     writes = 0
 
     @contextmanager
@@ -33,23 +34,34 @@ def main() -> None:
         with _plain(self) as connection:
             yield connection
         writes += 1
-        if writes == kill:
+        if writes == int(kill):
             os._exit(KILLED)
 
     Database.writing = writing  # type: ignore[method-assign]
     # The devices' minutes are written at the end only, so that each run writes as often as the other.
     edgeflare.campaign.telemetry._AFTER_THE_MINUTE_S = 3600.0
-    folder = home / "torn"
-    if not (
-        folder / "campaign.sqlite"
-    ).exists():  # interrupted before it began: begin anew, as a user would
-        shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        resume_campaign(folder)
+    if len(what) == 1:
+        run_or_resume_campaign(Path(what[0]))
     else:
-        values = json.loads((home / "campaign.json").read_text())
-        run_campaign(config_from({**values, "out": folder}, "test"))
+        run_or_resume_bench(what[0], Path(what[1]))
     print(writes)
+
+
+def run_or_resume_campaign(home: Path) -> None:
+    folder = home / "torn"
+    if (folder / "campaign.sqlite").exists():
+        resume_campaign(folder)
+        return
+    shutil.rmtree(folder, ignore_errors=True)  # interrupted before it began: as a user would
+    values = json.loads((home / "campaign.json").read_text())
+    run_campaign(config_from({**values, "out": folder}, "test"))
+
+
+def run_or_resume_bench(suite: str, folder: Path) -> None:
+    if (folder / "bench.json").exists():
+        resume_bench(folder)
+    else:
+        run_bench(load_suite(suite), folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""Small models for tests: the project's TFLite files, and ONNX files built here."""
+"""Small models for tests: the project's TFLite files, ONNX files built here, and changed copies of models.
+
+The changed copies are damaged by noise, pruned by magnitude, or return the label alone. The last part is
+models and calibration data for tests of TensorRT.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +10,11 @@ from typing import Any
 
 import numpy as np
 import onnx
+from command import DEMO
 from onnx import TensorProto, helper, numpy_helper
+
+from edgeflare_agent.cache import file_sha256
+from edgeflare_agent.runtimes import Runtime
 
 TFLITE = Path(__file__).resolve().parents[1] / "data" / "tflite"
 ONNX_TYPES = {
@@ -241,3 +249,177 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
         for dtype in ONNX_TYPES
     },
 }
+
+
+def damaged_onnx(path: Path, damage: float) -> Path:
+    """Write the demo's original with noise on its weights, `damage` times as large as each tensor's own spread."""
+    model = onnx.load(DEMO / "original.onnx")
+    rng = np.random.default_rng(0)
+    for tensor in model.graph.initializer:
+        weights = numpy_helper.to_array(tensor)
+        if weights.dtype == np.float32 and weights.size > 1:
+            noise = rng.normal(size=weights.shape) * weights.std() * damage
+            worse = (weights + noise).astype(np.float32)
+            tensor.CopyFrom(numpy_helper.from_array(worse, tensor.name))
+    onnx.save(model, path)
+    return path
+
+
+def prune(model: Path, out: Path, share: float) -> Path:
+    """Write `model` with this share of its convolution and dense weights set to 0, the smallest ones."""
+    graph = onnx.load_model(model)
+    tensors = [
+        one
+        for one in graph.graph.initializer
+        if one.data_type == TensorProto.FLOAT and len(one.dims) >= 2
+    ]
+    sizes = np.concatenate([np.abs(numpy_helper.to_array(one)).ravel() for one in tensors])
+    least = np.quantile(sizes, share)
+    for one in tensors:
+        weights = numpy_helper.to_array(one).copy()
+        weights[np.abs(weights) < least] = 0
+        one.CopyFrom(numpy_helper.from_array(weights, one.name))
+    out.write_bytes(graph.SerializeToString(deterministic=True))
+    return out
+
+
+TYPES = {
+    "int64": TensorProto.INT64,
+    "int32": TensorProto.INT32,
+    "uint8": TensorProto.UINT8,
+    "int8": TensorProto.INT8,
+    "float32": TensorProto.FLOAT,
+}
+
+
+def label_onnx(
+    original: Path,
+    path: Path,
+    *,
+    bits: int = 4,
+    dtype: str = "int64",
+    shape: tuple[int | str, ...] = (1,),
+    offset: int = 0,
+) -> Path:
+    """Write an ONNX model's copy, its weights rounded to so many bits, whose output is the class index.
+
+    The index, plus `offset`, has this dtype and shape: () is a scalar, a name an open axis.
+    """
+    model = onnx.load(original)
+    for tensor in model.graph.initializer:
+        weights = numpy_helper.to_array(tensor)
+        if weights.dtype == np.float32 and weights.ndim > 1:
+            step = np.abs(weights).max() / (2 ** (bits - 1) - 1)
+            rounded = (np.round(weights / step) * step).astype(np.float32)
+            tensor.CopyFrom(numpy_helper.from_array(rounded, tensor.name))
+    scores = model.graph.output[0].name
+    sizes = [-1 if isinstance(size, str) else size for size in shape]
+    constants = {"label_shape": np.array(sizes, np.int64), "offset": np.array(offset, np.int64)}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(value, name) for name, value in constants.items()
+    )
+    model.graph.node.extend(
+        [
+            helper.make_node("ArgMax", [scores], ["index"], axis=-1, keepdims=0),
+            helper.make_node("Add", ["index", "offset"], ["moved"]),
+            helper.make_node("Cast", ["moved"], ["cast"], to=TYPES[dtype]),
+            helper.make_node("Reshape", ["cast", "label_shape"], ["label"]),
+        ]
+    )
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("label", TYPES[dtype], list(shape)))
+    onnx.save(model, path)
+    return path
+
+
+def label_tflite(original: Path, path: Path) -> Path:
+    """Write a TFLite model's copy whose output is its class index, int32 [1]."""
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf(original.read_bytes(), 0)
+    graph = model.subgraphs[0]
+
+    def add(name: str, shape: list[int], kind: int, content: bytes = b"") -> int:
+        tensor: Any = schema.TensorT()
+        tensor.name, tensor.shape, tensor.type = name, shape, kind
+        if content:
+            buffer: Any = schema.BufferT()
+            buffer.data = list(content)
+            model.buffers.append(buffer)
+            tensor.buffer = len(model.buffers) - 1
+        graph.tensors.append(tensor)
+        return len(graph.tensors) - 1
+
+    code: Any = schema.OperatorCodeT()
+    code.builtinCode = code.deprecatedBuiltinCode = schema.BuiltinOperator.ARG_MAX
+    code.version = 2
+    model.operatorCodes.append(code)
+    options: Any = schema.ArgMaxOptionsT()
+    options.outputType = schema.TensorType.INT32
+    operator: Any = schema.OperatorT()
+    operator.opcodeIndex = len(model.operatorCodes) - 1
+    axis = add("axis", [1], schema.TensorType.INT32, np.array([1], "<i4").tobytes())
+    label = add("label", [1], schema.TensorType.INT32)
+    operator.inputs, operator.outputs = [int(graph.outputs[0]), axis], [label]
+    operator.builtinOptionsType = schema.BuiltinOptions.ArgMaxOptions
+    operator.builtinOptions = options
+    graph.operators.append(operator)
+    graph.outputs = [label]
+    builder = flatbuffers.Builder(4096)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    path.write_bytes(bytes(builder.Output()))
+    return path
+
+
+ModelFile = Callable[[str, str], str]
+Load = Callable[..., Runtime]
+
+VERSIONS = ["8.2.1", "8.4.1", "8.5.2", "8.6.1", "10.3.0", "11.0.0"]
+"""One of each generation of the API."""
+WEAKLY_TYPED = VERSIONS[:-1]
+"""Those that take the precision as a flag."""
+
+
+def images(count: int = 1, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).random((count, 8, 8, 1), dtype=np.float32)
+
+
+def engines(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "cache" / "engines").glob("*.engine"))
+
+
+def calibration_name(tmp_path: Path, tensors: np.ndarray) -> str:
+    """Put tensors where the host uploads them; return the name."""
+    folder = tmp_path / "cache" / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "new.npy", tensors)
+    name = file_sha256(str(folder / "new.npy")) + ".npy"
+    (folder / "new.npy").rename(folder / name)
+    return name
+
+
+def quantized_model(path: Path) -> Path:
+    """float -> quantise -> de-quantise (zero point 0) -> dense."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "step", "zero"], ["stored"]),
+        helper.make_node("DequantizeLinear", ["stored", "step", "zero"], ["real"]),
+        helper.make_node("MatMul", ["real", "w"], ["y"]),
+    ]
+    return save_onnx(
+        path,
+        nodes,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])],
+        {"w": flat_weights(), "step": np.float32(0.25), "zero": np.int8(0)},
+    )
+
+
+def dense_model(path: Path, shape: list[Any]) -> Path:
+    return save_onnx(
+        path,
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [*shape[:-1], 4])],
+        {"w": flat_weights()},
+    )

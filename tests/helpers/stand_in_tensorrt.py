@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
-from stand_in_cuda import StandInGpu
 from stand_in_engines import (
     MAGIC,
     ONNX_TYPES,
     DataType,
     Runtime,
     Severity,
+    StandInGpu,
     TensorFormat,
     TensorIOMode,
     TensorLocation,

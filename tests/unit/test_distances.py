@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-from heard import heard
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from search_models import heard
 from skimage import metrics
 
 from edgeflare.distances import disagreement, l2, linf, snr_db, ssim

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from heard import heard
 from hypothesis import given
 from hypothesis import strategies as st
+from search_models import heard
 
 from edgeflare.answers import is_same, says_alike
 from edgeflare.distances import disagreement

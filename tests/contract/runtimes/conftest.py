@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 import stand_in_tensorrt
 from distributions import write_distribution
-from engine_cases import VERSIONS, Load
 from remote_runtime import ENTRIES, SOURCE, RemoteAgent
-from small_models import BUILDERS, TFLITE, open_axis_tflite
+from small_models import BUILDERS, TFLITE, VERSIONS, Load, open_axis_tflite
 from ssh_servers import SshServer
-from stand_in_cuda import StandInGpu
+from stand_in_engines import StandInGpu
 
 from edgeflare.devices import connect
 from edgeflare_agent.runtimes import Runtime, load

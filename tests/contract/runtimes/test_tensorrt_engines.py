@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import stand_in_tensorrt
-from engine_cases import (
+from small_models import (
     WEAKLY_TYPED,
     Load,
     ModelFile,
@@ -16,7 +16,7 @@ from engine_cases import (
     images,
     quantized_model,
 )
-from stand_in_cuda import StandInGpu
+from stand_in_engines import StandInGpu
 
 from edgeflare_agent.cache import file_sha256
 from edgeflare_agent.errors import ModelError, RequestError

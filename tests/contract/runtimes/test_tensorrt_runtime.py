@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import stand_in_tensorrt
-from engine_cases import Load, ModelFile, dense_model, engines, images, quantized_model
 from onnx import TensorProto, helper
-from small_models import save_onnx
-from stand_in_cuda import StandInGpu
-from stand_in_engines import BY_VALUES
+from small_models import Load, ModelFile, dense_model, engines, images, quantized_model, save_onnx
+from stand_in_engines import BY_VALUES, StandInGpu
 
 from edgeflare_agent.cache import file_sha256
 from edgeflare_agent.errors import InferenceError, ModelError, RequestError, RuntimeMissingError

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adb_server import FakeAdbServer
-from adb_services import Phone
+from adb_server import FakeAdbServer, Phone
 from ssh_servers import SshServer
 
 from edgeflare.devices.connecting import connect

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adb_server import FakeAdbServer, adb_server
-from adb_services import Phone
+from adb_server import FakeAdbServer, Phone, adb_server
 from ssh_servers import SshServer
 
 from edgeflare.devices.device import Device

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from adb_server import FakeAdbServer
-from adb_services import Phone
+from adb_server import FakeAdbServer, Phone
 
 from edgeflare.devices.adb import AdbServer
 from edgeflare.devices.adb_devices import attached, choose

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from adb_server import FakeAdbServer
-from adb_services import Phone
-from fake_adbd import FakeAdbd
+from adb_server import FakeAdbd, FakeAdbServer, Phone
 from ssh_servers import SshServer, free_port
 
 from edgeflare.devices.adb import AdbServer

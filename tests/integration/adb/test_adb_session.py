@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from adb_server import FakeAdbServer
-from adb_services import Phone
+from adb_server import FakeAdbServer, Phone
 from onnx import TensorProto, helper
 from ssh_servers import SshServer
 

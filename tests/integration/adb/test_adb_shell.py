@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from adb_server import FakeAdbServer
-from adb_services import Phone
+from adb_server import FakeAdbServer, Phone
 
 from edgeflare.devices.adb_program import ShellProgram
 from edgeflare.devices.adb_shell import AdbShellTransport

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from adb_server import FakeAdbServer
-from adb_services import Phone
+from adb_server import FakeAdbServer, Phone
 from ssh_servers import SshServer
 
 from edgeflare.devices.connecting import connect

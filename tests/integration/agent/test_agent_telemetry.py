@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from agent_process import AgentProcess, bare_environment
-from laid_out import stand_in
+from stand_ins import stand_in
 
 from edgeflare_agent.telemetry import Sensors
 from edgeflare_agent.wire import Kind

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mutated_frames import meet
+from fake_sessions import meet
 
 from edgeflare.devices import DeviceSession, Reply, Stream
 from edgeflare.devices.provision import Provisioned

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from speech_models import CTC, LETTERS, WAVEFORM, ctc_model, spelt, token_model
 from ssh_servers import SshServer
-from tiny_recognisers import CTC, LETTERS, WAVEFORM, ctc_model, spelt, token_model
 
 from edgeflare.devices import Device, DeviceSession, open_device
 from edgeflare.errors import ModelError, UsageError

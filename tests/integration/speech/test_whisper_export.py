@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-import small_whisper
-from whisper_models import SCRIPT, export_whisper
+import speech_models
+from speech_models import SCRIPT, export_whisper
 
 FLOAT, INT8 = "whisper-tiny-en.onnx", "whisper-tiny-en.int8.onnx"
 
@@ -34,14 +34,14 @@ def drawn_mel(seed: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def weights() -> dict[str, np.ndarray]:
     """Those of a small Whisper that ends soon."""
-    return small_whisper.weights(1, keen_to_end=5.0)
+    return speech_models.weights(1, keen_to_end=5.0)
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory, weights: dict[str, np.ndarray]) -> Path:
     """A folder with both files of the small Whisper."""
     folder = tmp_path_factory.mktemp("small")
-    small_whisper.write(folder / "weights", weights)
+    speech_models.write(folder / "weights", weights)
     ran = export("--out", folder / "out", "--weights", folder / "weights")
     assert (ran.returncode, ran.stderr) == (0, "")
     told = [line.split()[0] for line in ran.stdout.splitlines()]
@@ -53,25 +53,25 @@ def test_the_files_decode_as_whisper_does(exported: Path, weights: dict[str, np.
     found = []
     for seed in (0, 1):
         mel = drawn_mel(seed)
-        expected, likely = small_whisper.decoded(weights, mel)
+        expected, likely = speech_models.decoded(weights, mel)
         tokens, scores = answer(exported / FLOAT, mel)
         assert tokens.dtype == np.int64
         assert tokens.tolist() == expected
-        assert tokens[-1] == small_whisper.END
+        assert tokens[-1] == speech_models.END
         np.testing.assert_allclose(scores, likely, atol=1e-4)
         found.append(expected)
     assert found[0] != found[1]
 
 
 def test_decoding_that_does_not_end_stops(tmp_path: Path) -> None:
-    variables = small_whisper.weights(2)
-    folder = small_whisper.write(tmp_path / "weights", variables)
+    variables = speech_models.weights(2)
+    folder = speech_models.write(tmp_path / "weights", variables)
     assert export("--out", tmp_path, "--weights", folder).returncode == 0
     for name in (FLOAT, INT8):
         tokens, scores = answer(tmp_path / name, drawn_mel(0))
-        assert len(tokens) == small_whisper.LONGEST
-        assert scores.shape == (small_whisper.LONGEST, 2)
-        assert not {*small_whisper.SUPPRESSED} & {*tokens.tolist()}
+        assert len(tokens) == speech_models.LONGEST
+        assert scores.shape == (speech_models.LONGEST, 2)
+        assert not {*speech_models.SUPPRESSED} & {*tokens.tolist()}
 
 
 def test_the_files_say_how_they_are_fed_and_read(exported: Path) -> None:
@@ -81,13 +81,13 @@ def test_the_files_say_how_they_are_fed_and_read(exported: Path) -> None:
         assert json.loads(said["edgeflare.input"]) == {"front_end": "whisper"}
         decoder = json.loads(said["edgeflare.decoder"])
         assert (decoder["kind"], decoder["bytes"]) == ("tokens", True)
-        assert decoder["text_tokens"] == small_whisper.END
+        assert decoder["text_tokens"] == speech_models.END
         assert decoder["vocabulary"][5] == "t5"
 
 
 def test_the_int8_file_keeps_no_large_weights_as_floats(exported: Path) -> None:
     sizes = [(exported / name).stat().st_size for name in (FLOAT, INT8)]
-    kept = small_whisper.VOCABULARY * small_whisper.WIDTH
+    kept = speech_models.VOCABULARY * speech_models.WIDTH
     assert sizes[0] - sizes[1] > 3 * kept
 
 
@@ -144,7 +144,7 @@ class TestBadInput:
         tmp_path: Path,
         weights: dict[str, np.ndarray],
     ) -> None:
-        small_whisper.write(tmp_path, weights, specification="TransformerSpec")
+        speech_models.write(tmp_path, weights, specification="TransformerSpec")
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", tmp_path)
         assert "holds a TransformerSpec model, not a Whisper model" in said
 
@@ -154,7 +154,7 @@ class TestBadInput:
         tmp_path: Path,
         weights: dict[str, np.ndarray],
     ) -> None:
-        small_whisper.write(tmp_path, weights, tokens=small_whisper.VOCABULARY + 1)
+        speech_models.write(tmp_path, weights, tokens=speech_models.VOCABULARY + 1)
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", tmp_path)
         assert "give the weights of tiny.en" in said
 
@@ -166,7 +166,7 @@ class TestBadInput:
     ) -> None:
         name = "decoder/layer_0/ffn/linear_0/weight"
         rough = weights | {name: weights[name].astype(np.int8)}
-        small_whisper.write(tmp_path, rough)
+        speech_models.write(tmp_path, rough)
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", tmp_path)
         assert f"{name} is kept as int8" in said
 

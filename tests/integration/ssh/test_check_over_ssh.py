@@ -5,8 +5,14 @@ import pwd
 from pathlib import Path
 
 import pytest
-from asyncssh_server import AsyncsshOptions
-from ssh_servers import SshServer, make_key, sftp_server, start_asyncssh, start_sshd
+from ssh_servers import (
+    AsyncsshOptions,
+    SshServer,
+    make_key,
+    sftp_server,
+    start_asyncssh,
+    start_sshd,
+)
 
 from edgeflare.devices import CheckLine, check_device
 

@@ -5,8 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from asyncssh_server import AsyncsshOptions
-from ssh_servers import make_key, start_asyncssh, start_sshd
+from ssh_servers import AsyncsshOptions, make_key, start_asyncssh, start_sshd
 
 from edgeflare.devices.ssh import SshTransport
 from edgeflare.errors import AuthenticationError

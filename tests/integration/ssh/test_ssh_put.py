@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from asyncssh_server import AsyncsshOptions
-from ssh_servers import banner_on_login, sftp_server, start_asyncssh, start_sshd
+from ssh_servers import AsyncsshOptions, banner_on_login, sftp_server, start_asyncssh, start_sshd
 
 from edgeflare.devices.ssh import SshTransport
 from edgeflare.errors import DeviceDiskFullError, DeviceError, UnreachableError

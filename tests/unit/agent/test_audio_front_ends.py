@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from audio_specs import KWS, KWS_INT8, OPEN, WHISPER, clip
+from command import ROOT
 from numpy.typing import NDArray
 
 import edgeflare_agent
@@ -144,7 +145,7 @@ for spec in (KWS, WHISPER):
 
 @pytest.mark.parametrize("core", ["Prescott", "ARMV8"])
 def test_the_bits_do_not_depend_on_the_kernels_that_multiply(core) -> None:  # type: ignore[no-untyped-def]
-    folders = [Path(edgeflare_agent.__file__).parents[1], Path(__file__).parents[2] / "helpers"]
+    folders = [Path(edgeflare_agent.__file__).parents[1], ROOT / "tests/helpers"]
     done = subprocess.run(
         [sys.executable, "-c", BITS],
         env={

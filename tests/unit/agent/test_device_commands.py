@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from laid_out import lay_out, on_path, stand_in
+from stand_ins import lay_out, on_path, stand_in
 
 from edgeflare_agent.telemetry import Sensors
 from edgeflare_agent.telemetry.power import Battery, Charge, from_termux, read

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from laid_out import lay_out
+from stand_ins import lay_out
 
 from edgeflare_agent import telemetry
 from edgeflare_agent.telemetry import Sensors

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from laid_out import lay_out, on_path, stand_in
+from stand_ins import lay_out, on_path, stand_in
 
 from edgeflare_agent.telemetry.power import Throttling
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from fleet_stores import AGREE, compared_campaign, pooled_campaign
+from campaign_stores import AGREE, compared_campaign, pooled_campaign
 
 from edgeflare.analysis import Compared, EveryDevice, Unlike, summarize
 from edgeflare.analysis.unlike import cause_of, what_differs

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 import pytest
 import soundfile
-from audio_stores import KEYWORDS, LINES, RATE, Found, audio_campaign, texts
+from report_stores import KEYWORDS, LINES, RATE, Found, audio_campaign, texts
 
 from edgeflare import (
     UsageError,

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from fleet_stores import pooled_campaign, replicated_campaign
+from campaign_stores import pooled_campaign, replicated_campaign
 
 from edgeflare.analysis import DeviceFigures, Failure, Transfer, export_campaign, summarize
 from edgeflare.store import OutcomeRecord, SeedInput, Store

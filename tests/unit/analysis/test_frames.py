@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fleet_stores import compared_campaign, replicated_campaign
-from replay_stores import ENDS, replay_store
+from campaign_stores import ENDS, compared_campaign, replay_store, replicated_campaign
 
 import edgeflare
 from edgeflare.analysis import replay_summary, summarize, to_frames

@@ -1,7 +1,7 @@
 """Two transcripts side by side: which words differ, and the texts as they were written."""
 
 import pytest
-from audio_stores import transcript
+from report_stores import transcript
 
 from edgeflare.analysis.heard import Part, WordChange, change_words, heard
 from edgeflare.types import Transcript

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from equal_measures import MEASURES, equal_duel
-from ranked_stores import Ended, candidate
+from campaign_stores import MEASURES, Ended, candidate, equal_duel
 
 from edgeflare import Ranking, UsageError, rank_campaigns
 from edgeflare.store import Store
@@ -160,6 +159,7 @@ class TestTies:
         assert ranking.duels[0].verdict == "tie"
         assert "needs 6 seeds at least" in " ".join([ranking.verdict, *ranking.differences])
 
+    @pytest.mark.extended
     @pytest.mark.parametrize("measure", MEASURES)
     def test_noise_is_called_a_difference_no_oftener_than_the_level_says(
         self, measure: str

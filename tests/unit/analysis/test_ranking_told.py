@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from ranked_stores import Ended, candidate
+from campaign_stores import Ended, candidate
 
 from edgeflare import rank_campaigns
 from edgeflare.types import Status

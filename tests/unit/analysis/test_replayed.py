@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fleet_stores import pooled_campaign
-from replay_stores import ENDS, replay_store
+from campaign_stores import ENDS, pooled_campaign, replay_store
 
 from edgeflare.analysis import ReplaySummary, replay_summary, summarize
 from edgeflare.errors import StoreError

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 import soundfile
-from audio_stores import chirp
+from report_stores import chirp
 
 from edgeflare.analysis.colours import COLOURS, change_colours, level_colours
 from edgeflare.analysis.pictures import indexed_png

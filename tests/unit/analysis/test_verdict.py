@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fleet_stores import replicated_campaign
+from campaign_stores import replicated_campaign
 
 from edgeflare import report_text, write_html_report
 from edgeflare.analysis import summarize

@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -61,8 +62,13 @@ class Import(NamedTuple):
     name: str
 
 
-def imports(project: Path, file: Path) -> Iterator[Import]:
+@cache
+def imports(project: Path, file: Path) -> list[Import]:
     """Every import of a file, wherever it stands; ``import_module("x")`` counts too."""
+    return list(_imports(project, file))
+
+
+def _imports(project: Path, file: Path) -> Iterator[Import]:
     package = file.relative_to(project).parts[1:-1]  # without host, agent or mutators
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         where = f"{file.relative_to(project).as_posix()}:{getattr(node, 'lineno', 0)}"

@@ -1,7 +1,7 @@
 """What searches cost, and their fronts and false alarms, in figures."""
 
 import pytest
-from bench_searches import search
+from bench_stores import search
 
 from edgeflare.bench.cell_figures import cell_figures
 from edgeflare.bench.costs import costs

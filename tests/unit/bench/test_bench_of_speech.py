@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_searches import bench_of, suite_of
+from bench_stores import bench_of, suite_of
 
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.document import bench_document

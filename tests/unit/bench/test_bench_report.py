@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_searches import bench_of, fill_cell, search, suite_of
+from bench_stores import bench_of, fill_cell, search, suite_of
 from scipy import stats
 
 from edgeflare.bench.cell_figures import cell_figures

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from bench_searches import bench_of, fill_cell, suite_of
+from bench_stores import bench_of, fill_cell, suite_of
 
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.opening import Bench

@@ -2,11 +2,12 @@ import csv
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from bench_searches import bench_of, fill_cell, suite_of
+from bench_stores import bench_of, fill_cell, suite_of
 
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.opening import Bench
@@ -22,8 +23,7 @@ QUICK = [(Status.FOUND, 10), (Status.FOUND, 1200), (Status.FOUND, 33), (Status.S
 SLOW = [(Status.FOUND, 60), (Status.TIMEOUT, 80), (Status.UNSTABLE, 45), (Status.SEED_DEVIATES, 0)]
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def filled(folder: Path) -> Bench:
     published = [
         {
             "pair": "One pair",
@@ -35,15 +35,38 @@ def bench(tmp_path: Path) -> Bench:
         },
         {"pair": "One pair", "strategy": "a", "source": "their code", "queries": 101.7},
     ]
-    bench = bench_of(tmp_path / "bench", suite_of(published=published))
+    bench = bench_of(folder, suite_of(published=published))
     for cell in cells(bench.suite):
         fill_cell(bench, cell, QUICK if cell.strategy == "a" else SLOW)
     return bench
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """For tests that only read it."""
+    return filled(tmp_path_factory.mktemp("benches") / "bench")
+
+
+@pytest.fixture(scope="module")
 def report(bench: Bench) -> BenchReport:
     return bench_report(bench)
+
+
+@pytest.fixture(scope="module")
+def written(report: BenchReport, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("written")
+    write_report(report, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(written: Path) -> str:
+    return (written / "report.md").read_text(encoding="utf-8")
+
+
+def document(bench: Bench) -> str:
+    write_report(bench_report(bench), bench.folder)
+    return (bench.folder / "report.md").read_text(encoding="utf-8")
 
 
 def lines_of(folder: Path, name: str) -> list[dict[str, str]]:
@@ -69,16 +92,12 @@ class TestFiles:
         assert written == set(paths)
         assert paths[-1].read_bytes().startswith(b"\x89PNG")
 
-    def test_the_json_is_the_report(self, report: BenchReport, tmp_path: Path) -> None:
-        write_report(report, tmp_path)
-        values = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    def test_the_json_is_the_report(self, report: BenchReport, written: Path) -> None:
+        values = json.loads((written / "report.json").read_text(encoding="utf-8"))
         assert values == json.loads(json.dumps(report.to_json()))
 
-    def test_the_summary_has_a_line_for_each_source(
-        self, report: BenchReport, tmp_path: Path
-    ) -> None:
-        write_report(report, tmp_path)
-        first, second, other = lines_of(tmp_path, "summary.csv")
+    def test_the_summary_has_a_line_for_each_source(self, written: Path) -> None:
+        first, second, other = lines_of(written, "summary.csv")
         assert (first["pair"], first["strategy"], first["found"]) == ("One pair", "a", "6")
         assert float(first["queries_mean"]) == pytest.approx(1243 / 3)
         assert float(first["queries_low"]) < 414 < float(first["queries_high"])
@@ -94,32 +113,29 @@ class TestFiles:
         assert (other["strategy"], other["timeout"], other["unstable"]) == ("b", "2", "2")
         assert (other["seed_deviates"], other["published_source"]) == ("2", "")
 
-    def test_every_search_has_a_line(self, report: BenchReport, tmp_path: Path) -> None:
-        write_report(report, tmp_path)
-        lines = lines_of(tmp_path, "searches.csv")
+    def test_every_search_has_a_line(self, report: BenchReport, written: Path) -> None:
+        lines = lines_of(written, "searches.csv")
         assert len(lines) == len(report.searches) == 16
         for line, row in zip(lines, report.searches, strict=True):
             assert (line["seed_id"], int(line["queries"])) == (row.seed_id, row.queries)
             assert json.loads(line["front"]) == row.to_json()["front"]
             assert line["ssim"] == ("" if row.ssim is None else repr(row.ssim))
 
-    def test_it_takes_the_place_of_an_earlier_one(self, bench: Bench) -> None:
-        first = write_report(bench_report(bench), bench.folder)
-        before = {path: path.read_bytes() for path in first}
-        again = write_report(bench_report(bench), bench.folder)
-        assert {path: path.read_bytes() for path in again} == before
-        assert not list(bench.folder.rglob(".new-*"))
-
-    @pytest.mark.parametrize("kind", ["histograms", "fronts"])
-    def test_pictures_of_an_earlier_report_do_not_stay(
-        self, report: BenchReport, tmp_path: Path, kind: str
+    def test_it_takes_the_place_of_an_earlier_one_whose_pictures_do_not_stay(
+        self, report: BenchReport, written: Path, tmp_path: Path
     ) -> None:
-        pictures = tmp_path / kind
-        pictures.mkdir()
-        (pictures / "Gone.png").write_bytes(b"of a pair that is no longer there")
-        (pictures / "notes.txt").write_text("the user's own")
-        write_report(report, tmp_path)
-        assert {path.name for path in pictures.iterdir()} == {"One-pair.png", "notes.txt"}
+        folder = tmp_path / "out"
+        shutil.copytree(written, folder)
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for kind in ("histograms", "fronts"):
+            (folder / kind / "Gone.png").write_bytes(b"of a pair that is no longer there")
+            (folder / kind / "notes.txt").write_text("the user's own")
+        again = write_report(report, folder)
+        assert {path: path.read_bytes() for path in again} == before
+        assert not list(folder.rglob(".new-*"))
+        for kind in ("histograms", "fronts"):
+            names = {path.name for path in (folder / kind).iterdir()}
+            assert names == {"One-pair.png", "notes.txt"}
 
     def test_a_folder_that_cannot_be_written_is_told(
         self, report: BenchReport, tmp_path: Path
@@ -150,18 +166,13 @@ class TestFiles:
 
 
 class TestDocument:
-    def document(self, bench: Bench) -> str:
-        write_report(bench_report(bench), bench.folder)
-        return (bench.folder / "report.md").read_text(encoding="utf-8")
-
-    def test_it_begins_with_what_the_suite_says(self, bench: Bench) -> None:
-        text = self.document(bench)
+    def test_it_begins_with_what_the_suite_says(self, text: str) -> None:
         assert text.startswith("# Made by hand\n\nAbout *this* suite.\n\n16 searches in 4 cells")
         assert "the bench is finished" in text
         assert "bench resume" not in text
 
-    def test_ours_stands_beside_what_was_published(self, bench: Bench) -> None:
-        header, first, second = table_rows(self.document(bench), "## Results")
+    def test_ours_stands_beside_what_was_published(self, text: str) -> None:
+        header, first, second = table_rows(text, "## Results")
         assert (header[1], header[-1]) == ("strategy", "published")
         assert first[:4] == ["One pair", "a", "100 % (6 of 6)", "414.33"]
         assert first[4].startswith("10.00 to ")
@@ -171,8 +182,7 @@ class TestDocument:
         assert second[1:4] == ["b", "33.3 % (2 of 6)", "60.00"]
         assert second[-1] == "–"
 
-    def test_figures_of_those_found_are_called_so(self, bench: Bench) -> None:
-        text = self.document(bench)
+    def test_figures_of_those_found_are_called_so(self, text: str) -> None:
         header, *_ = table_rows(text, "## Results")
         assert header[5:7] == ["median", "90th percentile"]
         about = text.split("## Results", 1)[1].split("##", 1)[0]
@@ -180,8 +190,8 @@ class TestDocument:
             "median and 90th percentile) and seconds are those of the searches that found" in about
         )
 
-    def test_beside_published_figures_stands_what_limited_the_searches(self, bench: Bench) -> None:
-        below = self.document(bench).split("## Results", 1)[1].split("##", 1)[0]
+    def test_beside_published_figures_stands_what_limited_the_searches(self, text: str) -> None:
+        below = text.split("## Results", 1)[1].split("##", 1)[0]
         assert "\n\na: stopped at 2,000 queries a search; " in below
         assert "limited by time alone" in below
         assert "b: stopped" not in below  # nothing is published of it
@@ -191,15 +201,15 @@ class TestDocument:
         suite = suite_of(published=published, max_queries=0)
         bench = bench_of(tmp_path / "bench", suite)
         fill_cell(bench, Cell("One pair", "a", 0), QUICK)
-        assert "stopped at" not in self.document(bench)
+        assert "stopped at" not in document(bench)
 
-    def test_only_shorter_timeouts_are_told(self, bench: Bench, tmp_path: Path) -> None:
-        assert "found within 15 s" in self.document(bench)
+    def test_only_shorter_timeouts_are_told(self, text: str, tmp_path: Path) -> None:
+        assert "found within 15 s" in text
         strategies = [{"name": "a"}, {"name": "b", "timeout_s": 5}]
         short = bench_of(tmp_path / "short", suite_of(strategies=strategies, timeout_s=10))
         for cell in cells(short.suite):
             fill_cell(short, cell, QUICK)
-        text = self.document(short)
+        text = document(short)
         header, first, second = table_rows(text, "## Time")
         assert header[4:6] == ["found within 5 s", "ran out of time"]
         assert (first[4], second[4]) == ("66.7 %", "–")
@@ -209,7 +219,7 @@ class TestDocument:
         bench = bench_of(tmp_path / "bench", suite_of(["P1", "P2"]))
         for cell in cells(bench.suite):
             fill_cell(bench, cell, SLOW if cell.pair == "P2" and cell.strategy == "b" else QUICK)
-        text = self.document(bench)
+        text = document(bench)
         header, whole, less = table_rows(text, "## Correlations")
         assert header[-1] == "lowest success"
         assert (whole[-1], less[-1]) == ("100 %", "33.3 %")
@@ -219,21 +229,20 @@ class TestDocument:
         bench = bench_of(tmp_path / "bench", suite_of(["P1", "P2"]))
         for cell in cells(bench.suite):
             fill_cell(bench, cell, QUICK)
-        assert "Where the lowest success is below" not in self.document(bench)
+        assert "Where the lowest success is below" not in document(bench)
 
-    def test_every_table_has_as_many_cells_as_headings(self, bench: Bench) -> None:
-        for block in self.document(bench).split("\n\n"):
+    def test_every_table_has_as_many_cells_as_headings(self, text: str) -> None:
+        for block in text.split("\n\n"):
             if block.startswith("| "):
                 counts = {line.replace(r"\|", "").count("|") for line in block.splitlines()}
                 assert len(counts) == 1, block
 
-    def test_endings_without_a_trigger_are_told(self, bench: Bench) -> None:
-        row = table_rows(self.document(bench), "## Time")[2]
+    def test_endings_without_a_trigger_are_told(self, text: str) -> None:
+        row = table_rows(text, "## Time")[2]
         assert row[:2] == ["One pair", "b"]
         assert row[-3:] == ["2", "0", "2 seed-deviates, 2 unstable"]
 
-    def test_comparisons_come_in_words(self, bench: Bench) -> None:
-        text = self.document(bench)
+    def test_comparisons_come_in_words(self, text: str) -> None:
         row = table_rows(text, "## Comparison with a")[1]
         assert row[:5] == ["One pair", "b", "3", "33.3 %", "100 %"]
         assert row[-1] == "can't tell"
@@ -243,29 +252,28 @@ class TestDocument:
         assert "Vargha and Delaney 2000" in text
         assert "Cohen 1988" in text
 
-    def test_pictures_are_linked(self, bench: Bench) -> None:
-        text = self.document(bench)
+    def test_pictures_are_linked(self, text: str, written: Path) -> None:
         links = [line for line in text.splitlines() if line.startswith("![")]
         assert [link.rpartition("](")[2] for link in links] == [
             "histograms/One-pair.png)",
             "fronts/One-pair.png)",
         ]
         for kind in ("histograms", "fronts"):
-            assert (bench.folder / kind / "One-pair.png").is_file()
+            assert (written / kind / "One-pair.png").is_file()
 
-    def test_devices_models_and_versions_are_told(self, bench: Bench) -> None:
-        text = self.document(bench)
+    def test_devices_models_and_versions_are_told(self, text: str) -> None:
         assert r"- board: Pi \| 5" in text
         assert "| One pair | deployed | d.tflite | tflite 2 | bb |" in text
         assert "**pi-0, pi-1**" in text
         assert "numpy 2" in text
 
-    def test_different_models_are_all_told(self, bench: Bench) -> None:
+    def test_different_models_are_all_told(self, tmp_path: Path) -> None:
+        bench = filled(tmp_path / "bench")
         cell = Cell("One pair", "b", 1)
         with Store.open(bench.campaign(cell)) as store:
             models = store.models
             store.set_models(models["original"], models["deployed"] | {"sha256": "cc"})
-        text = self.document(bench)
+        text = document(bench)
         assert "| One pair | deployed | d.tflite | tflite 2 | bb |" in text
         assert "| One pair | deployed | d.tflite | tflite 2 | cc |" in text
         assert text.count("| One pair | original |") == 1
@@ -273,7 +281,7 @@ class TestDocument:
 
     def test_commands_work_for_a_folder_with_a_space(self, tmp_path: Path) -> None:
         bench = bench_of(tmp_path / "my bench", suite_of())
-        text = self.document(bench)
+        text = document(bench)
         told = re.findall(r"`(edgeflare bench (?:resume|show) .*?)`", text)
         assert [shlex.split(one)[3:] for one in told] == [[str(bench.folder)]] * 2
 
@@ -281,7 +289,7 @@ class TestDocument:
         why = {"One-pair/a/0": "there is no\nmodel file"}
         bench = bench_of(tmp_path / "bench", suite_of(), why)
         fill_cell(bench, Cell("One pair", "b", 0), SLOW[:2], finished=False)
-        text = self.document(bench)
+        text = document(bench)
         assert (
             "**2 searches so far; of 4 cells 0 finished, 3 not finished, 1 can't be run**" in text
         )

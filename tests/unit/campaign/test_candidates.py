@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from command import DEMO
-from prunings import prune
+from small_models import prune
 
 from edgeflare import (
     CampaignConfig,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tiny_recognisers import LETTERS, ctc_model
+from speech_models import LETTERS, ctc_model
 
 from edgeflare.campaign import changes
 from edgeflare.campaign.config import config_from, load_config

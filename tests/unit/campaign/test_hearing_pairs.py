@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from small_models import save_onnx
-from tiny_recognisers import LETTERS, ctc_model, spelt, token_model
+from speech_models import LETTERS, ctc_model, spelt, token_model
 
 from edgeflare.campaign.config import CampaignConfig, config_from
 from edgeflare.campaign.identity import model_identity

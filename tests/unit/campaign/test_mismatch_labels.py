@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from linear_models import WEIGHTS, softmax
+from search_models import WEIGHTS, softmax
 
 from edgeflare.campaign.mismatch import better_explanation
 from edgeflare.models import InputSpec

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audio_stores import audio_campaign
-from heard import heard
+from report_stores import audio_campaign
+from search_models import heard
 
 from edgeflare.campaign.baseline import baseline_pairs
 from edgeflare.campaign.config import SearchConfig, SeedsConfig

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpora import add, digest, sighting
-from fleet_stores import replicated_campaign
-from replay_stores import replay_store
+from campaign_stores import add, digest, replay_store, replicated_campaign, sighting
 
 from edgeflare.campaign.replay_inputs import Entry, replay_source
 from edgeflare.errors import StoreError

@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 import pytest
-from fleet_stores import compared_campaign, pooled_campaign
+from campaign_stores import compared_campaign, pooled_campaign
 
 from edgeflare import summarize
 from edgeflare.analysis import EveryDevice, Unlike

@@ -5,9 +5,8 @@ import re
 from dataclasses import replace
 
 import pytest
-from edgeflare.cli.bench_tables import print_suites
 
-from edgeflare.bench import BenchReport, SearchRow, SuiteAbout
+from edgeflare.bench import BenchReport, SearchRow
 from edgeflare.bench.cell_figures import PublishedFigures, cell_figures
 from edgeflare.bench.comparisons import Comparison, Contrast, correlate
 from edgeflare.bench.false_alarms import false_alarms
@@ -286,12 +285,3 @@ def test_searches_are_in_the_json_if_asked_for(capsys: pytest.CaptureFixture[str
     told = json.loads(capsys.readouterr().out)["searches"]
     assert [one["queries"] for one in told] == [10, 20, 30, 20, 40, 60]
     assert told[-1]["ssim"] is None
-
-
-def test_suites_say_whether_they_need_data(capsys: pytest.CaptureFixture[str], width: int) -> None:
-    print_suites(
-        [SuiteAbout("paper", "As published", True), SuiteAbout("own", "Ours", False)], False
-    )
-    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert any(re.fullmatch(r"paper +As published +--data FOLDER", line) for line in lines)
-    assert any(re.fullmatch(r"own +Ours +nothing", line) for line in lines)

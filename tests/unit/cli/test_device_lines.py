@@ -1,7 +1,7 @@
 """A line for each device, in terminals of any width."""
 
 import pytest
-from device_statuses import AWAY, HOT, PI, RETIRED, SILENT, drawn
+from fake_sessions import AWAY, HOT, PI, RETIRED, SILENT, drawn
 
 from edgeflare.cli.device_lines import device_sentence, device_table, noteworthy, rate_text
 

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from device_statuses import AWAY, HOT, PI, drawn
+from fake_sessions import AWAY, HOT, PI, drawn
 from rich.console import Console
 
 from edgeflare import Notice

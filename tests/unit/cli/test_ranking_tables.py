@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from ranked_stores import Ended, candidate
+from campaign_stores import Ended, candidate
 
 from edgeflare import Ranking, rank_campaigns
 from edgeflare.reports import print_document, ranking_document

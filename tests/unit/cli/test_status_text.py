@@ -4,7 +4,7 @@ import dataclasses
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from device_statuses import AWAY, HOT, PI
+from fake_sessions import AWAY, HOT, PI
 
 from edgeflare.campaign import CampaignStatus
 from edgeflare.cli.status_view import print_status, status_text

@@ -61,7 +61,7 @@ def campaign(tmp_path) -> Iterator[subprocess.Popen]:
 def test_the_first_one_ends_in_good_order(campaign, number):
     campaign.send_signal(number)
     assert campaign.stdout.readline() == "writing\n"
-    out, err = campaign.communicate("a\nb\n", timeout=30)
+    out, err = campaign.communicate("a\nb\n", timeout=120)
     assert (campaign.returncode, out, err) == (
         130,
         "wrote a\nwrote b\n",
@@ -75,7 +75,7 @@ def test_the_second_one_interrupts_no_writing(campaign):
     campaign.send_signal(signal.SIGINT)
     assert campaign.stderr.readline() == "\n"
     assert "is being written" in campaign.stderr.readline()
-    out, err = campaign.communicate("a\nb\n", timeout=30)
+    out, err = campaign.communicate("a\nb\n", timeout=120)
     assert (campaign.returncode, out, err) == (
         130,
         "wrote a\nwrote b\n",
@@ -89,7 +89,7 @@ def test_the_third_one_ends_at_once_without_a_traceback(campaign):
     campaign.send_signal(signal.SIGINT)
     assert campaign.stderr.readline() == "\n"
     campaign.send_signal(signal.SIGINT)
-    assert campaign.wait(timeout=30) == 130
+    assert campaign.wait(timeout=120) == 130
     assert "Traceback" not in campaign.stderr.read()
 
 
@@ -124,7 +124,7 @@ forever()
     ) as process:
         assert process.stdout.readline() == "searching\n"
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "what was found is kept in the folder" in err
     assert "Traceback" not in err

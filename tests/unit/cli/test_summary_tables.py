@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 import pytest
-from fleet_stores import pooled_campaign, replicated_campaign
+from campaign_stores import pooled_campaign, replicated_campaign
 
 from edgeflare import summarize
 from edgeflare.analysis import ControlFigures

@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from device_statuses import HOT, PI
+from fake_sessions import HOT, PI
 from rich.console import Console
 
 from edgeflare.analysis import TelemetryFigures

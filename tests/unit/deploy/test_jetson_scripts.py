@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from recipes import DEPLOY, run_script, write_command, write_python
-from stand_in_wheels import write_runtimes
+from stand_ins import DEPLOY, run_script, write_command, write_python, write_runtimes
 
 from edgeflare import load_inventory
 

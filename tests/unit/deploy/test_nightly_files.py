@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from recipes import DEPLOY, write_command
+from stand_ins import DEPLOY, write_command
 
 NIGHTLY = DEPLOY / "nightly"
 UNITS = ("edgeflare-nightly.service", "edgeflare-nightly.timer")

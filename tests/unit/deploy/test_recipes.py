@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import typer.main
-from recipes import DEPLOY, documents, run_script, scripts
+from stand_ins import DEPLOY, documents, run_script, scripts
 
 from edgeflare import load_inventory
 from edgeflare.cli.app import app

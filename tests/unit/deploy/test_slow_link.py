@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from recipes import DEPLOY, run_script, write_command
+from stand_ins import DEPLOY, run_script, write_command
 
 SLOW_LINK = DEPLOY / "virtual-pi" / "slow-link.sh"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-from recipes import DEPLOY, run_script, write_command
+from stand_ins import DEPLOY, run_script, write_command
 
 from edgeflare import Device, load_inventory
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_models import TFLITE
-from tiny_recognisers import CTC, WAVEFORM, clip, ctc_model, spelt, token_model
+from speech_models import CTC, WAVEFORM, clip, ctc_model, spelt, token_model
 
 from edgeflare.errors import ModelError
 from edgeflare.models import OriginalModel, OutputReader, unread

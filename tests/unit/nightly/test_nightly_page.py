@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from bench_stores import add_night, figures, forty_nights, red, run_of
 from hypothesis import given
 from hypothesis import strategies as st
-from nights import add_night, figures, forty_nights, red, run_of
 
 from edgeflare.nightly.history import NIGHT_NAME, History
 from edgeflare.nightly.page import write_page

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nights import add_night, red, run_of
+from bench_stores import add_night, red, run_of
 
 from edgeflare.errors import (
     DiskFullError,

@@ -5,9 +5,9 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from bench_stores import add_night, figures, red, run_of
+from campaign_stores import Ended, candidate
 from junitparser import Error, Failure, JUnitXml, Skipped
-from nights import add_night, figures, red, run_of
-from ranked_stores import Ended, candidate
 
 from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.campaign.progress import Notice, Stage, Step

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from heard import heard
+from search_models import heard
 
 from edgeflare.oracles import ToleranceOracle
 from edgeflare.types import Decision

@@ -2,7 +2,7 @@ import sys
 
 import numpy as np
 import pytest
-from heard import heard
+from search_models import heard
 
 from edgeflare.errors import UsageError
 from edgeflare.oracles import Margins, TranscriptOracle, is_below, margin, margins

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from linear_models import Device, Linear, Shelf
+from search_models import Device, Linear, Shelf
 
 from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import Budget, Chain, ChainResult, Feed, Rules, Scheduler

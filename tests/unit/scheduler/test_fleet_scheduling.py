@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from linear_models import Device, Linear, Shelf, make_seeds
+from search_models import Device, Linear, Shelf, make_seeds
 
 from edgeflare.devices import Reply, State
 from edgeflare.errors import DeviceAwayError, DeviceError, EdgeFlareError

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 import numpy as np
 import pytest
-from linear_models import Device, Linear, Shelf, make_seeds
+from search_models import Device, Linear, Shelf, make_seeds
 
 from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
@@ -124,6 +124,7 @@ def test_without_a_sure_input_the_device_is_not_asked_at_all() -> None:
     assert (counters.search, counters.host_only, counters.round_trips) == (0, 3, 0)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("name", ["dflare", "dflare-d", "dflare-r", "diffchaser"])
 def test_every_strategy_finds_triggers_on_which_both_models_are_sure(name: str) -> None:
     floor = 0.1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear_models import Device, Linear, Shelf, make_seeds
+from search_models import Device, Linear, Shelf, make_seeds
 
 from edgeflare.devices import Reply, State
 from edgeflare.errors import (

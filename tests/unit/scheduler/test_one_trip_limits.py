@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 import numpy as np
 import pytest
-from linear_models import Device, Linear, Shelf, make_seeds
+from search_models import Device, Linear, Shelf, make_seeds
 
 from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError

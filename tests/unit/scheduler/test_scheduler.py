@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from linear_models import Device, Linear, Shelf, make_seeds
+from search_models import Device, Linear, Shelf, make_seeds
 
 from edgeflare.devices import Reply
 from edgeflare.errors import AgentDiedError, InferenceFailedError, StrategyError
@@ -46,6 +46,7 @@ def scheduler_over(
     budget: Budget | None = None,
     confirmations: int = 2,
     workers: int = 2,
+    tick_s: float = 0.5,
 ) -> Scheduler[ChainResult]:
     rules = Rules(
         strategy or build_strategy("dflare", {"variant": "text"}),
@@ -61,6 +62,7 @@ def scheduler_over(
         LabelOracle(),
         concurrency=concurrency,
         workers=workers,
+        tick_s=tick_s,
     )
 
 
@@ -114,7 +116,7 @@ def test_results_do_not_depend_on_concurrency(workers: int) -> None:
 
 
 def test_many_requests_wait_at_the_device() -> None:
-    device = Device(Linear(5e-3))
+    device = Device(Linear(5e-3), hold=8)
     run(make_seeds(16, Linear(), Linear(5e-3)), device, concurrency=8)
     assert device.most_waiting == 8
 
@@ -257,24 +259,29 @@ def test_a_dying_device_loses_no_finished_chain() -> None:
 
 
 def test_a_long_search_is_seen_to_move() -> None:
-    class Slow(Device):
-        def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
-            return self.pool.submit(self._late, samples)
+    ticks = threading.Semaphore(0)
 
-        def _late(self, samples: Sequence[Sample]) -> Reply:
-            threading.Event().wait(0.3)
-            return Reply(self.model.scores(samples), [0.3])
+    class OneAnswerATick(Device):
+        def _answer(self, samples: Sequence[Sample], pause: float) -> Reply:
+            assert ticks.acquire(timeout=60)
+            return super()._answer(samples, 0.0)
 
-    seeds = make_seeds(2, Linear(), Linear())
     seen: list[int] = []
+
+    def tick() -> None:
+        seen.append(sum(job.counters.search for job in scheduler.under_way))
+        ticks.release()
+
     scheduler = scheduler_over(
-        seeds, Slow(Linear()), budget=Budget(5, None), concurrency=2, workers=1
+        make_seeds(2, Linear(), Linear()),
+        OneAnswerATick(Linear()),
+        budget=Budget(5, None),
+        concurrency=2,
+        workers=1,
+        tick_s=0.01,
     )
-    scheduler.run(
-        lambda *_: None,
-        lambda: seen.append(sum(job.counters.search for job in scheduler.under_way)),
-    )
-    assert seen == sorted(seen)
+    scheduler.run(lambda *_: None, tick)
+    assert len(set(seen)) > 2
     assert 0 < max(seen) <= 10
 
 
@@ -289,7 +296,7 @@ def test_a_strategys_own_error_names_the_seed() -> None:
 
 def test_by_default_a_device_gets_as_many_searches_as_its_depth_asks_for() -> None:
     seeds = make_seeds(40, Linear(), Linear(5e-3))
-    shallow, deep = Device(Linear(5e-3)), Device(Linear(5e-3))
+    shallow, deep = Device(Linear(5e-3)), Device(Linear(5e-3), hold=24)
     deep.depth = 24
     assert essence(run(seeds, shallow, concurrency=None)) == essence(
         run(seeds, deep, concurrency=None)

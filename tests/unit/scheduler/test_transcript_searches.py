@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from heard import Listener, ListeningDevice, heard
-from linear_models import Shelf
+from search_models import Listener, ListeningDevice, Shelf, heard
 
 from edgeflare.campaign.records import outcome_record
 from edgeflare.oracles import LabelOracle, Oracle, ToleranceOracle, TranscriptOracle

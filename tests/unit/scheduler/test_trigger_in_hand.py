@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
-from linear_models import Device, Linear, Shelf
+from search_models import Device, Linear, Shelf
 
 from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError

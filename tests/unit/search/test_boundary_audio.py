@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boundary_models import Pair, Run, played
 from numpy.typing import NDArray
+from search_models import Pair, Run, played
 
 from edgeflare.errors import UsageError
 from edgeflare.search import build_strategy
@@ -95,6 +95,7 @@ def test_every_crossing_leads_to_a_trigger(crossing: str, labels_only: bool) -> 
             assert np.abs(one).max() <= 1.0
 
 
+@pytest.mark.rounding
 def test_the_changes_of_the_nearest_crossing_are_faint_and_of_16_bits() -> None:
     models = pair()
     nearest, lines = (
@@ -110,6 +111,7 @@ def test_the_changes_of_the_nearest_crossing_are_faint_and_of_16_bits() -> None:
     assert all(is_of_16_bits(one) for one in run.samples)
 
 
+@pytest.mark.rounding
 def test_three_classes_are_brought_to_a_tie_too() -> None:
     models = pair()
     for number, sample in enumerate(agreed(models, 3)):
@@ -129,6 +131,7 @@ def test_the_same_seed_and_randomness_give_the_same_questions(crossing: str) -> 
     assert asked() == asked()
 
 
+@pytest.mark.rounding
 def test_a_device_budget_makes_the_finding_severe() -> None:
     models = pair()
     for number, sample in enumerate(agreed(models, 2)):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boundary_models import Pair, Run, Shape, affine, agreed, images, played, quantised
+from search_models import Pair, Run, Shape, affine, agreed, images, played, quantised
 
 from edgeflare.search.boundary.basis import directions, smooth
 from edgeflare.search.boundary.crossings import Crossing, crossing
@@ -99,6 +99,7 @@ def boundary_distance(pair: Pair, view: View) -> float:
     return float(min(away))
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("number", range(6))
 def test_least_l2_crosses_next_to_the_nearest_boundary_of_a_linear_model(number: int) -> None:
     pair = host((8, 8, 1))
@@ -117,6 +118,7 @@ def test_least_l2_crosses_next_to_the_nearest_boundary_of_a_linear_model(number:
         assert view.distance(other.sample) > view.distance(bracket.outside.sample)
 
 
+@pytest.mark.rounding
 def test_more_directions_lead_nearer() -> None:
     pair = host((28, 28, 1), 10)
     views = [view_of(pair, (28, 28, 1), number) for number in range(4)]
@@ -134,6 +136,7 @@ def test_more_directions_lead_nearer() -> None:
     assert mean(256) < 0.8 * mean(16)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("lead", [-1.5, -0.3, -0.01, 0.01, 0.3])
 @pytest.mark.parametrize("name", ["least-l2", "line", "mutants"])
 def test_placing_reaches_an_aim_on_either_side(name: str, lead: float) -> None:
@@ -154,6 +157,7 @@ def test_placing_reaches_an_aim_on_either_side(name: str, lead: float) -> None:
     assert run.host <= 24
 
 
+@pytest.mark.rounding
 def test_placing_on_a_rough_original_stays_on_the_wanted_side_and_above_the_floor() -> None:
     smooth_one = affine((8, 8, 1), 4)
     pair = Pair(quantised(smooth_one, coarse=4), smooth_one)
@@ -211,6 +215,7 @@ def test_directions_of_small_images_are_of_unit_length_and_orthogonal(
     assert np.allclose(found @ found.T, np.eye(len(found)), atol=1e-10)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("shape", [(64, 20, 1), (96, 96, 3), (1, 80, 3)], ids=str)
 @pytest.mark.parametrize("flat", [False, True])
 def test_directions_of_large_images_are_of_unit_length_flat_ones_too(

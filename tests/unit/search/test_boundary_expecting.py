@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boundary_models import Affine, Pair, Shape, affine, agreed, images, moved, search
+from search_models import Affine, Pair, Shape, affine, agreed, images, moved, search
 
 from edgeflare.search.boundary.expecting import Expected
 from edgeflare.types import Sample
@@ -45,6 +45,7 @@ def test_a_drift_that_is_the_same_everywhere_is_expected_everywhere() -> None:
         assert by_others * true > 0  # the side that the device is asked about
 
 
+@pytest.mark.rounding
 def test_the_seeds_answers_tell_the_drift_at_the_boundary_better_than_the_seed_alone() -> None:
     pair = Pair(ORIGINAL, flattened(ORIGINAL))
     near = [one for one in images(SHAPE, 300, 8) if np.ptp(np.sort(pair.original(one))[-2:]) < 0.1]
@@ -72,6 +73,7 @@ def test_as_few_seeds_as_classes_tell_no_more_than_the_seed_itself() -> None:
     assert few == none == pytest.approx(true_drift(pair, sample, 0, 1))
 
 
+@pytest.mark.rounding
 def test_the_usual_drift_is_the_median_between_the_two_likeliest_classes() -> None:
     pair = Pair(ORIGINAL, flattened(ORIGINAL))
     usual = Expected(pair.seed(agreed(pair, SHAPE)[0], OTHERS, 40)).usual()
@@ -95,6 +97,7 @@ def test_probabilities_of_0_give_a_finite_expectation() -> None:
     assert abs(drift) <= 12
 
 
+@pytest.mark.rounding
 def test_known_answers_save_queries() -> None:
     pair = Pair(ORIGINAL, flattened(ORIGINAL))
 

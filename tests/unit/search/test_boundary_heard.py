@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from heard_models import Listened, hearers, recording
+from search_models import Listened, hearers, recording
 
 from edgeflare.errors import UsageError
 from edgeflare.search import build_strategy
@@ -35,6 +35,7 @@ def natural(**options: Any) -> dict[str, Any]:
     return {"crossing": "natural", **options}
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("drift", [0.1, 0.5, 2.0])
 def test_few_queries_find_a_recording_that_both_hear_differently(drift: float) -> None:
     runs = searched(drift, **natural())
@@ -68,6 +69,7 @@ def test_a_finding_replays_from_the_seed_by_the_operators_that_were_named(
     assert np.array_equal(replay(sample, steps), run.found)
 
 
+@pytest.mark.rounding
 def test_without_operators_named_the_words_keep_their_time_unless_nothing_else_changes_them() -> (
     None
 ):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boundary_models import Pair, Run, affine, agreed, moved, played
+from search_models import Pair, Run, affine, agreed, moved, played
 
 from edgeflare.errors import UsageError
 from edgeflare.search import build_strategy, strategy_names

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boundary_models import (
+from search_models import (
     Affine,
     Pair,
     Run,
@@ -64,6 +64,7 @@ def test_a_trigger_is_found_with_few_queries_whatever_the_images_and_the_classes
     assert len(run.queries) <= 12
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("crossing", CROSSINGS)
 @pytest.mark.parametrize("floor", [0.0, 1e-3, 2e-2])
 def test_every_crossing_leads_to_a_trigger_and_the_device_is_spared_inputs_below_the_floor(
@@ -83,6 +84,7 @@ def test_a_single_pixel_is_searched_too() -> None:
     assert 117 <= run.found.item() <= 127  # the boundary goes from 127.5 to 116.9
 
 
+@pytest.mark.rounding
 def test_the_constant_drift_of_a_linear_model_is_told_by_the_seed_so_that_one_query_does() -> None:
     original = affine((28, 28, 1), 10)
     pair = Pair(original, moved(original))
@@ -168,6 +170,7 @@ def test_natural_findings_replay_from_the_seed_by_natural_corruptions(budget: in
     assert names <= set(corruptions())
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("count", [2, 5])
 def test_candidates_go_out_together_and_lie_on_both_sides(count: int) -> None:
     original = affine(SMALL, 4)
@@ -180,6 +183,7 @@ def test_candidates_go_out_together_and_lie_on_both_sides(count: int) -> None:
     assert len(labels) >= 2
 
 
+@pytest.mark.rounding
 def test_candidates_save_trips_where_the_first_query_seldom_triggers() -> None:
     original = affine(SMALL, 4)
     pair = Pair(original, replace(quantised(original), grain=0.05), labels_only=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boundary_models import (
+from search_models import (
     Pair,
     Run,
     Shape,
@@ -82,12 +82,14 @@ def severity(name: str, budget: int | None) -> float:
     return float(np.median([run.severest for run in runs]))
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("name", PAIRS)
 def test_more_queries_make_findings_more_severe(name: str) -> None:
     once, little, much = (severity(name, budget) for budget in (None, 8, 40))
     assert 3 * once < little < much
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("shift", [-0.6, 0.2])
 def test_where_the_drift_is_known_and_the_same_everywhere_findings_are_as_severe_as_can_be(
     shift: float,
@@ -160,6 +162,7 @@ def test_bounds_hold_for_what_is_returned_and_for_all_that_the_device_is_asked(
     assert keeps(bounds, seed, run.found)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_a_trigger_is_found_within_bounds_that_a_search_without_them_breaks(
     bounds: dict[str, Any],
@@ -186,6 +189,7 @@ def test_ssim_of_images_too_small_for_it_is_refused_in_a_sentence() -> None:
         search(pair, pair.seed(sample), min_ssim=0.5)
 
 
+@pytest.mark.rounding
 def test_it_gives_up_without_a_query_where_the_boundary_is_out_of_bounds() -> None:
     original = affine((4, 4, 1), 2)
     pair = Pair(original, moved(original, 0.3))

@@ -49,6 +49,7 @@ def test_a_generation_is_asked_in_batches_and_the_best_is_asked_once() -> None:
     assert all(s.shape == SAMPLE.shape and s.dtype == np.uint8 for a in asks for s in a.samples)
 
 
+@pytest.mark.rounding
 def test_generations_get_fitter() -> None:
     generations = 12
     asks = drive(start(population=40, batch=40, mutation_rate=0.3), generations)

@@ -48,14 +48,22 @@ def holding(folder):
             os.kill(child, signal.SIGKILL)
 
 
-def test_the_second_process_is_refused_and_told_who_has_it(tmp_path):
-    with holding(tmp_path) as holder:
-        assert CampaignLock.is_held(tmp_path)
-        with pytest.raises(StoreError) as caught:
-            CampaignLock(tmp_path).acquire()
+@pytest.fixture(scope="module")
+def held(tmp_path_factory):
+    """A folder that another process has locked, and that process; tests may change its note."""
+    folder = tmp_path_factory.mktemp("held")
+    with holding(folder) as holder:
+        yield folder, holder
+
+
+def test_the_second_process_is_refused_and_told_who_has_it(held):
+    folder, holder = held
+    assert CampaignLock.is_held(folder)
+    with pytest.raises(StoreError) as caught:
+        CampaignLock(folder).acquire()
     host = re.escape(platform.node())
     assert re.fullmatch(
-        rf"{re.escape(str(tmp_path))} is being run by process {holder.pid} on host {host} since "
+        rf"{re.escape(str(folder))} is being run by process {holder.pid} on host {host} since "
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; wait until it has ended or stop it\.",
         str(caught.value),
     )
@@ -99,26 +107,30 @@ def gone_pid():
     return process.pid
 
 
-@pytest.mark.parametrize("note", ["{", "[]", '{"pid": 1}', "dead", None])
-def test_a_note_that_says_nothing_or_names_a_dead_process_does_not_mislead(tmp_path, note):
-    with holding(tmp_path):
-        path = tmp_path / "campaign.lock.json"
+def test_a_note_that_says_nothing_or_names_a_dead_process_does_not_mislead(held):
+    folder, _ = held
+    path = folder / "campaign.lock.json"
+    dead = json.dumps({"pid": gone_pid(), "host": platform.node(), "since": "x"})
+    before = path.read_text()
+    for note in ("{", "[]", '{"pid": 1}', dead, None):
         if note is None:
             path.unlink()
-        elif note == "dead":
-            path.write_text(json.dumps({"pid": gone_pid(), "host": platform.node(), "since": "x"}))
         else:
             path.write_text(note)
         with pytest.raises(StoreError, match="is being run by another process; wait until"):
-            CampaignLock(tmp_path).acquire()
+            CampaignLock(folder).acquire()
+    path.write_text(before)
 
 
-def test_a_process_of_another_host_is_named_whatever_runs_here(tmp_path):
-    with holding(tmp_path):
-        note = {"pid": gone_pid(), "host": "bench-7", "since": "2030-01-02 03:04:05 UTC"}
-        (tmp_path / "campaign.lock.json").write_text(json.dumps(note))
-        with pytest.raises(StoreError, match="on host bench-7 since 2030-01-02 03:04:05 UTC;"):
-            CampaignLock(tmp_path).acquire()
+def test_a_process_of_another_host_is_named_whatever_runs_here(held):
+    folder, _ = held
+    path = folder / "campaign.lock.json"
+    before = path.read_text()
+    note = {"pid": gone_pid(), "host": "bench-7", "since": "2030-01-02 03:04:05 UTC"}
+    path.write_text(json.dumps(note))
+    with pytest.raises(StoreError, match="on host bench-7 since 2030-01-02 03:04:05 UTC;"):
+        CampaignLock(folder).acquire()
+    path.write_text(before)
 
 
 def test_looking_leaves_nothing(tmp_path):

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
-from corpora import DAY, FORM, START, add, digest, look, picture, sighting
+from campaign_stores import DAY, FORM, START, add, digest, look, picture, sighting
 
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store, corpus_access

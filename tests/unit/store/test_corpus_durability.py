@@ -5,23 +5,21 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from corpora import FORM, add, digest, picture, sighting
+from campaign_stores import FORM, add, digest, picture, sighting
+from command import ROOT
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import Store
 from edgeflare.store.corpus import Corpus
-
-HELPERS = Path(__file__).resolve().parents[2] / "helpers"
 
 CHANGE_FOR_EVER = """
 import sys
 from datetime import timedelta
 from pathlib import Path
 
-from corpora import START, add, look, sighting
+from campaign_stores import START, add, look, sighting
 
 from edgeflare.store.corpus import Corpus
 
@@ -39,10 +37,15 @@ with Corpus.open(Path(sys.argv[1]), create=True) as corpus:
 """
 
 
-@pytest.mark.parametrize("reports", [1, 4, 9, 11, 30])
+ALSO = pytest.mark.extended
+
+
+@pytest.mark.parametrize(
+    "reports", [1, pytest.param(4, marks=ALSO), 9, pytest.param(11, marks=ALSO), 30]
+)
 def test_what_was_acknowledged_before_kill_9_is_there_and_no_entry_is_half(tmp_path, reports):
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(HELPERS), *filter(None, sys.path)])
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "tests/helpers"), *filter(None, sys.path)])
     }
     program = [sys.executable, "-c", CHANGE_FOR_EVER, str(tmp_path / "c")]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as child:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from campaign_damage import DEEP, damage, run
-from corpora import DAY, START, add, sighting
-from fleet_stores import compared_campaign
+from campaign_stores import DAY, START, add, compared_campaign, sighting
 
 from edgeflare.campaign.live import LIVE_NAME, beginning, leave_status
 from edgeflare.devices import DeviceStatus, State
@@ -174,7 +173,7 @@ def test_what_was_half_written_is_removed_by_the_next_who_writes(home: Path) -> 
 
 def test_random_damage_is_never_a_fault(home: Path) -> None:
     commands = (("show",), ("status",), ("report",), ("report", "--format", "csv"))
-    for number in range(40):
+    for number in range(16):
         rng = random.Random(number)
         copy = home / str(number)
         shutil.copytree(home / "campaign", copy)

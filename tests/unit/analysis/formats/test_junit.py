@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from fleet_stores import compared_campaign
+from campaign_stores import compared_campaign
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from edgeflare.analysis import LimitCheck, report_text

@@ -10,8 +10,7 @@ from datetime import datetime, timezone
 import numpy as np
 import pandas as pd
 import pytest
-from fleet_stores import compared_campaign, pooled_campaign
-from replay_stores import replay_store
+from campaign_stores import compared_campaign, pooled_campaign, replay_store
 
 from edgeflare import write_html_report
 from edgeflare.analysis import report_text, summarize

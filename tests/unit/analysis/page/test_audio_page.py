@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 import soundfile
-from audio_stores import HOSTILE, KEYWORDS, LINES, RATE, audio_campaign, transcript
+from report_stores import HOSTILE_CLIP, KEYWORDS, LINES, RATE, audio_campaign, transcript
 
 from edgeflare import report_text, write_html_report
 from edgeflare.campaign.replay_states import REPLAY
@@ -109,7 +109,7 @@ def test_words_and_names_that_are_markup_stay_text(tmp_path: Path, read: Read) -
     folder, _ = audio_campaign(tmp_path / "speech", "speech", 1)
     write_html_report(folder, tmp_path / "report.html")
     page = read(tmp_path / "report.html")
-    assert page.rows[0]["seed"] == HOSTILE
+    assert page.rows[0]["seed"] == HOSTILE_CLIP
     assert not page.having("img")
     assert not any(name.startswith("on") for _, found in page.elements for name in found)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from replay_stores import replay_store
+from campaign_stores import replay_store
 
 from edgeflare import report_text, write_html_report
 from edgeflare.campaign.replay_states import REPLAY

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from many_triggers import many_triggers
+from report_stores import many_triggers
 
 from edgeflare import report_text, toml, write_html_report
 from edgeflare.analysis.control import control_figures
