@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from campaigns import found_in
-from command import edgeflare
+from command import edgeflare, edgeflare_process
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def campaign(home: Path) -> Path:
-    ran = edgeflare("demo", "--out", "first", home=home)
+    ran = edgeflare_process("demo", "--out", "first", home=home)
     assert ran.code == 0, ran.err
     assert "success rate" in ran.out.lower()
     assert "boundary crossing=least-l2 effort=64 tied_classes=3" in ran.out

@@ -69,7 +69,7 @@ def test_many_samples_may_take_longer_than_one(start: Start) -> None:
 {TELLING}
 greet()
 request = next_request()
-answer_all(0.5, time.monotonic() + 3)
+answer_all(0.5, time.monotonic() + 1.8)
 send(Kind.RESULT, {{"id": request.header["id"], "seconds": [0.3] * 10}}, request.arrays)
 answer_all(None, time.monotonic() + 600)
 """,
@@ -78,6 +78,7 @@ answer_all(None, time.monotonic() + 600)
     assert len(session.submit([SAMPLE] * 10).result(60).outputs) == 10
 
 
+@pytest.mark.extended
 def test_deadline_counts_each_request_from_when_its_turn_came(start: Start) -> None:
     session = start(
         """

@@ -144,7 +144,6 @@ def test_an_original_that_never_answers_ends_a_campaign_with_one_sentence(tmp_pa
         *("run", "--original", endless, "--deployed", deployed, "--seeds", tmp_path / "seeds.npz"),
         *("--original-timeout", 1),
         home=tmp_path,
-        timeout=120,
     )
     assert ran.code == 3, ran.err
     assert "endless.onnx did not answer within 1 s; raise original_timeout_s" in ran.sentence
