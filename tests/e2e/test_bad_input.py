@@ -200,7 +200,7 @@ def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
         "run",
         *DEMO_PAIR,
         "--limit",
-        5,
+        20,
         "--original-input",
         "scale=1",
         "--max-queries",
