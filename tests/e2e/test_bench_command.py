@@ -322,6 +322,7 @@ def test_the_packaged_suites_are_listed(tmp_path: Path) -> None:
         assert suite["title"]
 
 
+@pytest.mark.extended
 def test_each_file_is_looked_for_in_several_folders_of_data(home: Path, tmp_path: Path) -> None:
     models, seeds = tmp_path / "models", tmp_path / "seeds"
     for folder, names in (

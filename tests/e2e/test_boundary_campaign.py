@@ -137,6 +137,7 @@ def test_the_choice_follows_the_cost(
     assert f"crossing={crossing}" in shown.out
 
 
+@pytest.mark.extended
 def test_no_more_candidates_are_sent_than_a_search_may_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +160,7 @@ def test_a_resumed_campaign_keeps_what_it_began_with(
     assert found_in(tmp_path / "torn") == found_in(whole)
 
 
+@pytest.mark.extended
 def test_a_campaign_that_ended_before_it_was_kept_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,7 @@ def test_false_alarms_are_told_with_their_largest_margin_and_what_may_be_the_cau
     assert summarize(folder).notices.count(notice) == 1
 
 
+@pytest.mark.extended
 def test_a_float_copy_in_another_runtime_raises_no_false_alarm(tmp_path: Path) -> None:
     folder = run_campaign(config(tmp_path / "c", control_model=DEMO / "original.tflite"))
     control = summarize(folder).control
@@ -330,6 +331,7 @@ def reversed_classes(path: Path) -> None:
     onnx.save(model, path)
 
 
+@pytest.mark.extended
 def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_its_end(
     tmp_path: Path,
 ) -> None:

@@ -85,6 +85,7 @@ def test_every_strategy_finds_the_same_here_and_over_ssh(
     assert here.json["found"] >= 1
 
 
+@pytest.mark.extended
 def test_what_was_found_can_be_heard_kept_and_is_found_again(
     tmp_path: Path, shared_data: Path, clips: Path
 ) -> None:

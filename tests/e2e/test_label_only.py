@@ -63,10 +63,9 @@ MODELS: dict[str, Any] = {
     "kind",
     [
         "int64, open batch",
-        "TFLite",
         *(
             pytest.param(kind, marks=pytest.mark.extended)
-            for kind in ("int32 scalar", "float32 [1, 1], stated")
+            for kind in ("int32 scalar", "float32 [1, 1], stated", "TFLite")
         ),
     ],
 )

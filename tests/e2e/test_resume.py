@@ -109,9 +109,8 @@ def test_fifty_kills(tmp_path: Path, undisturbed: Found, seed: int) -> None:
     assert found_in(tmp_path / "torn") == undisturbed
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.extended)]
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_campaign_says_how_to_go_on_and_does(
     tmp_path: Path, undisturbed: Found, number: signal.Signals
 ) -> None:

@@ -17,7 +17,18 @@ from command import DEMO, DEMO_PAIR, edgeflare, environment
 
 TWINS = (
     *("--original", DEMO / "original.onnx", "--deployed", DEMO / "original.onnx"),
-    *("--seeds", DEMO / "seeds.npz", "--max-queries", 10**9, "--timeout", 0, "--out", "long"),
+    *(
+        "--seeds",
+        DEMO / "seeds.npz",
+        "--limit",
+        20,
+        "--max-queries",
+        10**9,
+        "--timeout",
+        0,
+        "--out",
+        "long",
+    ),
 )
 """Flags of a campaign that finds nothing: a model never differs from itself. It runs until it is stopped."""
 
@@ -162,7 +173,7 @@ def test_a_running_campaign_is_watched_by_others_then_killed(
 
     with watching(tmp_path) as watcher:
         assert watcher.stdout is not None
-        assert watcher.stdout.readline().startswith("running: search: 0 of 100 done")
+        assert watcher.stdout.readline().startswith("running: search: 0 of 20 done")
         watcher.send_signal(signal.SIGINT)
         _, err = watcher.communicate(timeout=60)
     assert (watcher.returncode, err) == (0, "no longer watching; a campaign that runs goes on\n")

@@ -114,13 +114,13 @@ def test_a_wall_clock_that_jumps_is_told_and_changes_nothing_else(tmp_path: Path
     )
     environment = {**bare_environment(), "PYTHONPATH": str(package.parent)}
     with AgentProcess(tmp_path, environment=environment) as agent:
-        agent.start(heartbeat_s=1.0)
+        agent.start(heartbeat_s=2.0)
         before = agent.ping()
         agent.load(dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1]), "onnx")  # the clock jumps
         for _ in range(15):  # longer than the heartbeat
-            time.sleep(0.1)
+            time.sleep(0.15)
             after = agent.ping()
         assert after["wall"] - before["wall"] > 7200
         assert after["uptime_s"] - before["uptime_s"] < 3600
         status, stderr = agent.ended()
-    assert (status, "nothing came from the host for 1 s" in stderr) == (67, True)
+    assert (status, "nothing came from the host for 2 s" in stderr) == (67, True)

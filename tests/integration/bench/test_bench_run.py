@@ -164,13 +164,8 @@ def test_killed_time_and_again_it_finds_the_same(
     assert all_found(bench) == all_found(undisturbed)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(None, marks=pytest.mark.extended, id="no database"),
-        pytest.param(b"", id="an empty database"),
-    ],
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("content", [None, b""], ids=["no database", "an empty database"])
 def test_a_torn_beginning_is_begun_again(
     suite: str, tmp_path: Path, undisturbed: Bench, content: bytes | None
 ) -> None:
@@ -298,13 +293,8 @@ def test_an_unknown_device_is_told_before_anything_is_made(suite: str, tmp_path:
     assert not (tmp_path / "bench").exists()
 
 
-@pytest.mark.parametrize(
-    "stopped_at",
-    [
-        pytest.param(Stage, marks=pytest.mark.extended, id="between cells"),
-        pytest.param(Step, id="within a cell"),
-    ],
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("stopped_at", [Stage, Step], ids=["between cells", "within a cell"])
 def test_a_model_that_changed_meanwhile_is_refused(
     suite: str, tmp_path: Path, stopped_at: type
 ) -> None:
