@@ -82,7 +82,7 @@ def status(home: Path, folder: str = "long") -> dict[str, Any]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.2)
