@@ -224,6 +224,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.extended
 def test_a_full_disk_keeps_what_was_found(small_disk: Path, home: Path) -> None:
     ran = run(home, seeds=DEMO / "seeds.npz", out=small_disk / "campaign")
     assert ran.code == 3, ran.err

@@ -72,6 +72,7 @@ def test_export_writes_exact_pictures_and_a_line_for_each(home: Path, campaign: 
         assert int(np.argmax(row["deployed_scores"])) == row["deployed_label"]
 
 
+@pytest.mark.extended
 def test_the_same_seed_gives_the_same_triggers(home: Path, campaign: Path) -> None:
     ran = edgeflare("demo", "--out", "again", "--json", home=home)
     assert ran.code == 0, ran.err

@@ -46,6 +46,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Found:
         return found_in(run_campaign(config(home / "one")))
 
 
+@pytest.mark.extended
 def test_four_agents_find_what_one_finds(tmp_path: Path, alone: Found) -> None:
     folder = run_campaign(config(tmp_path / "four", devices=["local"] * 4))
     assert found_in(folder) == alone

@@ -75,10 +75,12 @@ def test_the_device_gets_as_many_requests_as_the_longest_search_needs(
     assert requests(folder) < requests(usual) / 3
 
 
+@pytest.mark.extended
 def test_two_agents_that_share_the_searches_find_the_same(tmp_path: Path, expected: Found) -> None:
     assert found_in(run_campaign(config(tmp_path / "two", devices=["local"] * 2))) == expected
 
 
+@pytest.mark.extended
 def test_all_triggers_of_another_device_are_tried_in_one_request(tmp_path: Path) -> None:
     twice = {"devices": ["local"] * 2, "fleet": {"mode": "replicate"}}
     folder = run_campaign(config(tmp_path / "both", **twice))
