@@ -123,7 +123,14 @@ def test_bad_input_gets_one_sentence(home: Path, case: str) -> None:
     assert not ran.out
 
 
-@pytest.mark.parametrize("flag", ["--original-input", "--deployed-input", "--input"])
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--original-input",
+        pytest.param("--deployed-input", marks=pytest.mark.extended),
+        pytest.param("--input", marks=pytest.mark.extended),
+    ],
+)
 def test_scaling_stated_for_one_model_holds_for_both(home: Path, flag: str) -> None:
     ran = edgeflare(
         "run",
@@ -160,21 +167,24 @@ def test_a_scaling_that_contradicts_the_files_quantisation_is_told(home: Path) -
 
 
 @pytest.mark.parametrize(
-    "wrong", ["scale=1", "scale=1/65025", "mean=127.5", "scale=-1/255"], ids=str
+    "wrong",
+    [
+        "scale=1",
+        *(
+            pytest.param(wrong, marks=pytest.mark.extended)
+            for wrong in ("scale=1/65025", "mean=127.5", "scale=-1/255")
+        ),
+    ],
 )
 def test_wrong_scaling_of_one_model_is_stopped_at_the_start(home: Path, wrong: str) -> None:
-    ran = run(home, seeds=DEMO / "seeds.npz", original_input=wrong, out=home / "new")
-    assert ran.code == 2, ran.out + ran.err
-    assert "looks wrong" in ran.sentence
-    assert "--allow-disagreement" in ran.sentence
-    assert not (home / "new").exists()
-
-
-def test_a_folder_of_the_users_outlives_a_run_that_stops(home: Path) -> None:
     (home / "mine").mkdir()
-    ran = run(home, seeds=DEMO / "seeds.npz", original_input="scale=1", out=home / "mine")
-    assert ran.code == 2
-    assert not list((home / "mine").iterdir())
+    for out in ("new", "mine"):
+        ran = run(home, seeds=DEMO / "seeds.npz", limit=20, original_input=wrong, out=home / out)
+        assert ran.code == 2, ran.out + ran.err
+        assert "looks wrong" in ran.sentence
+        assert "--allow-disagreement" in ran.sentence
+    assert not (home / "new").exists()
+    assert not list((home / "mine").iterdir()), "a folder of the user's stays"
 
 
 def test_a_label_that_is_no_class_is_named(home: Path) -> None:
@@ -189,6 +199,8 @@ def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
     ran = edgeflare(
         "run",
         *DEMO_PAIR,
+        "--limit",
+        20,
         "--original-input",
         "scale=1",
         "--max-queries",
@@ -212,6 +224,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.extended
 def test_a_full_disk_keeps_what_was_found(small_disk: Path, home: Path) -> None:
     ran = run(home, seeds=DEMO / "seeds.npz", out=small_disk / "campaign")
     assert ran.code == 3, ran.err

@@ -19,7 +19,7 @@ from command import DEMO, Ran, edgeflare, environment
 SUITE = """
 name = "tiny"
 title = "A tiny suite"
-seeds = 12
+seeds = 5
 repeats = 2
 max_queries = 300
 timeout_s = 0
@@ -105,7 +105,7 @@ def test_a_run_shows_and_keeps_its_report(home: Path, ran: Ran) -> None:
     assert "paper, table 4" in ran.out
     assert "A tiny suite" in (home / "whole" / "report.md").read_text()
     with (home / "whole" / "searches.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 12 + 4 + 12
+        assert len(list(csv.DictReader(file))) == 5 + 4 + 5
 
 
 def test_show_tells_the_same_as_the_run_and_each_search_if_asked(bench: Path, ran: Ran) -> None:
@@ -113,7 +113,7 @@ def test_show_tells_the_same_as_the_run_and_each_search_if_asked(bench: Path, ra
     shown = edgeflare("bench", "show", bench, "--searches", home=bench.parent)
     assert shown.code == 0, shown.err
     assert shown.out.startswith(ran.out)
-    assert len(re.findall(r"seeds\.npz:\d", shown.out)) == 12 + 4 + 12
+    assert len(re.findall(r"seeds\.npz:\d", shown.out)) == 5 + 4 + 5
     assert (bench / "report.md").is_file()
 
 
@@ -121,7 +121,7 @@ def test_show_as_json_agrees_with_the_campaigns(bench: Path) -> None:
     shown = edgeflare("bench", "show", bench, "--json", "--searches", home=bench.parent)
     assert shown.code == 0, shown.err
     dflare, uniform = shown.json["cells"]
-    assert (dflare["searches"], uniform["searches"]) == (24, 4)
+    assert (dflare["searches"], uniform["searches"]) == (10, 4)
     searches = shown.json["searches"]
     for name in CELLS:
         strategy, repeat = name.split("/")
@@ -201,6 +201,7 @@ name = "dflare"
     assert "cell 1 of 2" not in again.err
 
 
+@pytest.mark.extended
 def test_an_interrupted_bench_goes_on_as_if_nothing_had_been(home: Path, ran: Ran) -> None:
     folder = home / "torn"
     process = subprocess.Popen(
@@ -321,6 +322,7 @@ def test_the_packaged_suites_are_listed(tmp_path: Path) -> None:
         assert suite["title"]
 
 
+@pytest.mark.extended
 def test_each_file_is_looked_for_in_several_folders_of_data(home: Path, tmp_path: Path) -> None:
     models, seeds = tmp_path / "models", tmp_path / "seeds"
     for folder, names in (
@@ -330,7 +332,7 @@ def test_each_file_is_looked_for_in_several_folders_of_data(home: Path, tmp_path
         folder.mkdir()
         for name in names:
             shutil.copy(DEMO / name, folder)
-    suite = write_suite(tmp_path, ("{demo}", "{data}"), ("seeds = 12", "seeds = 1"))
+    suite = write_suite(tmp_path, ("{demo}", "{data}"), ("seeds = 5", "seeds = 1"))
     few = (str(suite), "--strategy", "uniform", "--seeds", "1")
     data = ("--data", str(models), "--data", str(seeds))
     ran = edgeflare("bench", "run", *few, *data, "--out", str(tmp_path / "out"), home=home)

@@ -9,7 +9,7 @@ from virtual_board import VirtualBoard
 
 from edgeflare.devices import CheckLine, Device, check_device, connect
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.extended]
 
 Made = Callable[[str], None]
 """Runs code as the board's root user."""

@@ -49,6 +49,7 @@ def test_five_prunings_are_ranked_in_the_order_of_their_damage(five: Five) -> No
     assert verdicts["two-fifths", "most"] == "two-fifths"
 
 
+@pytest.mark.extended
 def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
     five: Five, tmp_path: Path
 ) -> None:

@@ -153,10 +153,12 @@ def test_false_alarms_are_told_with_their_largest_margin_and_what_may_be_the_cau
 ) -> None:
     told = Told()
     copy = DEMO / "deployed.tflite"  # no float copy at all: it must be found out
-    search = {"max_queries": 300, "timeout_s": 0}
     deployed = {"path": str(DEMO / "original.tflite")}
+    search = {"max_queries": 100, "timeout_s": 0}
+    seeds = {"path": str(DEMO / "seeds.npz"), "limit": 2}
     folder = run_campaign(
-        config(tmp_path / "c", control_model=copy, search=search, deployed=deployed), progress=told
+        config(tmp_path / "c", control_model=copy, search=search, seeds=seeds, deployed=deployed),
+        progress=told,
     )
     control = summarize(folder).control
     assert control is not None
@@ -165,13 +167,14 @@ def test_false_alarms_are_told_with_their_largest_margin_and_what_may_be_the_cau
     assert control.model == "deployed.tflite"
     assert not control.own_file
     [notice] = [one for one in told.notices if "false alarms" in one]
-    assert f"raised {control.false_alarms} false alarms in {SEEDS} searches" in notice
+    assert f"raised {control.false_alarms} false alarms in 2 searches" in notice
     [floor] = re.findall(r"--margin-floor well above ([0-9.e-]+),", notice)
     assert "deployed.tflite is no equal copy" in notice
     assert control.largest_margin <= float(floor) < 1.2 * control.largest_margin
     assert summarize(folder).notices.count(notice) == 1
 
 
+@pytest.mark.extended
 def test_a_float_copy_in_another_runtime_raises_no_false_alarm(tmp_path: Path) -> None:
     folder = run_campaign(config(tmp_path / "c", control_model=DEMO / "original.tflite"))
     control = summarize(folder).control
@@ -201,6 +204,7 @@ def test_an_interrupted_control_goes_on(tmp_path: Path, undisturbed: Path) -> No
     assert told.notices == [f"{tmp_path / 'torn'} is finished: nothing is left to do"]
 
 
+@pytest.mark.extended
 def test_the_control_needs_the_campaigns_own_samples_only(
     tmp_path: Path, undisturbed: Path
 ) -> None:
@@ -217,6 +221,7 @@ def test_the_control_needs_the_campaigns_own_samples_only(
     assert_whole(tmp_path / "torn", undisturbed)
 
 
+@pytest.mark.extended
 def test_a_model_that_changed_before_the_control_began_is_refused(tmp_path: Path) -> None:
     shutil.copy(DEMO / "original.onnx", tmp_path / "mine.onnx")
     original = {"path": tmp_path / "mine.onnx"}
@@ -233,6 +238,7 @@ def test_a_model_that_changed_before_the_control_began_is_refused(tmp_path: Path
         resume_campaign(tmp_path / "torn")
 
 
+@pytest.mark.extended
 def test_a_control_under_way_is_seen_and_not_run_twice(tmp_path: Path) -> None:
     seen = []
 
@@ -248,6 +254,7 @@ def test_a_control_under_way_is_seen_and_not_run_twice(tmp_path: Path) -> None:
     assert status.searched == SEEDS, "what the search found, not the control"
 
 
+@pytest.mark.extended
 def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
     tmp_path: Path, undisturbed: Path
 ) -> None:
@@ -263,6 +270,7 @@ def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
 
 
 @pytest.mark.parametrize("told_by", ["the deployed file", "the user, of the deployed model"])
+@pytest.mark.extended
 def test_the_control_takes_the_scale_from_where_the_campaign_does(
     tmp_path: Path, told_by: str
 ) -> None:
@@ -321,6 +329,7 @@ def reversed_classes(path: Path) -> None:
     onnx.save(model, path)
 
 
+@pytest.mark.extended
 def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_its_end(
     tmp_path: Path,
 ) -> None:
@@ -360,6 +369,7 @@ def test_a_control_half_made_or_gone_is_told_so(tmp_path: Path, undisturbed: Pat
     assert "gone" in edgeflare("show", folder, home=tmp_path).out
 
 
+@pytest.mark.extended
 def test_the_control_runs_on_this_machine_beside_an_unshared_device_of_it(
     tmp_path: Path, undisturbed: Path
 ) -> None:
@@ -368,6 +378,7 @@ def test_the_control_runs_on_this_machine_beside_an_unshared_device_of_it(
     assert_whole(folder, undisturbed)
 
 
+@pytest.mark.extended
 def test_each_device_of_its_own_has_one_control_together(tmp_path: Path) -> None:
     fleet = {"mode": "replicate"}
     folder = run_campaign(config(tmp_path / "c", devices=["local", "local"], fleet=fleet))
@@ -386,6 +397,7 @@ def killed(home: Path, at: int) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.extended
 def test_killed_at_any_write_of_the_control_it_ends_the_same(
     tmp_path: Path, undisturbed: Path
 ) -> None:
@@ -409,6 +421,7 @@ def test_killed_at_any_write_of_the_control_it_ends_the_same(
         assert_whole(torn / "torn", undisturbed)
 
 
+@pytest.mark.extended
 def test_the_command_line_asks_for_a_control(tmp_path: Path) -> None:
     arguments = ("run", *DEMO_PAIR, "--limit", 2, "--max-queries", 20, "--control", "--json")
     ran = edgeflare(*arguments, "--out", "c", home=tmp_path)

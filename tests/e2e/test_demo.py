@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from campaigns import found_in
-from command import edgeflare
+from command import edgeflare, edgeflare_process
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def campaign(home: Path) -> Path:
-    ran = edgeflare("demo", "--out", "first", home=home)
+    ran = edgeflare_process("demo", "--out", "first", home=home)
     assert ran.code == 0, ran.err
     assert "success rate" in ran.out.lower()
     assert "boundary crossing=least-l2 effort=64 tied_classes=3" in ran.out
@@ -72,6 +72,7 @@ def test_export_writes_exact_pictures_and_a_line_for_each(home: Path, campaign: 
         assert int(np.argmax(row["deployed_scores"])) == row["deployed_label"]
 
 
+@pytest.mark.extended
 def test_the_same_seed_gives_the_same_triggers(home: Path, campaign: Path) -> None:
     ran = edgeflare("demo", "--out", "again", "--json", home=home)
     assert ran.code == 0, ran.err

@@ -66,7 +66,7 @@ def under(plans: Sequence[FaultPlan], folder: Path, **more: object) -> Found:
     return found_in(done)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.extended)])
 def test_a_campaign_over_a_breaking_link_finds_the_same(
     tmp_path: Path, undisturbed: Found, seed: int
 ) -> None:
@@ -75,11 +75,9 @@ def test_a_campaign_over_a_breaking_link_finds_the_same(
     assert plan.fired
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_fleet_over_breaking_links_finds_the_same(
-    tmp_path: Path, undisturbed: Found, seed: int
-) -> None:
-    plans = [FaultPlan(100 * seed + k, span=100_000, kinds=BREAKING) for k in range(2)]
+@pytest.mark.extended
+def test_a_fleet_over_breaking_links_finds_the_same(tmp_path: Path, undisturbed: Found) -> None:
+    plans = [FaultPlan(k, span=100_000, kinds=BREAKING) for k in range(2)]
     found = under(plans, tmp_path / "torn", fleet={"handover_s": 0.1})
     assert found == undisturbed, plans
     assert any(plan.fired for plan in plans)
@@ -118,6 +116,7 @@ def over_ssh(folder: Path, tmp_path: Path, server: object, **more: object) -> Ca
     return config(folder, devices=["board"], inventory=tmp_path / "devices.toml", **more)
 
 
+@pytest.mark.extended
 @pytest.mark.sshd
 def test_an_ssh_server_that_is_killed_and_restarted_again_and_again(
     tmp_path: Path, undisturbed: Found
@@ -154,6 +153,7 @@ def test_an_ssh_server_that_is_killed_and_restarted_again_and_again(
         assert any("board is back after" in text for text in store.notices())
 
 
+@pytest.mark.extended
 @pytest.mark.sshd
 def test_with_the_only_device_gone_the_campaign_pauses_and_resumes(
     tmp_path: Path, undisturbed: Found

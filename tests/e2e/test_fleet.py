@@ -3,10 +3,18 @@
 from pathlib import Path
 
 import pytest
-from campaigns import found_in
+from campaigns import Found, found_in
 from command import DEMO
 
-from edgeflare import CampaignConfig, Notice, config_from, run_campaign, summarize
+from edgeflare import (
+    CampaignConfig,
+    Notice,
+    campaign_status,
+    config_from,
+    resume_campaign,
+    run_campaign,
+    summarize,
+)
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
 
@@ -15,7 +23,7 @@ def config(out: Path, **more: object) -> CampaignConfig:
     values = {
         "original": {"path": DEMO / "original.onnx"},
         "deployed": {"path": DEMO / "deployed.tflite"},
-        "seeds": {"path": DEMO / "seeds.npz", "limit": 16},
+        "seeds": {"path": DEMO / "seeds.npz", "limit": 12},
         "search": {"strategy": "dflare", "max_queries": 300, "timeout_s": 0},
         "out": out,
         **more,
@@ -29,14 +37,22 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_two_and_four_agents_find_what_one_finds(tmp_path: Path) -> None:
-    alone = found_in(run_campaign(config(tmp_path / "one")))
-    for count in (2, 4):
-        folder = run_campaign(config(tmp_path / f"{count}", devices=["local"] * count))
-        assert found_in(folder) == alone
-        with Store.open(folder) as store:
-            took_part = {outcome.device_name for outcome in store.outcomes()}
-        assert len(took_part) == count
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What one agent finds."""
+    home = tmp_path_factory.mktemp("alone")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        return found_in(run_campaign(config(home / "one")))
+
+
+@pytest.mark.extended
+def test_four_agents_find_what_one_finds(tmp_path: Path, alone: Found) -> None:
+    folder = run_campaign(config(tmp_path / "four", devices=["local"] * 4))
+    assert found_in(folder) == alone
+    with Store.open(folder) as store:
+        took_part = {outcome.device_name for outcome in store.outcomes()}
+    assert len(took_part) == 4
 
 
 UNLIKE = """
@@ -65,6 +81,7 @@ def test_devices_that_differ_do_not_share_seeds_unawares(tmp_path: Path) -> None
     assert len(summary.devices) == 2
 
 
+@pytest.mark.extended
 def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(
     tmp_path: Path,
 ) -> None:
@@ -73,7 +90,7 @@ def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(
         config(tmp_path / "both", devices=["fast", "reference"], fleet={"mode": "replicate"})
     )
     found = found_in(folder)
-    assert len(found) == 2 * 16
+    assert len(found) == 2 * 12
     alone = found_in(run_campaign(config(tmp_path / "alone", devices=["reference"])))
     assert {seed: value for (seed, replica), value in found.items() if replica == "reference"} == {
         seed: value for (seed, _), value in alone.items()
@@ -88,14 +105,12 @@ def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(
     assert {one.decision.value for one in replays} <= {"agree", "deviation", "tie"}
 
 
-def test_limits_end_a_campaign_early_and_resume_goes_on(tmp_path: Path) -> None:
-    from edgeflare import campaign_status, resume_campaign
-
+def test_limits_end_a_campaign_early_and_resume_goes_on(tmp_path: Path, alone: Found) -> None:
     folder = run_campaign(config(tmp_path / "small", fleet={"total_queries": 600}, concurrency=1))
     part = found_in(folder)
-    assert 0 < len(part) < 16
+    assert 0 < len(part) < 12
     status = campaign_status(folder)
-    assert (status.state, status.done, status.total) == ("paused", len(part), 16)
+    assert (status.state, status.done, status.total) == ("paused", len(part), 12)
     resume_campaign(folder, changes={"fleet": {"total_queries": None}})
-    assert found_in(folder) == found_in(run_campaign(config(tmp_path / "whole")))
+    assert found_in(folder) == alone
     assert campaign_status(folder).state == "finished"

@@ -66,7 +66,10 @@ def board(home: Path, server: SshServer) -> None:
     [
         ("--strategy", "dflare"),
         pytest.param(("--strategy", "boundary"), marks=pytest.mark.slow),
-        ("--strategy", "diffchaser", "--option", "population=20", "--max-queries", "200"),
+        pytest.param(
+            ("--strategy", "diffchaser", "--option", "population=20", "--max-queries", "200"),
+            marks=pytest.mark.extended,
+        ),
     ],
     ids=["dflare", "boundary", "diffchaser"],
 )
@@ -74,24 +77,25 @@ def test_every_strategy_finds_the_same_here_and_over_ssh(
     tmp_path: Path, shared_data: Path, clips: Path, openssh_server: SshServer, strategy: list[str]
 ) -> None:
     board(tmp_path, openssh_server)
-    few = ("--limit", 4)
+    few = ("--limit", 2)
     here = run(tmp_path, shared_data, clips, "here", *strategy, *few, "--concurrency", 1)
     run(tmp_path, shared_data, clips, "there", *strategy, *few, "--device", "board")
     assert found_in(tmp_path / "here") == found_in(tmp_path / "there")
-    assert here.json["seeds"] == 4
+    assert here.json["seeds"] == 2
     assert here.json["found"] >= 1
 
 
-def test_what_was_found_can_be_heard_and_is_found_again(
+@pytest.mark.extended
+def test_what_was_found_can_be_heard_kept_and_is_found_again(
     tmp_path: Path, shared_data: Path, clips: Path
 ) -> None:
-    run(tmp_path, shared_data, clips, "campaign", "--limit", 3)
+    run(tmp_path, shared_data, clips, "campaign", "--limit", 2)
     exported = edgeflare("export", "campaign", "sounds", home=tmp_path)
     assert exported.code == 0, exported.err
     with Store.open(tmp_path / "campaign") as store:
         found = [one for one in store.outcomes() if one.status in TRIGGERS]
         triggers = [store.get_sample(one.trigger or "") for one in found]
-    assert len(found) == 3
+    assert len(found) == 2
     played = [
         soundfile.read(path, dtype="float32")
         for path in sorted((tmp_path / "sounds").rglob("*trigger*.wav"))
@@ -99,22 +103,15 @@ def test_what_was_found_can_be_heard_and_is_found_again(
     assert len(played) == len(found)
     assert {rate for _, rate in played} == {16000}
     assert sorted(len(one) for one, _ in played) == sorted(map(len, triggers))
-    again = edgeflare("replay", "campaign", "--out", "again", "--json", home=tmp_path)
-    assert again.code == 0, again.err
-    assert again.json["counts"]["still"] == len(found)
-    assert again.json["counts"]["fixed"] == 0
 
-
-def test_a_corpus_keeps_clips_and_replays_them(
-    tmp_path: Path, shared_data: Path, clips: Path
-) -> None:
-    run(tmp_path, shared_data, clips, "campaign", "--limit", 3)
     added = edgeflare("corpus", "add", "clips.corpus", "campaign", home=tmp_path)
     assert added.code == 0, added.err
     models = pair(shared_data, clips)[:6]
-    again = edgeflare("replay", "clips.corpus", *models, "--out", "again", "--json", home=tmp_path)
-    assert again.code == 0, again.err
-    assert again.json["counts"]["still"] == 3
+    for source, out in ((("campaign",), "again"), (("clips.corpus", *models), "of-corpus")):
+        again = edgeflare("replay", *source, "--out", out, "--json", home=tmp_path)
+        assert again.code == 0, again.err
+        assert again.json["counts"]["still"] == len(found)
+        assert again.json["counts"]["fixed"] == 0
 
 
 @pytest.mark.slow

@@ -52,7 +52,9 @@ def run(home: Path, kill: int) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(
+    scope="module", params=["split", pytest.param("replicate", marks=pytest.mark.extended)]
+)
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The mode, what an undisturbed campaign learns, and how often it writes."""
     home = tmp_path_factory.mktemp(request.param)
@@ -75,7 +77,10 @@ def check(home: Path, whole: Any, kill: int) -> None:
     assert all_of(home / "torn") == expected, f"killed after write {kill}"
 
 
-@pytest.mark.parametrize("kill", sorted(IN_THE_GATE))
+@pytest.mark.parametrize(
+    "kill",
+    [5, *(pytest.param(k, marks=pytest.mark.extended) for k in sorted(IN_THE_GATE - {5}))],
+)
 def test_killed_after_this_write(tmp_path: Path, whole: Any, kill: int) -> None:
     if kill <= whole[2]:
         check(tmp_path, whole, kill)

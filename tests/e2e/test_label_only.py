@@ -14,7 +14,7 @@ from edgeflare.types import Status
 from edgeflare_agent.runtimes import load
 
 ORIGINAL = DEMO / "original.onnx"
-SEEDS = 8
+SEEDS = 4
 
 
 def run(home: Path, deployed: Path, *flags: object, original: Path = ORIGINAL) -> Ran:
@@ -59,7 +59,16 @@ MODELS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "int64, open batch",
+        *(
+            pytest.param(kind, marks=pytest.mark.extended)
+            for kind in ("int32 scalar", "float32 [1, 1], stated", "TFLite")
+        ),
+    ],
+)
 def test_triggers_are_found_and_are_what_the_models_say(tmp_path: Path, kind: str) -> None:
     deployed = MODELS[kind](tmp_path / "label.onnx")
     stated = ("--deployed-output", "label") if "stated" in kind else ()
@@ -81,6 +90,7 @@ def test_triggers_are_found_and_are_what_the_models_say(tmp_path: Path, kind: st
             assert one.deployed_margin is None, "a label has no margin"
 
 
+@pytest.mark.extended
 def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
     deployed = label_onnx(ORIGINAL, tmp_path / "label.onnx")
     whole = tmp_path / "whole"

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from campaigns import found_in
 from command import DEMO, Ran, edgeflare
 
@@ -12,7 +13,7 @@ from edgeflare.types import Status
 FLOOR = 0.2
 PAIR = (
     *("--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite"),
-    *("--seeds", DEMO / "seeds.npz", "--limit", 8, "--timeout", 0, "--strategy", "dflare"),
+    *("--seeds", DEMO / "seeds.npz", "--limit", 4, "--timeout", 0, "--strategy", "dflare"),
 )
 
 
@@ -48,6 +49,7 @@ def test_both_models_are_sure_of_every_finding(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.extended
 def test_a_resumed_campaign_finds_the_same_with_its_floor(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()

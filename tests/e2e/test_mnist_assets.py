@@ -1,5 +1,6 @@
 """The pairs of the suite mnist, which EdgeFlare brings with it, are what build_mnist.py says."""
 
+import functools
 import json
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def labels() -> np.ndarray:
         return np.asarray(archive["labels"])
 
 
+@functools.cache
 def scores(model: Path, optimised: bool = True) -> np.ndarray:
     """Probabilities [100, 10] of the seeds, asked one at a time."""
     options = onnxruntime.SessionOptions()
@@ -134,6 +136,7 @@ def test_a_distilled_model_has_a_fraction_of_the_weights(pair: str) -> None:
     assert second < 0.2 * first
 
 
+@pytest.mark.extended
 def test_a_bench_on_two_of_the_pairs_finds_triggers_with_no_more_said(tmp_path: Path) -> None:
     pairs = ["LeNet-4 pruned", "CNN quantised"]
     suite = SUITE.narrowed(

@@ -48,6 +48,7 @@ def of_local(night: Night) -> NightRun:
     return run
 
 
+@pytest.mark.extended
 def test_a_planted_regression_is_named_and_stays_red_until_it_is_accepted(home: Path) -> None:
     write_config(home, "local", AWAY)
     first = night_of(home)

@@ -56,6 +56,7 @@ def test_a_phone_is_trusted_and_finds_what_this_machine_finds(
     assert "2 devices are attached to adb: R58M (Pixel 6), 9A (Pixel 6)" in two.sentence
 
 
+@pytest.mark.extended
 def test_a_cable_that_is_pulled_again_and_again_changes_nothing(
     home: Path, local: Found, adb_server: FakeAdbServer
 ) -> None:

@@ -11,15 +11,29 @@ from ssh_servers import SshServer
 
 from edgeflare.types import Status
 
+SEEDS = 5
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("openssh", marks=pytest.mark.sshd),
+        pytest.param("asyncssh", marks=pytest.mark.extended),
+    ]
+)
+def server(request: pytest.FixtureRequest) -> SshServer:
+    """A real SSH server on this machine."""
+    started: SshServer = request.getfixturevalue(f"{request.param}_server")
+    return started
+
 
 @pytest.fixture
-def home(tmp_path: Path, ssh_server: SshServer) -> Path:
+def home(tmp_path: Path, server: SshServer) -> Path:
     (tmp_path / "devices.toml").write_text(
         "[devices.board]\n"
-        f"host = {json.dumps(ssh_server.host)}\n"
-        f"port = {ssh_server.port}\n"
-        f"user = {json.dumps(ssh_server.user)}\n"
-        f"key = {json.dumps(str(ssh_server.key))}\n"
+        f"host = {json.dumps(server.host)}\n"
+        f"port = {server.port}\n"
+        f"user = {json.dumps(server.user)}\n"
+        f"key = {json.dumps(str(server.key))}\n"
         f"python = {json.dumps(sys.executable)}\n"
         f"cache = {json.dumps(str(tmp_path / 'cache'))}\n"
     )
@@ -31,7 +45,7 @@ def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> 
         "run",
         *DEMO_PAIR,
         "--limit",
-        12,
+        SEEDS,
         "--device",
         device,
         "--concurrency",
@@ -43,12 +57,12 @@ def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> 
     )
     assert ran.code == 0, ran.err
     found = found_in(home / name)
-    assert len(found) == 12
+    assert len(found) == SEEDS
     return found
 
 
 def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
-    home: Path, ssh_server: SshServer
+    home: Path, server: SshServer
 ) -> None:
     unknown = edgeflare("devices", "check", "board", home=home)
     assert unknown.code == 3
@@ -72,14 +86,13 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
     assert run(home, "board", "board-32", 32, *dflare) == local
     assert any(value[0] is Status.FOUND for value in local.values())
 
-    for effort, more in ((64, ()), (32, ("--device-budget", "6"))):
-        stated = ("--crossing", "least-l2", "--option", f"effort={effort}", *more)
-        near = run(home, "local", f"near-local-{effort}", 1, *stated)
-        assert run(home, "board", f"near-board-{effort}", 32, *stated) == near
-        assert all(value[0] is Status.FOUND for value in near.values())
+    stated = ("--crossing", "least-l2", "--option", "effort=32", "--device-budget", 6)
+    near = run(home, "local", "near-local", 1, *stated)
+    assert run(home, "board", "near-board", 32, *stated) == near
+    assert all(value[0] is Status.FOUND for value in near.values())
 
-    address = f"ssh://{ssh_server.user}@{ssh_server.host}:{ssh_server.port}"
-    (home / ".ssh" / "id_ed25519").symlink_to(ssh_server.key)
+    address = f"ssh://{server.user}@{server.host}:{server.port}"
+    (home / ".ssh" / "id_ed25519").symlink_to(server.key)
     assert run(home, address, "by-address", 16, "--python", sys.executable, *dflare) == local
 
     pruned = edgeflare("devices", "prune", "board", "--all", home=home)
@@ -88,12 +101,10 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
     assert {path.parent.name for path in left} <= {"leases"}
 
 
-def test_trust_warns_of_a_key_that_changed(home: Path, ssh_server: SshServer) -> None:
-    other = (ssh_server.folder / "user_key.pub").read_text().split()[:2]
+def test_trust_warns_of_a_key_that_changed(home: Path, server: SshServer) -> None:
+    other = (server.folder / "user_key.pub").read_text().split()[:2]
     (home / ".ssh").mkdir(mode=0o700)
-    (home / ".ssh" / "known_hosts").write_text(
-        f"[{ssh_server.host}]:{ssh_server.port} {' '.join(other)}\n"
-    )
+    (home / ".ssh" / "known_hosts").write_text(f"[{server.host}]:{server.port} {' '.join(other)}\n")
     ran = edgeflare("devices", "trust", "board", home=home)
     assert ran.code == 3
     assert "attack" in ran.sentence

@@ -168,6 +168,7 @@ class TestReplay:
         with pytest.raises(UsageError, match=r"audio at 1000 Hz, but the original .* at 2000 Hz"):
             run_replay(campaign[0], replay_config(faster))
 
+    @pytest.mark.extended
     def test_what_the_deployed_models_input_alone_tells_is_enough(
         self, pair: Path, tmp_path: Path
     ) -> None:
@@ -202,6 +203,7 @@ def test_a_clip_that_the_original_cannot_take_ends_no_campaign(pair: Path, tmp_p
     assert failed["odd.wav"].startswith("original model: onnx failed to run")
 
 
+@pytest.mark.extended
 def test_candidates_are_ranked_by_the_words_of_their_first_triggers(
     pair: Path, tmp_path: Path
 ) -> None:

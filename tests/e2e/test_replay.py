@@ -124,6 +124,7 @@ def test_only_triggers_or_only_seeds_are_sent_where_that_is_wanted(
         assert {one.kind for one in inputs} == {kind}
 
 
+@pytest.mark.extended
 def test_of_a_fleet_each_device_is_told_of(fleet: Path, tmp_path: Path) -> None:
     summary = replayed(fleet, tmp_path / "replay")
     assert set(summary.by_device) == {"local", "local#2"}
@@ -203,6 +204,7 @@ def test_a_campaign_that_lost_a_sample_leaves_no_half_made_replay(
     assert not (tmp_path / "replay").exists()
 
 
+@pytest.mark.extended
 def test_an_unfinished_campaign_is_replayed_as_far_as_it_came(tmp_path: Path) -> None:
     unfinished = tmp_path / "campaign"
     limited = demo_config(seeds=4, out=unfinished)

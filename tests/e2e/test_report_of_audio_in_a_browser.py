@@ -149,8 +149,8 @@ def test_keywords_are_filtered_by_their_classes(window: Browser, reports: dict[s
     ("kind", "theme", "size"),
     [
         ("keywords", "light", PHONE),
-        ("keywords", "dark", DESKTOP),
-        ("speech", "light", DESKTOP),
+        pytest.param("keywords", "dark", DESKTOP, marks=pytest.mark.extended),
+        pytest.param("speech", "light", DESKTOP, marks=pytest.mark.extended),
         ("speech", "dark", PHONE),
     ],
 )

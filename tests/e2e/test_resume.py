@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -90,6 +90,7 @@ def finish(home: Path) -> Ran:
     return edgeflare("resume", folder, "--json", home=home)
 
 
+@pytest.mark.extended
 def test_a_campaign_that_is_killed_again_and_again_finds_the_same(
     tmp_path: Path, undisturbed: Found
 ) -> None:
@@ -108,6 +109,7 @@ def test_fifty_kills(tmp_path: Path, undisturbed: Found, seed: int) -> None:
     assert found_in(tmp_path / "torn") == undisturbed
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_campaign_says_how_to_go_on_and_does(
     tmp_path: Path, undisturbed: Found, number: signal.Signals
@@ -152,9 +154,10 @@ def test_a_second_process_on_one_campaign_is_refused(tmp_path: Path, undisturbed
     assert found_in(folder) == undisturbed
 
 
-@pytest.fixture
-def interrupted(tmp_path: Path) -> Path:
-    """A campaign with models and seeds of its own that was interrupted."""
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign with models and seeds of its own that was killed."""
+    tmp_path = tmp_path_factory.mktemp("killed")
     for flag, path in zip(DEMO_PAIR[::2], DEMO_PAIR[1::2], strict=True):
         shutil.copy(Path(str(path)), tmp_path / f"{str(flag)[2:]}{Path(str(path)).suffix}")
     folder = tmp_path / "torn"
@@ -168,6 +171,16 @@ def interrupted(tmp_path: Path) -> Path:
     process.kill()
     process.communicate()
     return folder
+
+
+@pytest.fixture
+def interrupted(killed: Path, tmp_path: Path) -> Iterator[Path]:
+    """The killed campaign; what a test changes around it is as it was for the next one."""
+    home = killed.parent
+    shutil.copytree(home, tmp_path / "saved")
+    yield killed
+    shutil.rmtree(home)
+    shutil.copytree(tmp_path / "saved", home)
 
 
 def change_model(home: Path) -> None:

@@ -40,7 +40,10 @@ def run(home: Path, data: Path, name: str, *more: object) -> Ran:
     )
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize(
+    "name",
+    ["lenet1", *(pytest.param(name, marks=pytest.mark.extended) for name in list(PAIRS)[1:])],
+)
 def test_most_seeds_of_a_published_pair_lead_to_a_trigger(
     tmp_path: Path, shared_data: Path, name: str
 ) -> None:
@@ -50,17 +53,18 @@ def test_most_seeds_of_a_published_pair_lead_to_a_trigger(
     assert ran.json["queries_found"]["mean"] >= 1
 
 
-@pytest.mark.parametrize("side", ["--original-input", "--deployed-input"])
+@pytest.mark.parametrize(
+    "side", ["--original-input", pytest.param("--deployed-input", marks=pytest.mark.extended)]
+)
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
         ("resnet20", ["color=BGR"]),
-        ("resnet20", ["mean=0", "std=1"]),
-        ("resnet20", ["mean=0", "std=255"]),
+        pytest.param("resnet20", ["mean=0", "std=1"], marks=pytest.mark.extended),
+        pytest.param("resnet20", ["mean=0", "std=255"], marks=pytest.mark.extended),
         ("lenet1", ["scale=1"]),
-        ("lenet5", ["scale=1"]),
     ],
-    ids=["swapped colours", "missing mean and std", "other scaling", "lenet1 raw", "lenet5 raw"],
+    ids=["swapped colours", "missing mean and std", "other scaling", "lenet1 raw"],
 )
 def test_wrong_preprocessing_of_one_model_is_stopped_at_the_start(
     tmp_path: Path, shared_data: Path, side: str, name: str, wrong: list[str]

@@ -41,6 +41,7 @@ def run(tmp_path: Path, shared_data: Path, whisper_models: WhisperModels):  # no
     return campaign
 
 
+@pytest.mark.extended
 def test_both_models_transcribe_and_are_compared_by_words(run) -> None:
     seeds, outcomes = run("--strategy", "none")
     assert {name: one.original.text.strip() for name, one in seeds.items()} == HEARD

@@ -50,6 +50,7 @@ def test_a_campaign_on_a_device_that_was_slowed_down(
     assert first["device_seconds"] > 0
 
 
+@pytest.mark.extended
 def test_a_paused_campaign_goes_on_counting_and_a_device_at_full_speed_marks_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

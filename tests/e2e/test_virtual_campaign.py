@@ -9,7 +9,7 @@ import pytest
 from command import edgeflare
 from virtual_board import VirtualBoard
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.extended]
 
 ARM = {"aarch64", "arm64"}
 ON_THE_DEVICE = ("seed", "search", "confirmation")

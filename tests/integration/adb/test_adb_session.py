@@ -36,7 +36,7 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=["ssh", "shell"])
+@pytest.fixture(params=["shell", pytest.param("ssh", marks=pytest.mark.extended)])
 def phone(
     request: pytest.FixtureRequest,
     asyncssh_server: SshServer,

@@ -93,6 +93,7 @@ def answers(agent: AgentProcess, name: str) -> dict[str, object]:
     return loaded.header["runtime"]
 
 
+@pytest.mark.extended
 def test_numpy_and_the_runtime_are_all_it_needs(tmp_path: Path) -> None:
     python = virtual_environment(sys.executable, tmp_path / "venv", "numpy", "ai-edge-litert")
     with AgentProcess(tmp_path, python=python, environment=bare_environment()) as agent:
@@ -106,6 +107,7 @@ def test_numpy_and_the_runtime_are_all_it_needs(tmp_path: Path) -> None:
         assert f"run '{python} -m pip install onnxruntime'" in refused.header["message"]
 
 
+@pytest.mark.extended
 def test_an_older_python_with_tflite_runtime_serves_too(tmp_path: Path) -> None:
     try:
         old = interpreter("3.8")

@@ -27,6 +27,12 @@ def pair(tmp_path: Path) -> Iterator[tuple[AgentProcess, AgentProcess]]:
         yield first, second
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for an agent that may be about to end."""
+    monkeypatch.setattr(leases, "_LEAVING_S", 0.0)
+
+
 def assert_busy(answer: Frame, about: str) -> None:
     assert (answer.kind, answer.header.get("code")) == (Kind.ERROR, "busy"), answer
     assert answer.header["message"] == f"in use by {about}, since less than a minute"
@@ -60,13 +66,14 @@ def test_another_campaign_is_refused_and_told_who_holds_the_device(
     }
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(("mine", "yours"), [(True, False), (False, True)])
 def test_one_that_does_not_share_keeps_the_other_out(
-    pair: tuple[AgentProcess, AgentProcess], mine: bool, yours: bool
+    tmp_path: Path, mine: bool, yours: bool
 ) -> None:
-    first, second = pair
-    assert_taken(first.lease("night", about="night", share=mine))
-    assert_busy(second.lease("day", share=yours), "night")
+    Leases(str(tmp_path)).take("night", "s", "night", share=mine)
+    with pytest.raises(BusyError, match="in use by night"):
+        Leases(str(tmp_path)).take("day", "s", "day", share=yours)
 
 
 def test_campaigns_that_both_share_use_it_together(pair: tuple[AgentProcess, AgentProcess]) -> None:
@@ -109,6 +116,7 @@ def test_an_old_agent_that_does_not_want_to_end_is_killed(tmp_path: Path) -> Non
         assert first.process.wait() == -signal.SIGKILL
 
 
+@pytest.mark.extended
 def test_no_agent_is_ended_for_one_that_is_refused(tmp_path: Path) -> None:
     with ExitStack() as stack:
         mine, other, late = (stack.enter_context(AgentProcess(tmp_path)) for _ in range(3))
@@ -177,6 +185,7 @@ def test_files_that_nobody_holds_are_stale(tmp_path: Path) -> None:
     assert not (folder / "torn.json").exists()
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(
     "content",
     [
@@ -192,27 +201,25 @@ def test_a_lease_that_makes_no_sense_is_held_and_its_process_left_alone(
 ) -> None:
     folder = tmp_path / "leases"
     folder.mkdir()
-    with (folder / "odd.json").open("w") as file, AgentProcess(tmp_path) as agent:
+    with (folder / "odd.json").open("w") as file:
         file.write(content)
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert_busy(agent.lease("night"), "a program that left no name")
+        with pytest.raises(BusyError, match="in use by a program that left no name"):
+            Leases(str(tmp_path)).take("night", "s", "night", share=False)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
+def test_a_lease_without_a_name_is_refused(agent: AgentProcess) -> None:
+    for header in (
         {"holder": "h", "session": "s", "about": "a"},
         {"holder": "h", "session": "s", "about": "a", "share": 1},
         {"holder": "", "session": "s", "about": "a", "share": True},
         {"holder": "h", "session": None, "about": "a", "share": True},
         {"holder": "h", "session": "s", "about": ["a"], "share": True},
-    ],
-)
-def test_a_lease_without_a_name_is_refused(agent: AgentProcess, header: dict[str, object]) -> None:
-    answer = agent.request(Kind.LEASE, header)
-    assert answer.header["code"] == "bad-request"
-    assert "a lease names holder, session and about" in answer.header["message"]
+    ):
+        answer = agent.request(Kind.LEASE, header)
+        assert answer.header["code"] == "bad-request"
+        assert "a lease names holder, session and about" in answer.header["message"]
 
 
 def test_of_agents_that_ask_at_once_one_gets_it(tmp_path: Path) -> None:
@@ -237,8 +244,8 @@ def test_an_agent_that_is_just_leaving_is_waited_for(tmp_path: Path) -> None:
         assert_taken(second.receive())
 
 
+@pytest.mark.usefixtures("at_once")
 def test_how_long_it_has_been_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "_LEAVING_S", 0.0)
     began = leases._uptime_s()
     Leases(str(tmp_path)).take("night", "s", "campaign night", share=False)
     for seconds, words in (

@@ -69,6 +69,7 @@ def options_by_cell(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{cell.strategy}/{cell.repeat}", store.campaign["search"]["options"]
 
 
+@pytest.mark.extended
 def test_cells_that_were_told_the_same_search_alike(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

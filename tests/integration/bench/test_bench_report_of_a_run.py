@@ -124,6 +124,7 @@ def _stop_in_the_third_cell() -> Callable[[BenchProgress], None]:
     return watch
 
 
+@pytest.mark.extended
 def test_an_interrupted_bench_has_one_and_it_ends_as_any_other(
     suite: Suite, folder: Path, tmp_path: Path
 ) -> None:

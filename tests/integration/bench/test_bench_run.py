@@ -124,6 +124,7 @@ def test_a_finished_bench_is_left_alone(undisturbed: Bench) -> None:
     assert seen == []
 
 
+@pytest.mark.extended
 def test_progress_tells_the_cell(suite: str, tmp_path: Path) -> None:
     seen: Seen = []
     one = load_suite(suite).narrowed(strategies=["short"], seeds=2)
@@ -139,6 +140,7 @@ def test_progress_tells_the_cell(suite: str, tmp_path: Path) -> None:
     assert stages[-1] == "search"
 
 
+@pytest.mark.extended
 def test_killed_time_and_again_it_finds_the_same(
     suite: str, tmp_path: Path, undisturbed: Bench
 ) -> None:
@@ -161,6 +163,7 @@ def test_killed_time_and_again_it_finds_the_same(
     assert all_found(bench) == all_found(undisturbed)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("content", [None, b""], ids=["no database", "an empty database"])
 def test_a_torn_beginning_is_begun_again(
     suite: str, tmp_path: Path, undisturbed: Bench, content: bytes | None
@@ -209,6 +212,7 @@ def test_an_interruption_says_how_to_go_on(suite: str, tmp_path: Path, undisturb
     assert all_found(bench) == all_found(undisturbed)
 
 
+@pytest.mark.extended
 def test_other_devices_go_on_with_it(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
     folder = tmp_path / "bench"
     with pytest.raises(KeyboardInterrupt):
@@ -288,6 +292,7 @@ def test_an_unknown_device_is_told_before_anything_is_made(suite: str, tmp_path:
     assert not (tmp_path / "bench").exists()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("stopped_at", [Stage, Step], ids=["between cells", "within a cell"])
 def test_a_model_that_changed_meanwhile_is_refused(
     suite: str, tmp_path: Path, stopped_at: type
@@ -335,6 +340,7 @@ def test_it_says_in_json_what_it_was_run_from(undisturbed: Bench) -> None:
     assert said["suite"] == undisturbed.suite.model_dump(mode="json")
 
 
+@pytest.mark.extended
 def test_a_changed_model_is_made_and_searched(suite: str, tmp_path: Path) -> None:
     with Path(suite).open("a") as file:
         file.write(CHANGED_PAIR)

@@ -72,7 +72,13 @@ def away(device: Any, ask: Any) -> Any:
     raise UnreachableError(f"{device.name} is away")
 
 
-@pytest.mark.parametrize("told", [Stage, Step], ids=["between cells", "while seeds are stored"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(Stage, id="between cells"),
+        pytest.param(Step, marks=pytest.mark.extended, id="while seeds are stored"),
+    ],
+)
 def test_a_device_that_changed_between_cells_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: type
 ) -> None:
@@ -88,6 +94,7 @@ def test_a_device_that_changed_between_cells_is_refused(
     assert [bench.state(cell) for cell in bench.cells] == ["finished", "finished"]
 
 
+@pytest.mark.extended
 def test_with_force_it_goes_on_and_says_so_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +114,7 @@ def test_with_force_it_goes_on_and_says_so_for_good(
         assert notice in store.notices()
 
 
+@pytest.mark.extended
 def test_a_device_that_changes_while_the_bench_runs_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

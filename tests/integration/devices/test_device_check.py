@@ -89,6 +89,7 @@ def test_good_device_passes_everything_in_order(device: Device) -> None:
     assert re.match(r"original\.onnx: .* ms by onnxruntime .*, CPU", onnx.detail)
 
 
+@pytest.mark.extended
 def test_each_line_is_told_before_the_next_thing_is_tried(device: Device) -> None:
     told: list[CheckLine] = []
     before: list[list[str]] = []
@@ -128,6 +129,7 @@ def test_answer_that_is_not_this_machines_is_noted(device: Device, tmp_path: Pat
     assert "by up to 0.25:" in line.detail
 
 
+@pytest.mark.extended
 def test_own_model_is_tried_with_its_runtime(device: Device, tmp_path: Path) -> None:
     model = dense_onnx(tmp_path / "mine.onnx", [None, 8, 8], softmax=False)
     lines = check_device(device, model=model)
@@ -230,6 +232,7 @@ def test_numpy_2_with_tflite_runtime_is_told(device: Device, tmp_path: Path) -> 
     assert named(lines, "lease").ok
 
 
+@pytest.mark.extended
 def test_numpy_2_matters_not_to_a_device_for_onnx(device: Device, tmp_path: Path) -> None:
     changes = {"python": python_with_old_tflite(tmp_path), "runtime": "onnx"}
     lines = check_device(device.model_copy(update=changes))
@@ -303,6 +306,7 @@ def test_python_that_never_answers_is_given_up(
     assert "import numpy" in (line.fix or "")
 
 
+@pytest.mark.extended
 def test_words_around_the_answer_are_shown(device: Device, with_banner: str) -> None:
     lines = check_device(device.model_copy(update={"python": with_banner}))
     line = named(lines, "shell")
@@ -311,6 +315,7 @@ def test_words_around_the_answer_are_shown(device: Device, with_banner: str) -> 
     assert to_mend(lines) == {}
 
 
+@pytest.mark.extended
 def test_raspberry_pis_tool_is_asked(device: Device, tmp_path: Path) -> None:
     tool = tmp_path / "vcgencmd"
     tool.write_text('#!/bin/sh\n[ "$1" = get_throttled ] && echo throttled=0x50005\n')

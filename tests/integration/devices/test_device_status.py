@@ -132,7 +132,10 @@ def test_lease_line_of_a_free_device(device: Device) -> None:
     assert "free" in [line.detail for line in check_device(device) if line.name == "lease"]
 
 
-@pytest.mark.parametrize("compression", ["on", "off", "auto"])
+@pytest.mark.parametrize(
+    "compression",
+    ["on", *(pytest.param(how, marks=pytest.mark.extended) for how in ("off", "auto"))],
+)
 def test_compressed_samples_give_the_same_bits(
     ssh_server: SshServer,
     tmp_path: Path,

@@ -58,7 +58,7 @@ def use(nothing_there: Provisioned) -> Use:
 
     def run(agent: FakeAgent) -> Reply:
         session = DeviceSession.open(
-            agent.transport(), nothing_there, "onnx", {}, heartbeat_s=2.0, timeout_s=2.0
+            agent.transport(), nothing_there, "onnx", {}, heartbeat_s=10.0, timeout_s=10.0
         )
         try:
             session.configure(SPEC, None)
@@ -189,7 +189,7 @@ def session(nothing_there: Provisioned) -> Iterator[Callable[[FakeAgent], Device
 
     def start(agent: FakeAgent) -> DeviceSession:
         opened.append(
-            DeviceSession.open(agent.transport(), nothing_there, "onnx", {}, timeout_s=2.0)
+            DeviceSession.open(agent.transport(), nothing_there, "onnx", {}, timeout_s=10.0)
         )
         return opened[-1]
 

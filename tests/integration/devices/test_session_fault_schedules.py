@@ -94,7 +94,11 @@ def ask_everything(
     return wrong, answered, steady
 
 
-SEEDS = [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 206))]
+SEEDS = [
+    *range(2),
+    *(pytest.param(n, marks=pytest.mark.extended) for n in range(2, 6)),
+    *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 206)),
+]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -49,11 +49,12 @@ def test_endless_text_is_no_handshake(start: Start) -> None:
         start("while True: print('menu')")
 
 
-def test_start_that_hangs_is_given_up(start: Start) -> None:
+def test_start_that_hangs_is_given_up(nothing_there: Provisioned) -> None:
+    asking = LocalTransport("fake", "sh -c 'echo Password:; exec sleep 600'")
     with pytest.raises(
         DeviceTimeoutError, match=r"did not start within 1\.5 s; instead came: Password:"
     ):
-        start("print('Password:', flush=True); time.sleep(600)", timeout_s=1.5)
+        DeviceSession.open(asking, nothing_there, "fake", {}, timeout_s=1.5)
 
 
 def test_another_protocol_version_is_named(start: Start) -> None:

@@ -141,6 +141,7 @@ def test_a_build_that_takes_too_long_says_what_to_raise(jetson: MakeDevice, mode
         open_device(device, model)
 
 
+@pytest.mark.extended
 def test_a_long_build_is_not_taken_for_a_lost_device(jetson: MakeDevice, model: Path) -> None:
     session = open_device(jetson(build_s=3, heartbeat_s=1), model)
     assert answer(session).shape == (1, 4)

@@ -31,16 +31,21 @@ class User:
         return self.answers.pop(0) if self.answers else None
 
 
+@pytest.fixture(scope="module")
+def rsa_key(tmp_path_factory):
+    """A key whose making takes a second."""
+    return make_key(tmp_path_factory.mktemp("keys") / "rsa", kind="rsa")
+
+
 @pytest.fixture(params=["", "PEM"])
-def locked_key(request, ssh_server, tmp_path):
+def locked_key(request, ssh_server, rsa_key, tmp_path):
     """The server's key in a file locked by the passphrase "open sesame"."""
     path = tmp_path / "locked"
     path.write_bytes(ssh_server.key.read_bytes())
     path.chmod(0o600)
     if request.param:
-        make_key(tmp_path / "rsa", kind="rsa")
-        path.write_bytes((tmp_path / "rsa").read_bytes())
-        public = (tmp_path / "rsa.pub").read_text()
+        path.write_bytes(rsa_key.read_bytes())
+        public = Path(f"{rsa_key}.pub").read_text()
         accepted = ssh_server.folder / "authorized_keys"
         accepted.write_text(accepted.read_text() + public)
     change = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "open sesame", "-f", str(path)]

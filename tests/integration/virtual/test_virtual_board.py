@@ -15,7 +15,7 @@ from edgeflare.errors import HostKeyError, UnreachableError
 from edgeflare.virtual import BoardSettings, BoardStatus, board_down, board_status, board_up
 from edgeflare.virtual.wheels import LIBRARIES, host_versions
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.extended]
 
 FACTS = """
 import importlib.metadata, json, os, platform, time
