@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import click
 import typer
 from command import DEMO, edgeflare
 
@@ -49,7 +50,8 @@ def _joined(one: Any, other: Any) -> Any:
 
 def flags(command: Any, name: str) -> dict[str, list[str]]:
     """The flags and arguments of a command and of those below it."""
-    found = {name: sorted(spelling for each in command.params for spelling in each.opts)}
+    params = command.get_params(click.Context(command))
+    found = {name: sorted(spelling for each in params for spelling in each.opts)}
     for below, inner in getattr(command, "commands", {}).items():
         found |= flags(inner, f"{name} {below}")
     return found
