@@ -16,7 +16,7 @@ from ssh_servers import SshServer
 
 from edgeflare.devices import Device, SteadySession, check_device, open_device
 from edgeflare.devices.backoff import Backoff
-from edgeflare.devices.host_keys import trust
+from edgeflare.devices.host_keys import trust_host_key
 from edgeflare_agent.spec import InputSpec
 
 INPUT = InputSpec(shape=(1, 4, 4, 1), dtype="float32", size=(4, 4), channels=1, scale=(1.0, 255.0))
@@ -58,7 +58,7 @@ def phone(
         return Device.model_validate({**fields, "adb_shell": True})
     login = {"user": asyncssh_server.user, "key": asyncssh_server.key}
     device = Device.model_validate({**fields, **login})
-    trust(device, asyncssh_server.fingerprint)
+    trust_host_key(device, asyncssh_server.fingerprint)
     return device
 
 
