@@ -46,8 +46,8 @@ def load(kind: Kind, name: str) -> Any:
     if not declared:
         return None
     if len(declared) > 1:
-        origin = " and ".join(sorted(map(_distribution, declared)))
-        raise UsageError(f"the {kind} {name!r} is declared by {origin}; uninstall all but one")
+        several = " and ".join(sorted(map(_distribution, declared)))
+        raise UsageError(f"the {kind} {name!r} is declared by {several}; uninstall all but one")
     try:
         return declared[0].load()
     except Exception as error:  # the user's code: it may raise anything
@@ -61,9 +61,13 @@ def load(kind: Kind, name: str) -> Any:
 
 def unusable(kind: Kind, name: str, why: str) -> UsageError:
     """Return the error to raise for a plug-in: the sentence begins with its name and its distribution."""
+    return UsageError(f"the {kind} {name!r} of {origin(kind, name)} {why}")
+
+
+def origin(kind: Kind, name: str) -> str | None:
+    """Return the distribution and version that declares this name, None where none does; nothing is imported."""
     declared = next(iter(entry_points(group=GROUPS[kind], name=name)), None)
-    origin = "" if declared is None else f" of {_distribution(declared)}"
-    return UsageError(f"the {kind} {name!r}{origin} {why}")
+    return None if declared is None else _distribution(declared)
 
 
 def known_name(kind: Kind, built_in: Sequence[str]) -> AfterValidator:

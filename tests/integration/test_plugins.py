@@ -14,6 +14,7 @@ from edgeflare.devices import LOCAL, connect
 from edgeflare.devices.bundle import agent_bundle
 from edgeflare.oracles import oracle_for
 from edgeflare.search import build_strategy, strategy_names
+from edgeflare.store import Store
 
 DEMO = demo_config()
 SOURCE = '''
@@ -104,8 +105,11 @@ def search(**changes: object) -> edgeflare.SearchResult:
 
 def test_a_strategy_of_ones_own_is_chosen_by_its_name_with_its_options() -> None:
     assert {"noise", "nothing"} < set(strategy_names())
-    found = list(search(strategy="noise", options={"tries": 90}).triggers)
+    result = search(strategy="noise", options={"tries": 90})
+    found = list(result.triggers)
     assert found
+    with Store.open(result.folder) as store:
+        assert store.environment["strategy noise"] == "my-plugins 1.2"
     for trigger in found:
         assert trigger.original_label != trigger.deployed_label
     assert list(search(strategy="nothing").triggers) == []

@@ -18,7 +18,7 @@ _SHOWN = 5
 def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
     """Return a sentence for each model, seed file and library that is not what it was."""
     found = [*_changed_models(config, store), *_changed_seeds(config, store)]
-    return [*found, *_changed_libraries(store)]
+    return [*found, *_changed_libraries(config, store)]
 
 
 def check_same_devices(config: CampaignConfig, fleet: Fleet, store: Store) -> list[str]:
@@ -85,8 +85,8 @@ def _changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:
         yield f"the seed file {name} has changed or is gone"
 
 
-def _changed_libraries(store: Store) -> Iterator[str]:
-    before, now = store.environment, environment()
+def _changed_libraries(config: CampaignConfig, store: Store) -> Iterator[str]:
+    before, now = store.environment, environment(config.search)
     for name, version in now.items():
         if name not in _UNIMPORTANT and before.get(name) != version:
             yield f"{name} was {before.get(name)}, is {version}"

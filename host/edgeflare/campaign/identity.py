@@ -7,7 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from edgeflare import plugins
 from edgeflare._version import __version__
+from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.pair import Side
 from edgeflare.models import OutputReader
 
@@ -23,14 +25,18 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def environment() -> dict[str, Any]:
-    """Return what on the host may change a result: versions of program, Python and libraries."""
+def environment(search: SearchConfig) -> dict[str, Any]:
+    """Return what on the host may change a result: versions of program, Python, libraries and plug-ins in use."""
+    used: dict[plugins.Kind, str] = {"strategy": search.strategy, "oracle": search.oracle}
     return {
         "edgeflare": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
         **{name: version(name) for name in _LIBRARIES},
+        **{
+            f"{k} {name}": origin for k, name in used.items() if (origin := plugins.origin(k, name))
+        },
     }
 
 

@@ -92,7 +92,7 @@ def begin(
                     folder,
                     config.model_dump(mode="json"),
                     id=campaigner.id,
-                    environment=environment(),
+                    environment=environment(config.search),
                 )
             )
             stack.enter_context(CampaignLock(folder))
@@ -209,7 +209,7 @@ def _search_on(
         check_one_model(fleet)
         store.set_campaign(config.model_dump(mode="json"))
         store.set_fact("devices", [_described(device) for device in described])
-        store.add_environment(environment())
+        store.add_environment(environment(config.search))
         campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
         campaign.go_on(parts.source, [one for one in notices if one])
 

@@ -30,8 +30,7 @@ from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.devices.transport import Completed, Stream, Transport
 
 if TYPE_CHECKING:
-    from edgeflare.devices.host_keys import HostKey, fetch_host_key
-    from edgeflare.devices.host_keys import trust as trust_host_key
+    from edgeflare.devices.host_keys import HostKey, fetch_host_key, trust_host_key
 
 __all__ = [
     "LOCAL",
@@ -70,16 +69,10 @@ __all__ = [
     "trust_host_key",
 ]
 
-_OF_HOST_KEYS = {
-    "HostKey": "HostKey",
-    "fetch_host_key": "fetch_host_key",
-    "trust_host_key": "trust",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _OF_HOST_KEYS:
+    if name not in ("HostKey", "fetch_host_key", "trust_host_key"):
         raise AttributeError(f"module 'edgeflare.devices' has no attribute {name!r}")
     from edgeflare.devices import host_keys
 
-    return getattr(host_keys, _OF_HOST_KEYS[name])
+    return getattr(host_keys, name)

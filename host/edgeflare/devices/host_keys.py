@@ -14,7 +14,7 @@ from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_dial import Connection
 from edgeflare.errors import HostKeyError, InventoryError
 
-__all__ = ["HostKey", "fetch_host_key", "trust"]
+__all__ = ["HostKey", "fetch_host_key", "trust_host_key"]
 
 
 def fetch_host_key(device: Device, *, ask: Ask | None = None) -> HostKey:
@@ -29,7 +29,7 @@ def fetch_host_key(device: Device, *, ask: Ask | None = None) -> HostKey:
     return _described(endpoint, key)._replace(trusted=_is_known(endpoint, key))
 
 
-def trust(device: Device, fingerprint: str, *, ask: Ask | None = None) -> Path:
+def trust_host_key(device: Device, fingerprint: str, *, ask: Ask | None = None) -> Path:
     """Add the host key that is presented now to known_hosts, if it has this fingerprint.
 
     `fingerprint` is ``SHA256:...``. Returns the file: the device's `known_hosts`, else the user's.

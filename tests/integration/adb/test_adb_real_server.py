@@ -19,7 +19,7 @@ from edgeflare.devices.adb_shell import AdbShellTransport
 from edgeflare.devices.connecting import connect
 from edgeflare.devices.deadline import Deadline
 from edgeflare.devices.device import Device
-from edgeflare.devices.host_keys import trust
+from edgeflare.devices.host_keys import trust_host_key
 from edgeflare.errors import UnreachableError
 
 ADB = shutil.which("adb")
@@ -76,7 +76,7 @@ def test_ssh_through_the_real_server(
     del fields["host"], fields["port"]
     fields |= {"transport": "adb", "known_hosts": tmp_path / "known_hosts"}
     device = Device.model_validate(fields)
-    trust(device, openssh_server.fingerprint)
+    trust_host_key(device, openssh_server.fingerprint)
     transport = connect(device)
     data = np.random.default_rng(1).bytes(3_000_000)
     copy = "import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"

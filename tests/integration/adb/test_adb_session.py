@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from adb_server import FakeAdbServer, Phone
+from edgeflare_agent.spec import InputSpec
 from onnx import TensorProto, helper
 from ssh_servers import SshServer
 
 from edgeflare.devices import Device, SteadySession, check_device, open_device
 from edgeflare.devices.backoff import Backoff
-from edgeflare.devices.host_keys import trust
-from edgeflare_agent.image_spec import InputSpec
+from edgeflare.devices.host_keys import trust_host_key
 
 INPUT = InputSpec(shape=(1, 4, 4, 1), dtype="float32", size=(4, 4), channels=1, scale=(1.0, 255.0))
 
@@ -57,7 +57,7 @@ def phone(
         return Device.model_validate({**fields, "adb_shell": True})
     login = {"user": asyncssh_server.user, "key": asyncssh_server.key}
     device = Device.model_validate({**fields, **login})
-    trust(device, asyncssh_server.fingerprint)
+    trust_host_key(device, asyncssh_server.fingerprint)
     return device
 
 

@@ -11,7 +11,7 @@ from ssh_servers import SshServer
 
 from edgeflare.devices.connecting import connect
 from edgeflare.devices.device import Device
-from edgeflare.devices.host_keys import fetch_host_key, trust
+from edgeflare.devices.host_keys import fetch_host_key, trust_host_key
 from edgeflare.errors import (
     AuthenticationError,
     HostKeyError,
@@ -22,7 +22,7 @@ from edgeflare.errors import (
 
 @pytest.fixture
 def trusted(termux: Device, ssh_server: SshServer) -> Device:
-    trust(termux, ssh_server.fingerprint)
+    trust_host_key(termux, ssh_server.fingerprint)
     return termux
 
 
@@ -43,7 +43,7 @@ def test_the_key_is_trusted_under_the_serial(
         connect(termux)
     shown = fetch_host_key(termux)
     assert (shown.fingerprint, shown.trusted) == (ssh_server.fingerprint, False)
-    assert trust(termux, shown.fingerprint) == tmp_path / "known_hosts"
+    assert trust_host_key(termux, shown.fingerprint) == tmp_path / "known_hosts"
     assert (tmp_path / "known_hosts").read_text().startswith("adb-r58m ")
     assert fetch_host_key(termux).trusted
     assert works(termux)
@@ -73,7 +73,7 @@ def test_another_port_of_the_phone_is_another_server(
     device = trusted.model_copy(update={"port": 2222})
     with pytest.raises(HostKeyError, match=r"adb-R58M:2222 .*is unknown"):
         connect(device)
-    trust(device, ssh_server.fingerprint)
+    trust_host_key(device, ssh_server.fingerprint)
     assert "[adb-r58m]:2222 " in (tmp_path / "known_hosts").read_text()
     assert works(device)
 
@@ -156,4 +156,4 @@ def test_where_there_is_no_host_key(way: str, attach: Callable[..., Phone]) -> N
     shell = Device(name="p", transport="adb", serial="R58M", adb_shell=True)
     device = shell if way == "shell" else Device(name="local", transport="local")
     with pytest.raises(InventoryError, match="has no host key"):
-        trust(device, "SHA256:x")
+        trust_host_key(device, "SHA256:x")

@@ -9,7 +9,7 @@ import paramiko
 import pytest
 from ssh_servers import free_port, has_ipv6, known_line, make_key, start_asyncssh
 
-from edgeflare.devices.host_keys import fetch_host_key, trust
+from edgeflare.devices.host_keys import fetch_host_key, trust_host_key
 from edgeflare.devices.inventory import Device, resolve_device
 from edgeflare.devices.ssh import SshTransport
 from edgeflare.errors import (
@@ -88,7 +88,7 @@ def test_a_chain_of_jump_hosts_and_each_key_is_checked(ssh_server, tmp_path):
     for name in names:
         with pytest.raises(HostKeyError, match="edgeflare devices trust board --fingerprint"):
             SshTransport.connect(device)
-        trust(device, fetch_host_key(device).fingerprint)
+        trust_host_key(device, fetch_host_key(device).fingerprint)
         assert known.read_text().splitlines()[-1].startswith(f"{name} ")
     assert answer(device) == b"42\n"
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from ssh_servers import fingerprint_of, known_line, make_key, start_sshd
 
-from edgeflare.devices.host_keys import HostKey, fetch_host_key, trust
+from edgeflare.devices.host_keys import HostKey, fetch_host_key, trust_host_key
 from edgeflare.devices.ssh import SshTransport
 from edgeflare.errors import HostKeyError
 
@@ -39,18 +39,21 @@ def test_trust_then_connect(ssh_server, tmp_path):
     device = ssh_server.device(known_hosts=known)
     key = fetch_host_key(device)
     assert key == HostKey(ssh_server.host, ssh_server.port, "ssh-ed25519", ssh_server.fingerprint)
-    assert trust(device, key.fingerprint) == known
+    assert trust_host_key(device, key.fingerprint) == known
     assert answer(device) == b"42\n"
     assert stat.S_IMODE(known.stat().st_mode) == 0o600
     assert stat.S_IMODE(known.parent.stat().st_mode) == 0o700
     assert known.read_text() == known_line(ssh_server.host, ssh_server.port, ssh_server.host_key)
-    trust(device, key.fingerprint)
+    trust_host_key(device, key.fingerprint)
     assert len(known.read_text().splitlines()) == 1
 
 
 def test_trust_writes_to_the_users_own_known_hosts_by_default(asyncssh_server, tmp_path):
     device = asyncssh_server.device().model_copy(update={"known_hosts": None})
-    assert trust(device, asyncssh_server.fingerprint) == tmp_path / "home" / ".ssh" / "known_hosts"
+    assert (
+        trust_host_key(device, asyncssh_server.fingerprint)
+        == tmp_path / "home" / ".ssh" / "known_hosts"
+    )
     assert answer(device) == b"42\n"
 
 
@@ -59,7 +62,7 @@ def test_trust_keeps_what_the_file_holds_and_ends_its_last_line(asyncssh_server,
     before = "# mine\nother ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA=="
     known.write_text(before)
     device = asyncssh_server.device(known_hosts=known)
-    trust(device, asyncssh_server.fingerprint)
+    trust_host_key(device, asyncssh_server.fingerprint)
     added = known_line(asyncssh_server.host, asyncssh_server.port, asyncssh_server.host_key)
     assert known.read_text() == f"{before}\n{added}"
 
@@ -68,7 +71,7 @@ def test_trust_refuses_another_fingerprint(ssh_server, tmp_path):
     other = fingerprint_of(make_key(tmp_path / "other"))
     device = ssh_server.device(known_hosts=tmp_path / "known")
     with pytest.raises(HostKeyError, match=rf"nothing was trusted.*{ssh_server.port} presents SHA"):
-        trust(device, other)
+        trust_host_key(device, other)
     assert not (tmp_path / "known").exists()
 
 
@@ -77,7 +80,10 @@ def test_a_changed_key_names_file_and_line_and_is_not_trusted_over(ssh_server, t
     known = tmp_path / "known"
     known.write_text("# comment\n" + known_line(ssh_server.host, ssh_server.port, other))
     device = ssh_server.device(known_hosts=known)
-    for attempt in (SshTransport.connect, lambda device: trust(device, ssh_server.fingerprint)):
+    for attempt in (
+        SshTransport.connect,
+        lambda device: trust_host_key(device, ssh_server.fingerprint),
+    ):
         with pytest.raises(HostKeyError) as caught:
             attempt(device)
         text = str(caught.value)
@@ -95,7 +101,7 @@ def test_a_revoked_key_is_refused(ssh_server, tmp_path):
     with pytest.raises(HostKeyError, match=r"marked as revoked in .*known, line 2"):
         SshTransport.connect(device)
     with pytest.raises(HostKeyError, match="marked as revoked"):
-        trust(device, ssh_server.fingerprint)
+        trust_host_key(device, ssh_server.fingerprint)
 
 
 def test_hashed_names_are_recognised(ssh_server, tmp_path):
