@@ -455,12 +455,12 @@ class Corpus:
             if entry.position not in gone
             for digest in (entry.sample, entry.seed_sample)
         }
-        loose = {
+        unused = {
             path.stem: path.stat().st_size
             for path in self._samples.paths()
             if path.stem not in used and _DIGEST.fullmatch(path.stem)
         }
-        return sorted(loose), sum(loose.values())
+        return sorted(unused), sum(unused.values())
 
     def _input(
         self,
@@ -479,7 +479,7 @@ class Corpus:
         last = max(looks, key=lambda look: look.looked_at, default=None)
         of_devices: dict[str, Look] = {}
         for look in sorted(looks, key=lambda look: look.looked_at) if target is None else ():
-            of_devices.pop(look.device, None)  # the one that said so last comes last
+            of_devices.pop(look.device, None)  # the latest answer comes last
             of_devices[look.device] = Look(look.deviated, look.deployed_label)
         yield ReplayInput(
             id=entry.id,
@@ -509,7 +509,7 @@ def _looks_query() -> Select[tuple[object, ...]]:
 def _make(folder: Path, per_pair: int) -> None:
     """Make an empty corpus under another name, which it changes when it is whole."""
     if folder.exists() and (
-        not folder.is_dir() or any(not _is_beginning(path) for path in folder.iterdir())
+        not folder.is_dir() or any(not _is_unfinished(path) for path in folder.iterdir())
     ):
         raise StoreError(
             f"{folder} is neither a corpus nor an empty folder; choose another for the corpus."
@@ -541,7 +541,7 @@ def _make(folder: Path, per_pair: int) -> None:
         sync_folder(folder.parent)
 
 
-def _is_beginning(path: Path) -> bool:
+def _is_unfinished(path: Path) -> bool:
     """Whether a file or folder is of a corpus that another process is making, or was killed while making."""
     return path.name in (LOCK_NAME, "samples", CORPUS_NAME) or path.name.startswith(
         _UNFINISHED_NAME
