@@ -184,7 +184,7 @@ def remove_torn(folder: Path) -> None:
 
 
 def is_torn(path: Path) -> bool:
-    """Whether a file has the name of one that is not yet written whole."""
+    """Whether a file has a name that only a file not yet written whole has."""
     return _TEMPORARY.fullmatch(path.name) is not None and path.is_file()
 
 
