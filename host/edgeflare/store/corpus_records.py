@@ -217,6 +217,6 @@ def entries_to_keep(group: Sequence[Sighting], at_most: int) -> list[int]:
         return list(range(len(group)))
     every = range(len(group))
     nearest = min(every, key=lambda one: (group[one].l2, one))
-    severest = max(every, key=lambda one: (group[one].severity, -one))
+    severest = max(every, key=lambda one: (group[one].severity or 0.0, -one))
     wanted = dict.fromkeys((0, nearest, severest, *every))
     return sorted(list(wanted)[:at_most])
