@@ -1,7 +1,6 @@
 """From the seeds' source to seeds in the store."""
 
 from dataclasses import replace
-from itertools import islice
 
 from edgeflare.campaign.config import SeedsConfig
 from edgeflare.campaign.preflight import check_labels
@@ -9,8 +8,8 @@ from edgeflare.campaign.progress import Notice, Stage, Step
 from edgeflare.campaign.reporter import Reporter
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store
+from edgeflare.store.database import batches
 
-_BATCH = 256
 _SHOWN = 5
 
 
@@ -36,14 +35,15 @@ def store_seeds(
     reporter(Stage("seeds", config.path.name, min(known_counts, default=None)))
     known = store.seed_ids()
     done = labelled = 0
-    seeds = iter(source)
-    while batch := list(islice(seeds, _BATCH)):
+    for batch in batches(source):
         if classes is None:
             labelled += sum(seed.label is not None for seed in batch)
-            batch = [replace(seed, label=None) for seed in batch]
         else:
             check_labels(batch, classes)
-        store.add_seeds(seed for seed in batch if seed.id not in known)
+        missing = (seed for seed in batch if seed.id not in known)
+        store.add_seeds(
+            seed if classes is not None else replace(seed, label=None) for seed in missing
+        )
         done += len(batch)
         reporter(Step(done))
     if source.skipped:

@@ -157,7 +157,7 @@ class Corpus:
         return self._about().per_pair
 
     def set_per_pair(self, at_most: int) -> None:
-        """Let so many entries in for one seed input and one pair of classes, from the next one on.
+        """Set how many entries there may be for one seed input and one pair of classes, from the next one on.
 
         Raises UsageError for less than 1.
         """
@@ -202,11 +202,11 @@ class Corpus:
         return found
 
     def looks(self) -> Iterator[EntryLook]:
-        """Yield what each target said of each entry when it last looked at it."""
+        """Yield what each target answered to each entry when it was last asked."""
         return self._database.pages(_looks_query(), _LOOKS.c.position, look_from_row)
 
     def sightings(self) -> dict[str, int]:
-        """Return how often each entry was found, by its sample's digest: 1 is that it was found once."""
+        """Return how often each entry was found, by its sample's digest; at least 1."""
         query = (
             select(_ENTRIES.c.sample, func.count())
             .join_from(_ENTRIES, _SIGHTINGS, _SIGHTINGS.c.entry == _ENTRIES.c.position)
@@ -226,7 +226,7 @@ class Corpus:
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def models(self) -> dict[str, int]:
-        """Return how many entries each deployed model showed, by what the models are called."""
+        """Return on how many entries each deployed model deviated, by the models' names."""
         count = func.count(func.distinct(_SIGHTINGS.c.entry))
         query = select(_SIGHTINGS.c.model, count).group_by(_SIGHTINGS.c.model)
         with self._database.reading() as connection:
@@ -279,7 +279,7 @@ class Corpus:
         *,
         campaign: CorpusCampaign | None = None,
     ) -> Added:
-        """Add triggering inputs in the order they were found; return what became of them.
+        """Add triggering inputs in the order they were found; return how many were added.
 
         One that is there to the bit is there once: it counts as seen again. Of one seed input and one
         pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least L2) and
@@ -319,9 +319,9 @@ class Corpus:
         return added
 
     def note(self, looks: Iterable[EntryLook]) -> int:
-        """Record what targets said of entries; return how many were of an entry.
+        """Record what targets answered to entries; return how many were of an entry.
 
-        A look is passed over where its target has looked at that entry then, or later on, already.
+        An answer is ignored where one of the same target at that time, or later, is recorded already.
         """
         noted = 0
         with self._changing():
@@ -382,14 +382,14 @@ class Corpus:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Let nobody else change the corpus, no thread and no process; a killed one may have left samples half written."""
+        """Exclude other threads and processes that change the corpus; remove samples that a killed one left half written."""
         with self._changing_one, alone(self.folder), full_disk_told(self.folder):
             with told_of(self.folder):
                 self._samples.remove_torn()
             yield
 
     def _set_form(self, connection: Connection, form: Form) -> None:
-        """Hold every later entry to this form. Raises UsageError where the entries have another."""
+        """Set the form of a corpus without entries. Raises UsageError where the entries have another."""
         with decoding(self.folder):
             known = read_about(connection).form
         if known is None:
@@ -405,7 +405,7 @@ class Corpus:
     def _keep_samples(
         self, connection: Connection, positions: set[int], read: Callable[[str], Sample]
     ) -> None:
-        """Put the samples of these entries, of one batch, and of their seeds on disk."""
+        """Write the samples of these entries, of one batch, and of their seeds to disk."""
         query = select(_ENTRIES).where(_ENTRIES.c.position.in_(sorted(positions)))
         wanted = {one for row in connection.execute(query) for one in samples_of(row)}
         if wanted:
@@ -448,7 +448,7 @@ class Corpus:
         }
 
     def _unused_samples(self, without: Iterable[int]) -> tuple[list[str], int]:
-        """Return the digests of the files that no entry but these refers to, and their bytes."""
+        """Return the digests of the sample files that no other entry uses, and their size in bytes."""
         gone = set(without)
         used = {
             digest
@@ -456,12 +456,12 @@ class Corpus:
             if entry.position not in gone
             for digest in (entry.sample, entry.seed_sample)
         }
-        loose = {
+        unused = {
             path.stem: path.stat().st_size
             for path in self._samples.paths()
             if path.stem not in used and _DIGEST.fullmatch(path.stem)
         }
-        return sorted(loose), sum(loose.values())
+        return sorted(unused), sum(unused.values())
 
     def _input(
         self,
@@ -470,7 +470,7 @@ class Corpus:
         target: str | None,
         rate: int | None,
     ) -> Iterator[ReplayInput]:
-        """Yield the input of an entry, unless the entry was removed while it was on its way."""
+        """Yield the input of an entry, unless the entry was removed meanwhile."""
         try:
             sample = self.get_sample(entry.sample)
         except StoreError:
@@ -480,7 +480,7 @@ class Corpus:
         last = max(looks, key=lambda look: look.looked_at, default=None)
         of_devices: dict[str, Look] = {}
         for look in sorted(looks, key=lambda look: look.looked_at) if target is None else ():
-            of_devices.pop(look.device, None)  # the one that said so last comes last
+            of_devices.pop(look.device, None)  # the latest answer comes last
             of_devices[look.device] = Look(look.deviated, look.deployed_label)
         yield ReplayInput(
             id=entry.id,
@@ -510,7 +510,7 @@ def _looks_query() -> Select[tuple[object, ...]]:
 def _make(folder: Path, per_pair: int) -> None:
     """Make an empty corpus under another name, which it changes when it is whole."""
     if folder.exists() and (
-        not folder.is_dir() or any(not _is_beginning(path) for path in folder.iterdir())
+        not folder.is_dir() or any(not _is_unfinished(path) for path in folder.iterdir())
     ):
         raise StoreError(
             f"{folder} is neither a corpus nor an empty folder; choose another for the corpus."
@@ -542,8 +542,8 @@ def _make(folder: Path, per_pair: int) -> None:
         sync_folder(folder.parent)
 
 
-def _is_beginning(path: Path) -> bool:
-    """Whether a file or folder is of a corpus whose making another process is at, or was killed at."""
+def _is_unfinished(path: Path) -> bool:
+    """Whether a file or folder is of a corpus that another process is making, or was killed while making."""
     return path.name in (LOCK_NAME, "samples", CORPUS_NAME) or path.name.startswith(
         _UNFINISHED_NAME
     )

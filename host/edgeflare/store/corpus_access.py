@@ -1,4 +1,4 @@
-"""What all of a trigger corpus needs: who may write, and what all entries have in common."""
+"""The lock, the errors and the properties of a trigger corpus."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +16,14 @@ from edgeflare.store.documents import moment, record
 from edgeflare.store.failures import told_of
 
 LOCK_NAME = "corpus.lock"
-_PATIENCE = 60.0  # s; what another process adds is there within seconds
+_PATIENCE = 60.0  # s; another process adds its triggers within seconds
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep every other process from changing the corpus in this folder meanwhile; wait for them first.
+    """Hold the corpus' lock, which every process that changes it takes; wait for it up to a minute.
 
-    Raises StoreError where they go on for more than a minute, or where the folder can't be written to.
+    Raises StoreError where it isn't free by then, or where the folder can't be written to.
     """
     lock = FileLock(folder / LOCK_NAME, thread_local=False)
     with told_of(folder):
@@ -45,7 +45,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 class About(NamedTuple):
-    """What a corpus states of itself."""
+    """The row of the table about the corpus."""
 
     id: str
     created_at: datetime

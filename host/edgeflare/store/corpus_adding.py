@@ -11,8 +11,8 @@ from edgeflare.store.corpus_records import (
     CorpusCampaign,
     EntryLook,
     Sighting,
+    entries_to_keep,
     entry_from_row,
-    kept,
     look_of,
     look_to_row,
     sighting_to_row,
@@ -69,7 +69,7 @@ def add_one(
         "of_deployed": sighting.deployed_label,
     }
     rows = list(connection.execute(_GROUP, of_group))
-    staying = kept([*map(entry_from_row, rows), sighting], at_most)
+    staying = entries_to_keep([*map(entry_from_row, rows), sighting], at_most)
     if len(rows) not in staying:
         return False
     for index, row in enumerate(rows):
@@ -100,7 +100,7 @@ def _see(connection: Connection, position: int, sighting: Sighting) -> None:
 
 
 def note_one(connection: Connection, entry: Row[Any], look: EntryLook) -> None:
-    """Record what a target said of an entry, unless it said something later already."""
+    """Record what a target answered to an entry, unless a later answer is there already."""
     of_target = {"entry": entry.position, "model": look.model, "device": look.device}
     before = connection.execute(_LOOK, of_target).first()
     since = stamp(look.looked_at)
@@ -120,7 +120,7 @@ def note_one(connection: Connection, entry: Row[Any], look: EntryLook) -> None:
 
 
 def _change_of_entry(entry: Row[Any], look: EntryLook) -> dict[str, Any]:
-    """Return what a look changes of since when all who look agree."""
+    """Return the changes of an entry's times when it last deviated and since when all targets agree."""
     deviated_at = datetime.fromisoformat(entry.deviated_at)
     if not look.deviated:
         first = entry.agreeing_since is None and look.looked_at > deviated_at

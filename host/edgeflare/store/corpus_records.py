@@ -1,4 +1,4 @@
-"""What goes into a trigger corpus and comes back."""
+"""The records of a trigger corpus, and the rows that they are stored as."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ def target_name(model: str, device: str) -> str:
 
 
 class Form(NamedTuple):
-    """What every entry of a corpus has in common: the samples' shape [height, width, channels], classes.
+    """The shape [height, width, channels] and the number of classes that all entries of a corpus share.
 
     Audio, which may be of any length, has the shape () and its `rate` in Hz.
     """
@@ -69,7 +69,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class CorpusEntry(Sighting):
-    """A triggering input that a corpus keeps, as it was first found.
+    """A triggering input in a corpus, as it was first found.
 
     `position` is its number in the corpus, never used twice. `deviated_at` is when it last deviated
     on any target; `agreeing_since` when a target first agreed after that, None where none did.
@@ -87,10 +87,10 @@ class CorpusEntry(Sighting):
 
 @dataclass(frozen=True)
 class EntryLook:
-    """What a deployed model on a device said of an entry when it was last looked at.
+    """What a deployed model on a device answered to an entry when it was last asked.
 
-    `sample` is the entry's digest; `replay` the id of the campaign or replay that looked. `since`: the
-    first of the looks in a row that said the same.
+    `sample` is the entry's digest; `replay` the id of the campaign or replay that asked. `since`: when
+    the present series of equal answers began.
     """
 
     sample: str
@@ -111,10 +111,10 @@ class EntryLook:
 
 
 class Added(NamedTuple):
-    """What became of the sightings that were added.
+    """How many of the triggering inputs given to `Corpus.add` were added.
 
-    `new` are entries now that were none before, `replaced` those that had to go for them; `known` were
-    there already, to the bit; `near` are near duplicates that found no place.
+    `new` were added, `replaced` entries were removed in exchange; `known` were there already, to the bit;
+    `near` are near duplicates that were not added.
     """
 
     new: int
@@ -124,9 +124,9 @@ class Added(NamedTuple):
 
 
 class CorpusRemoved(NamedTuple):
-    """What was removed, or would be: entries, the sample files nobody refers to any more, their bytes.
+    """How many entries, unused sample files and bytes were removed, or would be.
 
-    `kept` are entries that would have gone, but that another deployed model showed as well.
+    `kept` are entries that stay because another deployed model deviated on them as well.
     """
 
     entries: int
@@ -175,7 +175,7 @@ def entry_from_row(row: Row[Any]) -> CorpusEntry:
 
 
 def look_of(sighting: Sighting) -> EntryLook:
-    """Return the look that a sighting is, too."""
+    """Return the answer of the target that a sighting states."""
     return EntryLook(
         sighting.sample,
         sighting.model,
@@ -207,7 +207,7 @@ def campaign_from_row(row: Row[Any]) -> CorpusCampaign:
     return record(CorpusCampaign, row, added_at=moment(row.added_at))
 
 
-def kept(group: Sequence[Sighting], at_most: int) -> list[int]:
+def entries_to_keep(group: Sequence[Sighting], at_most: int) -> list[int]:
     """Return the indices, in order, of the triggering inputs that stay, of one seed and one pair of classes.
 
     `group` is in the order they came. The first stays, then the nearest to the seed, then the severest;
@@ -217,6 +217,6 @@ def kept(group: Sequence[Sighting], at_most: int) -> list[int]:
         return list(range(len(group)))
     every = range(len(group))
     nearest = min(every, key=lambda one: (group[one].l2, one))
-    severest = max(every, key=lambda one: (group[one].severity, -one))
+    severest = max(every, key=lambda one: (group[one].severity or 0.0, -one))
     wanted = dict.fromkeys((0, nearest, severest, *every))
     return sorted(list(wanted)[:at_most])

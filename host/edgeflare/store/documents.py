@@ -1,6 +1,6 @@
-"""What a database must hold for a record to be made of it: checked as it is read, in one place.
+"""Checks of what is read from a database before a record is made of it.
 
-Whatever does not fit raises ValueError; `edgeflare.store.failures.decoding` makes one sentence on the folder of it.
+What does not fit raises ValueError, which `edgeflare.store.failures.decoding` turns into one sentence on the folder.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Whatever goes wrong below the store, as one sentence about the campaign folder."""
+"""Errors of the disk, the database and stored data as one sentence about the folder."""
 
 import shutil
 import sqlite3
@@ -36,7 +36,7 @@ _LONGEST_CAUSE = 200
 def told_of(folder: Path, *, begun: bool = True) -> Iterator[None]:
     """Turn every error of the file system, sqlite3 and SQLAlchemy into a StoreError on `folder`.
 
-    Where nothing has `begun` there yet, a full disk leaves nothing to go on with.
+    `begun`: whether there is something in the folder to resume; it decides what the error of a full disk advises.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def told_of(folder: Path, *, begun: bool = True) -> Iterator[None]:
 
 @contextmanager
 def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
-    """Say of whatever can't be made sense of that `what` is damaged; only what was stored is to be looked at within."""
+    """Turn errors of decoding stored data into a StoreError that `what` is damaged; nothing else may run within."""
     try:
         yield
     except _UNREADABLE as error:

@@ -1,4 +1,4 @@
-"""Who runs a campaign: one process at a time, by a lock that ends with it."""
+"""The lock of a campaign's folder: one process runs it at a time, and the lock ends with the process."""
 
 import errno
 import json
@@ -32,7 +32,7 @@ _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class _Holder(NamedTuple):
-    """What the process that runs a campaign says of itself."""
+    """The process that runs a campaign, as its lock's note states it."""
 
     pid: int
     host: str
@@ -181,7 +181,7 @@ def _write_note(folder: Path) -> None:
 
 
 def _note(folder: Path) -> _Holder | None:
-    """Return what the last process that had the lock said of itself, if it can be read."""
+    """Return the note of the last process that had the lock, None where it can't be read."""
     try:
         said = read_json((folder / _NOTE).read_bytes())
         return _Holder(int(said["pid"]), str(said["host"]), str(said["since"]))

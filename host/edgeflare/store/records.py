@@ -1,4 +1,4 @@
-"""What goes into the store and comes back."""
+"""The records of a campaign."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ def _now() -> datetime:
 
 
 class SeedAnswer(NamedTuple):
-    """Both models' answers on a seed, and what the oracle says of them."""
+    """Both models' answers on a seed, and the oracle's decision."""
 
     seed_id: str
     original: Output
@@ -71,11 +71,12 @@ class OutcomeRecord:
 
     `trigger` is the digest of the stored sample; `original` and `deployed` are both models' answers to
     it, with the labels (None of transcripts) and margins (top-1 minus top-2) they give. `l2` and `linf` are
-    the distances to the seed, `snr_db` that of audio as a ratio in dB, as `edgeflare.distances` has them. `seconds` is search time without queueing, as `Budget` counts it, `round_trips`
-    the search's requests to the device; `device_seconds` the device's own time for all queries of the
-    search and its confirmations, so that by their number it is the mean latency of inference. `front` has the deviations on the way that no earlier one
-    beats in both margin and distance.
-    `confirmed` counts how often the stored bytes gave the same again. `device` is the digest that
+    the distances to the seed, `snr_db` that of audio as a ratio in dB, as `edgeflare.distances` has them.
+    `seconds` is search time without queueing, as `Budget` counts it, `round_trips` the search's requests to
+    the device; `device_seconds` is the device's own time for all queries of the search and its
+    confirmations: divided by their number it is the mean latency of inference. `front` has the deviations
+    that no earlier one of the search exceeds in both margin and distance. `confirmed` counts how often the
+    stored bytes gave the same answer again. `device` is the digest that
     `Store.add_device` returned and `device_name` what it is called; `environment` is filled in by the
     store: the digest of the host's environment in force when the outcome was added.
 

@@ -1,4 +1,4 @@
-"""An input that is to be asked about again, and what the models said of it when last looked at."""
+"""An input of a replay, and what the models answered to it when they were last asked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ ReplayKind: TypeAlias = Literal["trigger", "seed"]
 
 
 class Look(NamedTuple):
-    """What one device said of an input when last looked at: whether it deviated, and its label or text there."""
+    """One device's last answer to an input: whether it deviated, and its label or text."""
 
     deviated: bool
     deployed_label: int | None
@@ -23,14 +23,13 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplayInput:
-    """An input to ask both models about again.
+    """An input to be sent to both models again.
 
-    `id` is unique among the inputs replayed together, and the same whenever they are. `deviated`: it deviated
-    when last looked at, on the device `replica` where that isn't ""; both labels (class indices), or both
-    texts of recognisers, are those of then. `seed_id` names the seed input in its own campaign, `label` that
-    one's class where it is known. `l2` is the distance to it, as `edgeflare.distances` has it. `rate` is that
-    of audio, in Hz. `looks` has what each device said, by its name, where that is known: the one that said so
-    last comes last.
+    `id` is unique among the inputs of a replay, and the same in every replay. `deviated`: it deviated when it was
+    last sent, on the device `replica` where that isn't ""; both labels (class indices), or both texts of
+    recognisers, are of that time. `seed_id` names the seed input in its own campaign, `label` its class where
+    that is known. `l2` is the distance to it, as `edgeflare.distances` has it. `rate` is that of audio, in Hz.
+    `looks` has each device's last answer, by its name, where there is one; the latest comes last.
     """
 
     id: str

@@ -6,13 +6,16 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
+from alembic import op
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from earlier import VERSIONS, copy_of
 from sqlalchemy import create_engine
 
+import edgeflare.store.corpus
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store, corpus_tables, tables
 from edgeflare.store.corpus import Corpus
@@ -105,6 +108,27 @@ def test_a_kill_in_the_middle_loses_nothing(earlier, statement):
     with Store.open(earlier.campaign) as store:
         assert triggers(store) == earlier.triggers
     assert schema_of(earlier.campaign / "campaign.sqlite") == tables.SCHEMA_VERSION
+
+
+def test_a_script_may_rebuild_a_table_that_others_refer_to(earlier, monkeypatch):
+    def upgrade():
+        with op.batch_alter_table("entries", recreate="always") as batch:
+            batch.alter_column("seed_label", new_column_name="class_label")
+
+    added = SimpleNamespace(revision="3", module=SimpleNamespace(upgrade=upgrade))
+    scripts = [*scripts_of("corpus"), added]
+    monkeypatch.setattr("edgeflare.store.migrations.scripts_of", lambda kind: scripts)
+    schema = edgeflare.store.corpus._SCHEMA
+    monkeypatch.setattr("edgeflare.store.corpus._SCHEMA", schema._replace(version=3))
+    database = earlier.corpus / "corpus.sqlite"
+    counts = "select (select count(*) from entries), (select count(*) from looks), count(*) from sightings"
+    with closing(sqlite3.connect(database)) as connection:
+        before = connection.execute(counts).fetchone()
+    Corpus.open(earlier.corpus).close()
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute(counts).fetchone() == before
+        connection.execute("select class_label from entries")
+    assert schema_of(database, "corpus") == 3
 
 
 def test_a_read_only_disk_is_read(small_disk):
