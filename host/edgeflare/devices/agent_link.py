@@ -74,6 +74,7 @@ class AgentLink:
         self._next_id = _HELLO
         self._end = Ending()
         self._closing = False
+        self._on_health: Callable[[Health], None] = lambda _: None
         self._most_reply_bytes = 0
         self._stopped = threading.Event()
         self._from_agent = ReadAhead(stream)
@@ -144,6 +145,11 @@ class AgentLink:
             waits = self._end.await_end(callback)
         if not waits and self._end.failure is not None and self._end.by_itself:
             callback(copy(self._end.failure))
+
+    def on_health(self, callback: Callable[[Health], None]) -> None:
+        """Register a callback for the health: called now, and from the reader's thread after each heartbeat."""
+        self._on_health = callback
+        callback(self.health)
 
     def learn(self, *, bytes_per_s: float | None = None, memory: int | None = None) -> None:
         """Set the link's bandwidth, and the bytes of memory that the device has available."""
@@ -312,6 +318,7 @@ class AgentLink:
             ping = self._vitals.ponged(frame, received)
             self._wake_writer()
         if ping is not None:
+            self._on_health(self.health)
             ping.future.set_result(received - ping.sent)
 
     def _reported(self, frame: Frame) -> EdgeFlareError:

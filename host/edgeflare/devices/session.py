@@ -146,6 +146,10 @@ class DeviceSession:
         """
         self._link.on_failure(callback)
 
+    def on_health(self, callback: Callable[[Health], None]) -> None:
+        """Register a callback for the health: called now, and from a thread of the session after each heartbeat."""
+        self._link.on_health(callback)
+
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
     ) -> None:

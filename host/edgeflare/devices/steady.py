@@ -126,7 +126,8 @@ class SteadySession:
         self._reconnects = 0
         self._absence = Absence(self.name, backoff, rng, tell, clock)
         self._throughput = Throughput(clock())
-        self._pulse = Pulse(self.name, tell, clock)
+        self._pulse = Pulse(self.name, tell)
+        session.on_health(self._pulse.record)
         session.on_failure(partial(self._lost, session))
 
     @property
@@ -163,13 +164,11 @@ class SteadySession:
     @property
     def clock_jump_s(self) -> float:
         """The last jump of the device's clock, in seconds; 0.0: none."""
-        self._pulse.look(self._latest.health)
         return self._pulse.clock_jump_s
 
     @property
     def minutes(self) -> Minutes:
         """Telemetry of the device by minute, over all sessions."""
-        self._pulse.look(self._latest.health)
         return self._pulse.minutes
 
     def configure(
@@ -233,7 +232,6 @@ class SteadySession:
         """Return the device's current status."""
         latest = self._latest
         health, in_flight, depth = latest.health, latest.in_flight, latest.window
-        self._pulse.look(health)
         busy = self._pulse.busy
         with self._lock:
             state = self._state()
@@ -268,7 +266,6 @@ class SteadySession:
         """Close the session, or stop reopening; pending requests fail. Safe to repeat."""
         session = self._end(DeviceError(f"the session with {self.name} was closed"))
         if session is not None:
-            self._pulse.look(session.health)
             session.close()
 
     def _state(self) -> State:
@@ -331,8 +328,6 @@ class SteadySession:
             else:
                 kept.future.set_result(Reply(outputs, reply.seconds))
         self._feed()
-        if self._pulse.is_due:
-            self._pulse.look(self._latest.health)
 
     def _refused(self, kept: Kept, session: DeviceSession, error: BaseException) -> None:
         failure = session.failure
@@ -369,7 +364,6 @@ class SteadySession:
             self._absence.begin(error, anew=self._proven or steady)
             given_up = self._kept.lost(died=isinstance(error, _PERHAPS_BY_INPUT))
             idle, self._reopening = not self._reopening, True
-        self._pulse.look(session.health)
         if idle:
             self._background(self._coming_back(), self._stop)
         self._background(_closing(session), self._stop)
@@ -420,6 +414,7 @@ class SteadySession:
             if not taken:
                 self._background(_closing(session), self._stop)
         self._absence.tell_back(away_s, again)
+        session.on_health(self._pulse.record)
         session.on_failure(partial(self._lost, session))
         self._feed()
 
