@@ -82,7 +82,7 @@ class AgentLink:
         self._greeting = Request(_HELLO, Kind.HELLO, [], 0, limits.timeout_s, lambda frame: frame)
         self._table.add(self._greeting)
         self._table.send_next()
-        self._table.written(self._greeting)
+        self._greeting.written_at = time.monotonic()
         self._threads = [
             threading.Thread(
                 target=self._run, args=[task], name=f"edgeflare-{task.__name__[1:]}", daemon=True
@@ -359,7 +359,7 @@ class AgentLink:
             blocks += request.blocks
         self._to_agent.write(blocks)
         for request in requests:
-            self._table.written(request)
+            request.written_at = time.monotonic()
             request.blocks = []
 
     def _watch(self) -> None:
