@@ -151,13 +151,13 @@ class AgentLink:
         self._on_health = callback
         callback(self.health)
 
-    def learn(self, *, bytes_per_s: float | None = None, memory: int | None = None) -> None:
+    def adapt_window(self, *, bytes_per_s: float | None = None, memory: int | None = None) -> None:
         """Set the link's bandwidth, and the bytes of memory that the device has available."""
         with self._changed:
             if bytes_per_s is not None:
-                self._vitals.window.link_takes(bytes_per_s)
+                self._vitals.window.set_bandwidth(bytes_per_s)
             if memory is not None:
-                self._vitals.window.memory_is(memory)
+                self._vitals.window.set_memory(memory)
             self._wake_writer()
 
     def request(

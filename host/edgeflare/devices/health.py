@@ -42,13 +42,13 @@ class Health(NamedTuple):
     clock_jump_s: float = 0.0
 
 
-class HealthRecord:
+class HealthHistory:
     """Tracks the health of one session; no locks, no threads."""
 
     def __init__(self) -> None:
         self.health = Health()
         self._round_trips: deque[float] = deque(maxlen=_RECENT_PINGS)
-        self._clock = ClockWatch()
+        self._clock = ClockJumpDetector()
 
     def note(self, pong: Mapping[str, Any], sent: float, received: float, empty: bool) -> None:
         """Record an answer; times are of `steady`, `empty` pings are those that tell the round trip.
@@ -77,7 +77,7 @@ class HealthRecord:
         )
 
 
-class ClockWatch:
+class ClockJumpDetector:
     """Detects jumps of a wall clock, as opposed to drift, between two readings."""
 
     def __init__(self) -> None:

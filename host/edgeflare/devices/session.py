@@ -109,7 +109,7 @@ class DeviceSession:
         loaded = link.request(Kind.LOAD, header, read=read_model)
         memory = link.request(Kind.STATUS, {}, read=read_memory)
         model = loaded.result()
-        link.learn(memory=memory.result())
+        link.adapt_window(memory=memory.result())
         link.ping()  # so that health is known before the first heartbeat
         return cls(link, model, transport)
 
@@ -199,5 +199,5 @@ def _measure(link: AgentLink, compression: CompressionMode) -> None:
     if compression == "off":
         return
     bandwidth = measure_bandwidth(link.round_trip, round_trip)
-    link.learn(bytes_per_s=bandwidth)
+    link.adapt_window(bytes_per_s=bandwidth)
     link.compression = Compression(compression, bandwidth)

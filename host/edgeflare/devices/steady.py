@@ -41,7 +41,7 @@ from edgeflare_agent.decoding import RawOutput
 
 T = TypeVar("T")
 
-FOR_GOOD = (HostKeyError, UsageError, DeviceChangedError)
+PERMANENT_ERRORS = (HostKeyError, UsageError, DeviceChangedError)
 """Errors of reopening after which no other attempt is made; ModelError is a UsageError."""
 _OF_THE_LINK = (AgentDiedError, DeviceProtocolError, DeviceTimeoutError, UnreachableError)
 _PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
@@ -83,7 +83,7 @@ class SteadySession:
 
     It takes over an open session. When a session fails, the device is AWAY: requests
     without a reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
-    `rng`, until it returns a new session or raises a permanent error (`FOR_GOOD`), which retires
+    `rng`, until it returns a new session or raises a permanent error (`PERMANENT_ERRORS`), which retires
     the device. The new session must have the first one's fingerprint; it is configured as the last
     one was, and every pending request is sent again, the oldest first. Each future is settled once, with
     no lock held, in a thread of the session: its callbacks may submit again, but must be short.
@@ -239,7 +239,7 @@ class SteadySession:
             return DeviceStatus(
                 name=self.name,
                 state=state,
-                detail=self._absence.outlook if state is State.AWAY else self._detail(),
+                detail=self._absence.description if state is State.AWAY else self._detail(),
                 queries=self._throughput.queries,
                 queries_per_s=self._throughput.per_s(self._clock()),
                 in_flight=in_flight if up else 0,
@@ -383,12 +383,12 @@ class SteadySession:
                     self._reopening = False
                     return
                 delay = self._absence.next_delay_s()
-            self._absence.tell_lost()
+            self._absence.report_lost()
             yield delay
             try:
                 session = self._reopen()
                 self._welcome(session)
-            except FOR_GOOD as error:
+            except PERMANENT_ERRORS as error:
                 self._retire(error)
             except Exception as error:  # noqa: BLE001  whatever it is, it may pass
                 told = error if isinstance(error, EdgeFlareError) else DeviceError(repr(error))
@@ -413,7 +413,7 @@ class SteadySession:
         finally:
             if not taken:
                 self._background(_closing(session), self._stop)
-        self._absence.tell_back(away_s, again)
+        self._absence.report_back(away_s, again)
         session.on_health(self._pulse.record)
         session.on_failure(partial(self._lost, session))
         self._feed()
@@ -429,7 +429,7 @@ class SteadySession:
     def _configure_again(self, session: DeviceSession, configuration: _Configuration) -> None:
         try:
             session.configure(*configuration)
-        except FOR_GOOD as error:
+        except PERMANENT_ERRORS as error:
             if session.failure is not None:
                 raise DeviceError(one_line(session.failure)) from error
             raise
