@@ -13,7 +13,7 @@ _RECENT = 1024
 
 
 class Throughput:
-    """Answered queries and requests, queries per second, and latencies. No locks."""
+    """Queries and requests with a reply, queries per second, and latencies. No locks."""
 
     def __init__(self, began: float) -> None:
         self.queries = 0
