@@ -66,7 +66,8 @@ class FakeSession:
         self.model = MODEL
         self.fingerprint = fingerprint
         self.window = 4
-        self.health = Health()
+        self._health = Health()
+        self._on_health: Callable[[Health], None] = lambda _: None
         self.failure: EdgeFlareError | None = None
         self.configurations: list[tuple[InputSpec, str | None]] = []
         self.decoders: list[Mapping[str, Any] | None] = []
@@ -82,6 +83,19 @@ class FakeSession:
     @property
     def in_flight(self) -> int:
         return min(self.window, len(self.pending))
+
+    @property
+    def health(self) -> Health:
+        return self._health
+
+    @health.setter
+    def health(self, health: Health) -> None:
+        self._health = health
+        self._on_health(health)
+
+    def on_health(self, callback: Callable[[Health], None]) -> None:
+        self._on_health = callback
+        callback(self._health)
 
     def on_failure(self, callback: Callable[[EdgeFlareError], None]) -> None:
         with self._lock:

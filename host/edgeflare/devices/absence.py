@@ -44,7 +44,7 @@ class Absence:
         return self._clock() - self._since
 
     @property
-    def outlook(self) -> str:
+    def description(self) -> str:
         """The cause, and when the next attempt is made."""
         wait = self._next_try_at - self._clock()
         then = f"next try in {duration(wait)}" if wait > 0 else "trying now"
@@ -74,15 +74,15 @@ class Absence:
         self._next_try_at = self._clock() + delay
         return delay
 
-    def tell_lost(self) -> None:
+    def report_lost(self) -> None:
         """Report the loss, if the last report is a minute old."""
         now = self._clock()
         if self._told_at is None or now - self._told_at >= _QUIET_S:
             self._told_at = now
             self._told_lost = True
-            self._tell(f"{self._name} is lost: {self.outlook}")
+            self._tell(f"{self._name} is lost: {self.description}")
 
-    def tell_back(self, away_s: float, again: int) -> None:
+    def report_back(self, away_s: float, again: int) -> None:
         """Report that the device is back, and how many requests are sent again."""
         if self._told_lost:
             self._told_lost = False

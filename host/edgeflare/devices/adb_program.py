@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
+from edgeflare.devices.transport import joined
 from edgeflare.errors import UnreachableError
 
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
@@ -20,7 +21,6 @@ PACKET = 64 << 10
 _WINDOW = 8 << 20
 """Bytes of stdout that are held unread; beyond it the program waits."""
 _TAIL_LINES = 20
-_JOIN_BELOW = 32 << 10
 _GRACE_S = 2.0
 
 
@@ -66,11 +66,8 @@ class ShellProgram:
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
         """Write all blocks; raises UnreachableError where program or link are gone."""
-        views = [memoryview(block).cast("B") for block in blocks if len(block)]
-        if sum(map(len, views)) <= _JOIN_BELOW:
-            views = [memoryview(b"".join(views))]
         try:
-            for view in views:
+            for view in joined(blocks):
                 for start in range(0, len(view), PACKET):
                     self._send(STDIN, view[start : start + PACKET])
         except OSError as error:

@@ -74,6 +74,7 @@ class AgentLink:
         self._next_id = _HELLO
         self._end = Ending()
         self._closing = False
+        self._on_health: Callable[[Health], None] = lambda _: None
         self._most_reply_bytes = 0
         self._stopped = threading.Event()
         self._from_agent = ReadAhead(stream)
@@ -81,7 +82,7 @@ class AgentLink:
         self._greeting = Request(_HELLO, Kind.HELLO, [], 0, limits.timeout_s, lambda frame: frame)
         self._table.add(self._greeting)
         self._table.send_next()
-        self._table.written(self._greeting)
+        self._greeting.written_at = time.monotonic()
         self._threads = [
             threading.Thread(
                 target=self._run, args=[task], name=f"edgeflare-{task.__name__[1:]}", daemon=True
@@ -145,13 +146,18 @@ class AgentLink:
         if not waits and self._end.failure is not None and self._end.by_itself:
             callback(copy(self._end.failure))
 
-    def learn(self, *, bytes_per_s: float | None = None, memory: int | None = None) -> None:
+    def on_health(self, callback: Callable[[Health], None]) -> None:
+        """Register a callback for the health: called now, and from the reader's thread after each heartbeat."""
+        self._on_health = callback
+        callback(self.health)
+
+    def adapt_window(self, *, bytes_per_s: float | None = None, memory: int | None = None) -> None:
         """Set the link's bandwidth, and the bytes of memory that the device has available."""
         with self._changed:
             if bytes_per_s is not None:
-                self._vitals.window.link_takes(bytes_per_s)
+                self._vitals.window.set_bandwidth(bytes_per_s)
             if memory is not None:
-                self._vitals.window.memory_is(memory)
+                self._vitals.window.set_memory(memory)
             self._wake_writer()
 
     def request(
@@ -312,6 +318,7 @@ class AgentLink:
             ping = self._vitals.ponged(frame, received)
             self._wake_writer()
         if ping is not None:
+            self._on_health(self.health)
             ping.future.set_result(received - ping.sent)
 
     def _reported(self, frame: Frame) -> EdgeFlareError:
@@ -352,7 +359,7 @@ class AgentLink:
             blocks += request.blocks
         self._to_agent.write(blocks)
         for request in requests:
-            self._table.written(request)
+            request.written_at = time.monotonic()
             request.blocks = []
 
     def _watch(self) -> None:

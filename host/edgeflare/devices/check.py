@@ -6,9 +6,16 @@ from pathlib import Path
 from edgeflare.devices.device import Device
 from edgeflare.devices.doctor import machine, software, way
 from edgeflare.devices.doctor.agent import agent
-from edgeflare.devices.doctor.facts import look
+from edgeflare.devices.doctor.facts import read_system
 from edgeflare.devices.doctor.line import CheckLine, bad, failed
-from edgeflare.devices.probe import Probe, cache_lack, numpy_lack, probe, python_lack, runtime_lack
+from edgeflare.devices.probe import (
+    Probe,
+    check_cache,
+    check_numpy,
+    check_python,
+    check_runtime,
+    probe,
+)
 from edgeflare.devices.runtimes import RuntimeName, runtime_for
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
@@ -70,7 +77,7 @@ def _try_device(
 ) -> Iterator[CheckLine]:
     yield from way.reached(transport, device)
     try:
-        seen_machine = look(transport, device)
+        seen_machine = read_system(transport, device)
         seen = probe(transport, device)
     except UnreachableError as error:
         yield failed("connection", error)
@@ -86,7 +93,7 @@ def _try_device(
     wanted: tuple[RuntimeName, ...] = (named,) if named else ("tflite", "onnx")
     yield from way.shell(seen_machine.printed, device)
     yield software.python(seen, seen_machine.facts)
-    if python_lack(seen) is None:
+    if check_python(seen) is None:
         yield from software.packages(seen, wanted)
     yield from software.calibration(wanted, device)
     yield software.cache_folder(seen)
@@ -97,7 +104,7 @@ def _try_device(
     if first is not None:
         yield way.not_tried(first)
         return
-    tried = tuple(name for name in wanted if runtime_lack(seen, name) is None)
+    tried = tuple(name for name in wanted if check_runtime(seen, name) is None)
     try:
         yield from agent(transport, seen, device, tried, model, one_will_do=len(wanted) > 1)
     except DeviceDiskFullError as error:
@@ -108,6 +115,8 @@ def _try_device(
 
 def _first_to_mend(seen: Probe) -> str | None:
     """Return the line without whose mending no agent can be tried."""
-    lacks = (python_lack(seen), numpy_lack(seen), cache_lack(seen))
+    problems = (check_python(seen), check_numpy(seen), check_cache(seen))
     names = ("python", "numpy", "cache folder")
-    return next((name for name, lack in zip(names, lacks, strict=True) if lack is not None), None)
+    return next(
+        (name for name, problem in zip(names, problems, strict=True) if problem is not None), None
+    )

@@ -55,7 +55,7 @@ def ask_script(
     return Answer(answer, clean_text(before + after, LONGEST_TEXT, lines=True))
 
 
-def nonsense(name: str, why: object) -> DeviceProtocolError:
+def invalid_answer(name: str, why: object) -> DeviceProtocolError:
     """Return the error for an answer whose fields are not what the script returns."""
     return DeviceProtocolError(
         f"the Python on {name} gave an answer that makes no sense: {why}; check `python` in the device's "

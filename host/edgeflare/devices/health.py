@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from edgeflare.devices.reported import count, number, seconds, truth, words
+from edgeflare.devices.reported import count, number, seconds, sensors, words
 
 LEAST_JUMP_S = 5.0
 _RECENT_PINGS = 64
@@ -42,13 +42,13 @@ class Health(NamedTuple):
     clock_jump_s: float = 0.0
 
 
-class HealthRecord:
+class HealthHistory:
     """Tracks the health of one session; no locks, no threads."""
 
     def __init__(self) -> None:
         self.health = Health()
         self._round_trips: deque[float] = deque(maxlen=_RECENT_PINGS)
-        self._clock = ClockWatch()
+        self._clock = ClockJumpDetector()
 
     def note(self, pong: Mapping[str, Any], sent: float, received: float, empty: bool) -> None:
         """Record an answer; times are of `steady`, `empty` pings are those that tell the round trip.
@@ -68,23 +68,16 @@ class HealthRecord:
             waiting=count(pong, "waiting") or 0,
             inferring_s=seconds(pong, "inferring_s"),
             rss_bytes=count(pong, "rss_bytes"),
-            temperature_c=number(pong, "temperature_c", -300, 1000),
-            frequency_mhz=number(pong, "frequency_mhz", 0, 1e6),
-            throttled=truth(pong, "throttled"),
-            throttle_reasons=words(pong, "throttle_reasons"),
+            **sensors(pong),
             throttled_since_boot=None
             if since_boot is None
             else words(pong, "throttled_since_boot"),
-            battery_percent=number(pong, "battery_percent", 0, 100),
-            battery_charging=truth(pong, "battery_charging"),
-            gpu_load=number(pong, "gpu_load", 0, 100),
-            gpu_mhz=number(pong, "gpu_mhz", 0, 1e6),
             round_trip_s=min(self._round_trips, default=None),
             clock_jump_s=self._clock.jump_s,
         )
 
 
-class ClockWatch:
+class ClockJumpDetector:
     """Detects jumps of a wall clock, as opposed to drift, between two readings."""
 
     def __init__(self) -> None:

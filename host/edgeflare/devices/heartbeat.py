@@ -30,7 +30,7 @@ class Ping:
         return Frame(Kind.PING, {_NUMBER: self.number}, ballast)
 
 
-class Pings:
+class PendingHeartbeats:
     """The heartbeats without an answer; no locks, no threads."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from edgeflare._internal.files import is_disk_full
 from edgeflare.devices.deadline import Deadline
-from edgeflare.devices.transport import Completed, read_output, start_feeder
+from edgeflare.devices.transport import Completed, joined, read_output, start_feeder
 from edgeflare.errors import (
     DeviceDiskFullError,
     DeviceError,
@@ -132,15 +132,12 @@ class LocalStream:
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
         """Write all blocks. Raises UnreachableError where the process reads no more."""
-        views = [memoryview(block).cast("B") for block in blocks if len(block)]
-        if sum(map(len, views)) <= _JOIN_BELOW:
-            views = [memoryview(b"".join(views))]
         try:
             with self._writing:
-                for view in views:
-                    rest = view
-                    while rest:
-                        rest = rest[self._in.write(rest) or 0 :]
+                for view in joined(blocks, _JOIN_BELOW):
+                    sent = 0
+                    while sent < len(view):
+                        sent += self._in.write(view[sent:]) or 0
         except (OSError, ValueError) as error:  # ValueError: closed on this side
             raise UnreachableError("the program takes no more input: it ended") from error
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from edgeflare.devices.device import Device
-from edgeflare.devices.device_scripts import PROBE, nonsense, run_script
+from edgeflare.devices.device_scripts import PROBE, invalid_answer, run_script
 from edgeflare.devices.transport import Transport
 from edgeflare.errors import (
     DeviceError,
@@ -64,7 +64,7 @@ _PROBE = TypeAdapter(Probe)
 
 
 @dataclass(frozen=True)
-class Lack:
+class Problem:
     """Something that a device lacks: the error's class, what is wrong and what to do about it."""
 
     kind: type[DeviceError]
@@ -87,7 +87,7 @@ def probe(transport: Transport, device: Device) -> Probe:
     try:
         return _PROBE.validate_python({**answer, "name": device.name, "command": device.python})
     except ValidationError as error:
-        raise nonsense(device.name, first_problem(error)) from error
+        raise invalid_answer(device.name, first_problem(error)) from error
 
 
 def require(seen: Probe, runtime: str | None = None) -> None:
@@ -96,22 +96,22 @@ def require(seen: Probe, runtime: str | None = None) -> None:
     Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or DeviceError,
     each with what to do, such as the pip command for that device's Python.
     """
-    lacks = (
-        python_lack(seen),
-        numpy_lack(seen, runtime),
-        runtime_lack(seen, runtime) if runtime else None,
-        cache_lack(seen),
+    problems = (
+        check_python(seen),
+        check_numpy(seen, runtime),
+        check_runtime(seen, runtime) if runtime else None,
+        check_cache(seen),
     )
-    for lack in lacks:
-        if lack is not None:
-            raise lack.error()
+    for problem in problems:
+        if problem is not None:
+            raise problem.error()
 
 
-def python_lack(seen: Probe) -> Lack | None:
+def check_python(seen: Probe) -> Problem | None:
     """Return what is wrong with the device's Python."""
     if seen.version >= OLDEST_PYTHON:
         return None
-    return Lack(
+    return Problem(
         DevicePythonError,
         f"Python on {seen.name} is {seen.python} ({seen.executable}) and EdgeFlare's agent needs 3.8 "
         "or newer",
@@ -119,7 +119,7 @@ def python_lack(seen: Probe) -> Lack | None:
     )
 
 
-def numpy_lack(seen: Probe, runtime: str | None = None) -> Lack | None:
+def check_numpy(seen: Probe, runtime: str | None = None) -> Problem | None:
     """Return what is wrong with numpy; the advice installs the runtime with it where one is named."""
     if seen.numpy is not None:
         return None
@@ -129,22 +129,22 @@ def numpy_lack(seen: Probe, runtime: str | None = None) -> Lack | None:
         what = f"numpy on {seen.name} is broken ({problem})"
     packages = _packages(seen, runtime) if runtime in _SERVED_BY else ()
     wanted = packages if OLD_NUMPY in packages else ("numpy", *packages)
-    return Lack(DeviceRuntimeError, what, how_to_install(seen, *wanted))
+    return Problem(DeviceRuntimeError, what, how_to_install(seen, *wanted))
 
 
-def runtime_lack(seen: Probe, runtime: str) -> Lack | None:
+def check_runtime(seen: Probe, runtime: str) -> Problem | None:
     """Return what is missing to run models with this runtime."""
     if runtime not in _SERVED_BY:  # the user's: it says itself what it lacks
         return None
     if not any(package in seen.runtimes for package in _SERVED_BY[runtime]):
-        return Lack(
+        return Problem(
             DeviceRuntimeError,
             f"no runtime for {runtime} models is installed for {seen.executable} on {seen.name}",
             _how_to_get(seen, runtime),
         )
     if runtime == "tflite" and _TFLITE not in seen.runtimes and _major(seen.numpy) >= 2:
         packages = _packages(seen, runtime)
-        return Lack(
+        return Problem(
             DeviceRuntimeError,
             f"{_OLD_TFLITE} {seen.runtimes[_OLD_TFLITE]} on {seen.name} was built for numpy 1 and "
             f"numpy {seen.numpy} is installed",
@@ -153,11 +153,11 @@ def runtime_lack(seen: Probe, runtime: str) -> Lack | None:
     return None
 
 
-def cache_lack(seen: Probe) -> Lack | None:
+def check_cache(seen: Probe) -> Problem | None:
     """Return why the cache folder can't be used."""
     if seen.cache_problem is None:
         return None
-    return Lack(
+    return Problem(
         DeviceError,
         f"the cache folder {seen.root} on {seen.name} can't be used ({seen.cache_problem})",
         "give a folder of the login user's as `cache` in the device's inventory entry",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from edgeflare.devices.bundle import agent_bundle
 from edgeflare.devices.device import Device
-from edgeflare.devices.device_scripts import TEND, nonsense, run_script
+from edgeflare.devices.device_scripts import TEND, invalid_answer, run_script
 from edgeflare.devices.probe import Probe
 from edgeflare.devices.reported import count, texts
 from edgeflare.devices.transport import Transport
@@ -219,7 +219,7 @@ def tend(
         removed = {name: count(answer, name) or 0 for name in ("files", "bytes")}
         return {"bad": texts(answer, "bad"), **removed}
     except ValueError as error:
-        raise nonsense(seen.name, error) from error
+        raise invalid_answer(seen.name, error) from error
 
 
 def _check_space(seen: Probe, missing: Sequence[_File]) -> None:

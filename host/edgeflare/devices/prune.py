@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from edgeflare.devices.probe import Probe, cache_lack, python_lack
+from edgeflare.devices.probe import Probe, check_cache, check_python
 from edgeflare.devices.provision import RECENT_S, tend
 from edgeflare.devices.transport import Transport
 
@@ -20,9 +20,9 @@ def prune(transport: Transport, seen: Probe, everything: bool) -> PruneReport:
     Uploads of other hosts that are under way are left alone. Raises DeviceError and what the
     transport raises.
     """
-    for lack in (python_lack(seen), cache_lack(seen)):
-        if lack is not None:
-            raise lack.error()
+    for problem in (check_python(seen), check_cache(seen)):
+        if problem is not None:
+            raise problem.error()
     recent_s = -RECENT_S if everything else RECENT_S
     answer = tend(transport, seen, limit=-1, recent_s=recent_s)
     return PruneReport(answer["files"], answer["bytes"])

@@ -10,11 +10,10 @@ from edgeflare.devices.telemetry import Minutes
 WINDOW_S = 10.0
 _BUCKET_S = 0.1
 _RECENT = 1024
-_LOOK_S = 1.0
 
 
 class Throughput:
-    """Answered queries and requests, queries per second, and latencies. No locks."""
+    """Queries and requests with a reply, queries per second, and latencies. No locks."""
 
     def __init__(self, began: float) -> None:
         self.queries = 0
@@ -85,21 +84,14 @@ class Pulse:
     `minutes` is the telemetry by minute.
     """
 
-    def __init__(self, name: str, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
+    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
         self.clock_jump_s = 0.0
         self.minutes = Minutes(name)
         self._name = name
         self._tell = tell
-        self._clock = clock
         self._lock = threading.Lock()
         self._busy = BusyFraction()
         self._told = False
-        self._looked_at = clock()
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the last reading is more than a second old."""
-        return self._clock() - self._looked_at >= _LOOK_S
 
     @property
     def busy(self) -> float | None:
@@ -113,11 +105,10 @@ class Pulse:
             self._busy = BusyFraction()
             self._told = False
 
-    def look(self, health: Health) -> None:
-        """Record the latest health of the current session."""
+    def record(self, health: Health) -> None:
+        """Record a reading of the current session's health."""
         self.minutes.see(health)
         with self._lock:
-            self._looked_at = self._clock()
             self._busy.see(health.uptime_s, health.busy_s)
             jumped = health.clock_jump_s != 0 and not self._told
             if jumped:

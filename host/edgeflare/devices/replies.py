@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from numpy.typing import NDArray
-
 from edgeflare.devices import reported
 from edgeflare_agent.arrays import DType
-from edgeflare_agent.decoding import KINDS, Decoded, RawOutput, decoded_from_arrays
+from edgeflare_agent.decoding import KINDS, RawOutput, decoded_from_arrays
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.wire import Frame
 
@@ -82,22 +80,18 @@ class Answers:
             outputs = decoded_from_arrays(frame.arrays)
         if len(outputs) != count:
             raise ValueError(f"{len(outputs)} outputs came for {count} samples")
-        for output in outputs:
-            if not isinstance(output, Decoded):
-                self._check(output)
+        for array in () if self._decoded else frame.arrays:
+            fits = array.size == self._elements
+            if self._elements is None:
+                known = math.prod(n for n in self._tensor.shape if n)
+                fits = array.size > 0 and array.size % known == 0
+            if array.dtype not in self._dtypes and array.dtype.name == self._tensor.dtype:
+                self._dtypes.add(array.dtype)
+            if not fits or array.dtype not in self._dtypes:
+                raise ValueError(
+                    f"output {self._described()} was announced, {_times(array.shape)} {array.dtype.name} came"
+                )
         return Reply(outputs, seconds)
-
-    def _check(self, array: NDArray[Any]) -> None:
-        fits = array.size == self._elements
-        if self._elements is None:
-            known = math.prod(n for n in self._tensor.shape if n)
-            fits = array.size > 0 and array.size % known == 0
-        if array.dtype not in self._dtypes and array.dtype.name == self._tensor.dtype:
-            self._dtypes.add(array.dtype)
-        if not fits or array.dtype not in self._dtypes:
-            raise ValueError(
-                f"output {self._described()} was announced, {_times(array.shape)} {array.dtype.name} came"
-            )
 
     def _described(self) -> str:
         tensor = self._tensor

@@ -6,7 +6,16 @@ from typing import Any
 from edgeflare._version import __version__
 from edgeflare.devices.agent_link import AgentLink
 from edgeflare.devices.doctor.cpu import shown_name
-from edgeflare.devices.reported import count, number, seconds, tables, text, truth, words
+from edgeflare.devices.reported import (
+    count,
+    number,
+    seconds,
+    sensors,
+    tables,
+    text,
+    truth,
+    words,
+)
 from edgeflare_agent.wire import VERSION, Frame, Kind
 
 _PINGS = 5
@@ -74,19 +83,12 @@ def ask_report(link: AgentLink) -> DeviceReport:
             runtimes=hello.get("runtimes") or {},
             board=about.get("board") or shown_name(about.get("cpu") or "") or None,
             leases=tuple(map(_lease, tables(state, "leases")[:_MOST_LEASES])),
-            temperature_c=number(state, "temperature_c", -300, 1000),
-            frequency_mhz=number(state, "frequency_mhz", 0, 1e6),
-            throttled=truth(state, "throttled"),
+            **sensors(state),
             memory_available_bytes=count(state, "memory_available_bytes"),
             disk_free_bytes=count(state, "disk_free_bytes"),
             load=_load(state),
             round_trip_s=round_trip,
-            throttle_reasons=words(state, "throttle_reasons"),
             throttled_since_boot=words(state, "throttled_since_boot"),
-            battery_percent=number(state, "battery_percent", 0, 100),
-            battery_charging=truth(state, "battery_charging"),
-            gpu_load=number(state, "gpu_load", 0, 100),
-            gpu_mhz=number(state, "gpu_mhz", 0, 1e6),
         )
 
     answer: DeviceReport = link.request(Kind.STATUS, {}, read=read).result()

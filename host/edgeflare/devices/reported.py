@@ -117,6 +117,20 @@ def words(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(clean_text(one, _LONGEST_WORDS) for one in texts(fields, name)[:_MOST_WORDS])
 
 
+def sensors(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sensors' readings of a heartbeat or a state, by the names of `Health` and `DeviceReport`."""
+    return {
+        "temperature_c": number(fields, "temperature_c", -300, 1000),
+        "frequency_mhz": number(fields, "frequency_mhz", 0, 1e6),
+        "throttled": truth(fields, "throttled"),
+        "throttle_reasons": words(fields, "throttle_reasons"),
+        "battery_percent": number(fields, "battery_percent", 0, 100),
+        "battery_charging": truth(fields, "battery_charging"),
+        "gpu_load": number(fields, "gpu_load", 0, 100),
+        "gpu_mhz": number(fields, "gpu_mhz", 0, 1e6),
+    }
+
+
 def texts(fields: Mapping[str, Any], name: str) -> list[str]:
     """Return a list of texts, none for null."""
     value = fields.get(name)

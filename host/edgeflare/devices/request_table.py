@@ -24,7 +24,8 @@ _SLOWEST_BYTES_S = 16 << 10
 class Request:
     """One request: its encoded frame of `size` bytes, and how its reply becomes the future's result.
 
-    `allowance_s` is how long the agent may work on it. `read` raises for a reply that makes no sense.
+    `allowance_s` is how long the agent may work on it. `read` raises for a reply that makes no sense. `written_at`:
+    when it was written completely, by the table's clock.
     """
 
     id: int
@@ -95,10 +96,6 @@ class RequestTable:
             self._sent_bytes += request.size
             going.append(request)
         return going
-
-    def written(self, request: Request) -> None:
-        """Record that a request was written completely."""
-        request.written_at = self._clock()
 
     def find(self, id_: int) -> Request | None:
         """Return the in-flight request with this id; None for one that was answered before.

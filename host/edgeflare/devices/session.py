@@ -109,7 +109,7 @@ class DeviceSession:
         loaded = link.request(Kind.LOAD, header, read=read_model)
         memory = link.request(Kind.STATUS, {}, read=read_memory)
         model = loaded.result()
-        link.learn(memory=memory.result())
+        link.adapt_window(memory=memory.result())
         link.ping()  # so that health is known before the first heartbeat
         return cls(link, model, transport)
 
@@ -145,6 +145,10 @@ class DeviceSession:
         thread, where the session has ended already.
         """
         self._link.on_failure(callback)
+
+    def on_health(self, callback: Callable[[Health], None]) -> None:
+        """Register a callback for the health: called now, and from a thread of the session after each heartbeat."""
+        self._link.on_health(callback)
 
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
@@ -195,5 +199,5 @@ def _measure(link: AgentLink, compression: CompressionMode) -> None:
     if compression == "off":
         return
     bandwidth = measure_bandwidth(link.round_trip, round_trip)
-    link.learn(bytes_per_s=bandwidth)
+    link.adapt_window(bytes_per_s=bandwidth)
     link.compression = Compression(compression, bandwidth)

@@ -11,6 +11,7 @@ from paramiko.common import cMSG_CHANNEL_REQUEST
 from edgeflare.devices.deadline import Deadline
 from edgeflare.devices.ssh_config import Endpoint
 from edgeflare.devices.ssh_errors import explained
+from edgeflare.devices.transport import joined
 from edgeflare.errors import UnreachableError
 
 WINDOW = 8 << 20
@@ -18,7 +19,6 @@ WINDOW = 8 << 20
 PACKET = 32 << 10
 TAIL_LINES = 20
 _TAIL_BYTES = 64 << 10
-_JOIN_BELOW = 32 << 10
 _GRACE_S = 2.0
 _FAREWELL_S = 5.0
 _MOMENT_S = 0.5
@@ -60,10 +60,7 @@ def write_all(
     channel: paramiko.Channel, endpoint: Endpoint, blocks: Sequence[bytes | memoryview]
 ) -> None:
     """Write blocks to a program's stdin; raises UnreachableError where program or link are gone."""
-    views = [memoryview(block).cast("B") for block in blocks if len(block)]
-    if sum(map(len, views)) <= _JOIN_BELOW:
-        views = [memoryview(b"".join(views))]
-    for view in views:
+    for view in joined(blocks):
         rest, cause = view, None
         while rest:
             try:

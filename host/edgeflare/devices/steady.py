@@ -41,7 +41,7 @@ from edgeflare_agent.decoding import RawOutput
 
 T = TypeVar("T")
 
-FOR_GOOD = (HostKeyError, UsageError, DeviceChangedError)
+PERMANENT_ERRORS = (HostKeyError, UsageError, DeviceChangedError)
 """Errors of reopening after which no other attempt is made; ModelError is a UsageError."""
 _OF_THE_LINK = (AgentDiedError, DeviceProtocolError, DeviceTimeoutError, UnreachableError)
 _PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
@@ -83,7 +83,7 @@ class SteadySession:
 
     It takes over an open session. When a session fails, the device is AWAY: requests
     without a reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
-    `rng`, until it returns a new session or raises a permanent error (`FOR_GOOD`), which retires
+    `rng`, until it returns a new session or raises a permanent error (`PERMANENT_ERRORS`), which retires
     the device. The new session must have the first one's fingerprint; it is configured as the last
     one was, and every pending request is sent again, the oldest first. Each future is settled once, with
     no lock held, in a thread of the session: its callbacks may submit again, but must be short.
@@ -126,7 +126,8 @@ class SteadySession:
         self._reconnects = 0
         self._absence = Absence(self.name, backoff, rng, tell, clock)
         self._throughput = Throughput(clock())
-        self._pulse = Pulse(self.name, tell, clock)
+        self._pulse = Pulse(self.name, tell)
+        session.on_health(self._pulse.record)
         session.on_failure(partial(self._lost, session))
 
     @property
@@ -163,13 +164,11 @@ class SteadySession:
     @property
     def clock_jump_s(self) -> float:
         """The last jump of the device's clock, in seconds; 0.0: none."""
-        self._pulse.look(self._latest.health)
         return self._pulse.clock_jump_s
 
     @property
     def minutes(self) -> Minutes:
         """Telemetry of the device by minute, over all sessions."""
-        self._pulse.look(self._latest.health)
         return self._pulse.minutes
 
     def configure(
@@ -233,7 +232,6 @@ class SteadySession:
         """Return the device's current status."""
         latest = self._latest
         health, in_flight, depth = latest.health, latest.in_flight, latest.window
-        self._pulse.look(health)
         busy = self._pulse.busy
         with self._lock:
             state = self._state()
@@ -241,7 +239,7 @@ class SteadySession:
             return DeviceStatus(
                 name=self.name,
                 state=state,
-                detail=self._absence.outlook if state is State.AWAY else self._detail(),
+                detail=self._absence.description if state is State.AWAY else self._detail(),
                 queries=self._throughput.queries,
                 queries_per_s=self._throughput.per_s(self._clock()),
                 in_flight=in_flight if up else 0,
@@ -268,7 +266,6 @@ class SteadySession:
         """Close the session, or stop reopening; pending requests fail. Safe to repeat."""
         session = self._end(DeviceError(f"the session with {self.name} was closed"))
         if session is not None:
-            self._pulse.look(session.health)
             session.close()
 
     def _state(self) -> State:
@@ -331,8 +328,6 @@ class SteadySession:
             else:
                 kept.future.set_result(Reply(outputs, reply.seconds))
         self._feed()
-        if self._pulse.is_due:
-            self._pulse.look(self._latest.health)
 
     def _refused(self, kept: Kept, session: DeviceSession, error: BaseException) -> None:
         failure = session.failure
@@ -369,7 +364,6 @@ class SteadySession:
             self._absence.begin(error, anew=self._proven or steady)
             given_up = self._kept.lost(died=isinstance(error, _PERHAPS_BY_INPUT))
             idle, self._reopening = not self._reopening, True
-        self._pulse.look(session.health)
         if idle:
             self._background(self._coming_back(), self._stop)
         self._background(_closing(session), self._stop)
@@ -389,12 +383,12 @@ class SteadySession:
                     self._reopening = False
                     return
                 delay = self._absence.next_delay_s()
-            self._absence.tell_lost()
+            self._absence.report_lost()
             yield delay
             try:
                 session = self._reopen()
                 self._welcome(session)
-            except FOR_GOOD as error:
+            except PERMANENT_ERRORS as error:
                 self._retire(error)
             except Exception as error:  # noqa: BLE001  whatever it is, it may pass
                 told = error if isinstance(error, EdgeFlareError) else DeviceError(repr(error))
@@ -419,7 +413,8 @@ class SteadySession:
         finally:
             if not taken:
                 self._background(_closing(session), self._stop)
-        self._absence.tell_back(away_s, again)
+        self._absence.report_back(away_s, again)
+        session.on_health(self._pulse.record)
         session.on_failure(partial(self._lost, session))
         self._feed()
 
@@ -434,7 +429,7 @@ class SteadySession:
     def _configure_again(self, session: DeviceSession, configuration: _Configuration) -> None:
         try:
             session.configure(*configuration)
-        except FOR_GOOD as error:
+        except PERMANENT_ERRORS as error:
             if session.failure is not None:
                 raise DeviceError(one_line(session.failure)) from error
             raise

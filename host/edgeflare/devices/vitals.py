@@ -1,7 +1,7 @@
 """Monitors an agent by its heartbeats and replies: health and window size."""
 
-from edgeflare.devices.health import Health, HealthRecord
-from edgeflare.devices.heartbeat import Ping, Pings
+from edgeflare.devices.health import Health, HealthHistory
+from edgeflare.devices.heartbeat import PendingHeartbeats, Ping
 from edgeflare.devices.window import AdaptiveWindow
 from edgeflare_agent.wire import Frame
 
@@ -13,9 +13,9 @@ class Vitals:
     """
 
     def __init__(self, fixed: int | None) -> None:
-        self.pings = Pings()
+        self.pings = PendingHeartbeats()
         self.window = AdaptiveWindow(fixed)
-        self._record = HealthRecord()
+        self._record = HealthHistory()
 
     @property
     def health(self) -> Health:
@@ -34,5 +34,5 @@ class Vitals:
         self.pings.remove(ping)
         self.window.worked(self.health.busy_s, self.health.served)
         if self.health.round_trip_s is not None:
-            self.window.round_trip_is(self.health.round_trip_s)
+            self.window.set_round_trip(self.health.round_trip_s)
         return ping

@@ -46,17 +46,17 @@ class AdaptiveWindow:
             return None
         return statistics.median(self._services) + min(self._overheads, default=0.0)
 
-    def round_trip_is(self, seconds: float) -> None:
+    def set_round_trip(self, seconds: float) -> None:
         """Observe the least of the recent round trips of an empty frame."""
         self._round_trip = seconds
         self._resize()
 
-    def link_takes(self, bytes_per_s: float) -> None:
+    def set_bandwidth(self, bytes_per_s: float) -> None:
         """Observe the link's bandwidth towards the device."""
         self._bandwidth = bytes_per_s
         self._resize()
 
-    def memory_is(self, available_bytes: int) -> None:
+    def set_memory(self, available_bytes: int) -> None:
         """Observe how much memory the device has left."""
         self.most_bytes = max(1, min(MOST_BYTES, available_bytes // _MEMORY_SHARE))
         self._resize()

@@ -9,7 +9,7 @@ from edgeflare.scheduler.front import Front
 from edgeflare.types import Answer, Ask, Decision, Outputs, Sample
 
 
-class OverBudget(Exception):  # noqa: N818 - no error: how a search ends
+class BudgetExceeded(Exception):  # noqa: N818 - no error: how a search ends
     """A query would exceed the budget of queries."""
 
 
@@ -44,7 +44,7 @@ class Asking:
         """Yield the requests that an `Ask` of the strategy needs; return the answer for the strategy.
 
         With a floor, inputs meant for both models are given to the original first, and those on which its
-        margin is below the floor are not sent to the device. Raises OverBudget, InferenceFailedError.
+        margin is below the floor are not sent to the device. Raises BudgetExceeded, InferenceFailedError.
         """
         self.sent = ask.samples
         if ask.of == "original":
@@ -64,7 +64,7 @@ class Asking:
     def _above_floor(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
         limit = self.budget.queries
         if limit is not None and self.counters.search >= limit:
-            raise OverBudget
+            raise BudgetExceeded
         answer = yield Ask(ask.samples, "original")
         known = [outputs.original for outputs in answer.outputs]
         outputs = [Outputs(one, None, Decision.BELOW_FLOOR) for one in known]
@@ -98,12 +98,12 @@ class Asking:
         """Count a request to the device."""
         limit = self.budget.queries
         if limit is not None and self.counters.search + count > limit:
-            raise OverBudget
+            raise BudgetExceeded
         self.counters.search += count
         self.counters.round_trips += 1
 
     def _pay_host(self, count: int) -> None:
         limit = self.budget.host_queries
         if limit is not None and self.counters.host_only + count > limit:
-            raise OverBudget
+            raise BudgetExceeded
         self.counters.host_only += count

@@ -9,7 +9,7 @@ import numpy as np
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
 from edgeflare.oracles import LabelOracle, Oracle
-from edgeflare.scheduler.asking import Asking, OverBudget
+from edgeflare.scheduler.asking import Asking, BudgetExceeded
 from edgeflare.scheduler.budget import Budget, Counters
 from edgeflare.scheduler.confirming import Finding, Vault, confirm
 from edgeflare.scheduler.front import Front
@@ -127,7 +127,7 @@ class Chain:
                 return self._cut_short(Status.TIMEOUT, ask, asking.starved)
             try:
                 answer = yield from asking.ask(ask)
-            except OverBudget:
+            except BudgetExceeded:
                 return self._cut_short(Status.EXHAUSTED, ask, asking.starved)
             except InferenceFailedError as error:
                 return self._broken_off(asking.sent, error, ask.best)

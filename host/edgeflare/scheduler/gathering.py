@@ -28,20 +28,20 @@ class Gathering:
 
     The caller of `take` must settle the futures it gets, by `send`. Replies and errors are those that each
     request would have alone: if the device can't answer a combined request, its parts are sent again one by one, and
-    `again` is called with those samples first, to count them.
+    `on_resend` is called with those samples first, to count them.
     """
 
     def __init__(
         self,
         submit: "Callable[[Sequence[Sample]], Future[Reply[Output]]]",
-        again: Callable[[Sequence[Sample]], None],
+        on_resend: Callable[[Sequence[Sample]], None],
     ) -> None:
         self._submit = submit
-        self._again = again
+        self._on_resend = on_resend
         self._held: list[Held] = []
         self._lock = threading.Lock()
 
-    def hold(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
+    def add(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
         """Add a request; return the future of its reply."""
         future: Future[Reply[Output]] = Future()
         with self._lock:
@@ -80,7 +80,7 @@ class Gathering:
         """Give every request its share of the reply (in the link's thread)."""
         error = pending.exception()
         if isinstance(error, InferenceFailedError) and len(part) > 1:
-            self._again([sample for one in part for sample in one.samples])
+            self._on_resend([sample for one in part for sample in one.samples])
             for one in part:
                 self._send_as_one([one])
         elif error is not None:

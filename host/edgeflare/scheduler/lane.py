@@ -13,7 +13,7 @@ from edgeflare.scheduler.job import Feed, Job, Life, R
 from edgeflare.types import Output, Sample
 
 MOST_JOBS = 512
-GATHERED_BYTES = 256 << 20
+MOST_BATCHED_BYTES = 256 << 20
 """Memory limit of all jobs that wait together, on all devices."""
 _FEWEST_GATHERED = 16
 
@@ -78,7 +78,7 @@ class Lane(Generic[R]):
         spare: int,
         asked: int = 0,
         gathers: bool = False,
-        memory: int = GATHERED_BYTES,
+        memory: int = MOST_BATCHED_BYTES,
     ) -> None:
         self.device = device
         self.feed = feed
@@ -110,7 +110,7 @@ class Lane(Generic[R]):
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
         """Send a request to the device, and count it; or hold it."""
         if self._gathering is not None:
-            return self._gathering.hold(samples)
+            return self._gathering.add(samples)
         self._count(samples)
         return self.device.submit(samples)
 

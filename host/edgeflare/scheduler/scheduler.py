@@ -16,7 +16,7 @@ from edgeflare.scheduler.budget import FleetLimits
 from edgeflare.scheduler.gathering import Held
 from edgeflare.scheduler.job import Feed, Job, R
 from edgeflare.scheduler.keeper import Keeper
-from edgeflare.scheduler.lane import GATHERED_BYTES, Deployed, Lane, Running
+from edgeflare.scheduler.lane import MOST_BATCHED_BYTES, Deployed, Lane, Running
 from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
 
 _LAST_STEPS_S = 2.0
@@ -93,7 +93,7 @@ class Scheduler(Generic[R]):
                 spare=2 * workers + 2,
                 asked=(asked or {}).get(device.name, 0),
                 gathers=one_trip,
-                memory=GATHERED_BYTES // len(devices),
+                memory=MOST_BATCHED_BYTES // len(devices),
             )
             for device, feed in zip(devices, feeds, strict=True)
         ]

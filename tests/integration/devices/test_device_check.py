@@ -298,7 +298,7 @@ def test_no_python_at_all(device: Device, command: str) -> None:
 def test_python_that_never_answers_is_given_up(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgeflare.devices.doctor.facts._LOOK_S", 0.5)
+    monkeypatch.setattr("edgeflare.devices.doctor.facts._TIMEOUT_S", 0.5)
     slow = device.model_copy(update={"python": "sh -c 'exec sleep 600'"})
     _, line = check_device(slow)
     assert (line.name, line.state) == ("python", "fix")

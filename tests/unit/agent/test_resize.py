@@ -12,11 +12,16 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from edgeflare_agent import preprocess
+from edgeflare_agent.image_spec import RESIZES
 
 images = hnp.arrays(
     np.uint8, st.tuples(st.integers(1, 7), st.integers(1, 7), st.sampled_from([1, 3]))
 )
 sizes = st.tuples(st.integers(1, 9), st.integers(1, 9))
+
+
+def test_each_rule_of_a_spec_has_its_function() -> None:
+    assert tuple(preprocess.RULES) == RESIZES
 
 
 def centre(index: int, old: int, new: int) -> Fraction:

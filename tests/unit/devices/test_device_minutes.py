@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fake_sessions import Bench, sample
 
-from edgeflare.devices.health import Health, HealthRecord
+from edgeflare.devices.health import Health, HealthHistory
 from edgeflare.devices.telemetry import DeviceMinute, Minutes
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
@@ -169,7 +169,7 @@ def test_what_slowed_it_down_before_the_campaign_is_no_news(minutes: Minutes) ->
 
 
 def test_new_facts_of_a_heartbeat_become_health() -> None:
-    record = HealthRecord()
+    record = HealthHistory()
     record.note(
         {
             "uptime_s": 3,

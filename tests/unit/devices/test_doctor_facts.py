@@ -8,7 +8,7 @@ import pytest
 
 from edgeflare.devices.device import Device
 from edgeflare.devices.device_scripts import run_script
-from edgeflare.devices.doctor.facts import Facts, Look, look
+from edgeflare.devices.doctor.facts import Facts, SystemReading, read_system
 from edgeflare.devices.doctor.facts_script import FACTS
 from edgeflare.devices.doctor.line import CheckLine, failed
 from edgeflare.devices.doctor.machine import disk, machine
@@ -78,12 +78,12 @@ def ask(root: Path, python: str | None = None) -> Facts:
 
 def judged(**told: Any) -> dict[str, CheckLine]:
     facts = Facts.model_validate({"clock": 0.0, **told})
-    return {line.name: line for line in machine(Look(facts, "", 0.0, 0.1))}
+    return {line.name: line for line in machine(SystemReading(facts, "", 0.0, 0.1))}
 
 
 def test_board_is_told_from_its_files(tmp_path: Path) -> None:
     facts = ask(pi(tmp_path))
-    lines = {line.name: line for line in machine(Look(facts, "", 0.0, 0.1))}
+    lines = {line.name: line for line in machine(SystemReading(facts, "", 0.0, 0.1))}
     assert lines["memory"].state == "note"
     assert lines["memory"].detail.startswith("92 MB available of 1024 MB")
     assert lines["cpu"].detail.startswith("Raspberry Pi 5 Model B Rev 1.0, Cortex-A76 (")
@@ -101,7 +101,7 @@ def test_board_is_told_from_its_files(tmp_path: Path) -> None:
 
 def test_empty_system_tells_nothing_and_nothing_is_wrong(tmp_path: Path) -> None:
     facts = ask(tmp_path)
-    lines = {line.name: line for line in machine(Look(facts, "", 0.0, 0.1))}
+    lines = {line.name: line for line in machine(SystemReading(facts, "", 0.0, 0.1))}
     assert {line.state for line in lines.values()} == {"ok"}
     assert "doesn't tell" in lines["memory"].detail
 
@@ -111,7 +111,7 @@ def test_odd_files_tell_nothing(tmp_path: Path, damage: str) -> None:
     for path in list(pi(tmp_path).rglob("*")):
         if path.is_file():
             path.write_text(damage)
-    list(machine(Look(ask(tmp_path), "", 0.0, 0.1)))
+    list(machine(SystemReading(ask(tmp_path), "", 0.0, 0.1)))
 
 
 def test_coolers_of_the_processor_count_and_fans_do_not(tmp_path: Path) -> None:
@@ -184,14 +184,16 @@ def test_flags_are_those_that_change_numbers() -> None:
     ],
 )
 def test_clock_is_compared(ahead: float, within: float, state: str, words: str) -> None:
-    looked = Look(Facts(clock=0.0), "", ahead, within)
+    looked = SystemReading(Facts(clock=0.0), "", ahead, within)
     line = next(one for one in machine(looked) if one.name == "clock")
     assert (line.state, line.detail.startswith(words)) == (state, True), line
     assert (line.fix is not None) == (state == "note")
 
 
 def test_clock_of_this_machine_agrees_with_itself(tmp_path: Path) -> None:
-    seen = look(LocalTransport("here"), Device(name="here", transport="local", cache=str(tmp_path)))
+    seen = read_system(
+        LocalTransport("here"), Device(name="here", transport="local", cache=str(tmp_path))
+    )
     assert abs(seen.clock_ahead_s) <= seen.clock_within_s + 0.05
     assert abs(seen.facts.clock - time.time()) < 3600
     assert seen.printed.strip() == ""
@@ -218,7 +220,7 @@ def test_answer_that_makes_no_sense_is_a_protocol_error(tmp_path: Path) -> None:
     liar = f"sh {script}"
     device = Device(name="bench", transport="local", python=liar)
     with pytest.raises(DeviceProtocolError, match="makes no sense"):
-        look(LocalTransport("bench", liar), device)
+        read_system(LocalTransport("bench", liar), device)
 
 
 @pytest.mark.parametrize(

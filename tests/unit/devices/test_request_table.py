@@ -67,14 +67,14 @@ class TableMachine(RuleBasedStateMachine):
             going.append(request)
         assert self.table.send_next(TOGETHER) == going
         for request in going if write else []:
-            self.table.written(request)
+            request.written_at = self.now
 
     @precondition(lambda self: self.sent)
     @rule()
     def finish_writing_the_first(self) -> None:
         request = self.requests[self.sent[0]]
         if request.written_at is None:
-            self.table.written(request)
+            request.written_at = self.now
             self.worked = 0.0
 
     @precondition(lambda self: self.sent)

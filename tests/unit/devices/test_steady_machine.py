@@ -31,7 +31,7 @@ from edgeflare.errors import (
 DIED = AgentCrashedError("the agent on pi4 was ended by SIGSEGV")
 LINK_ERRORS = [DIED, UnreachableError("cut"), DeviceTimeoutError("silent")]
 PASSING = [UnreachableError("off"), AuthenticationError("key"), DeviceBusyError("held"), OSError(5)]
-FOR_GOOD = [HostKeyError("changed"), ModelError("gone"), UsageError("no such device")]
+PERMANENT_ERRORS = [HostKeyError("changed"), ModelError("gone"), UsageError("no such device")]
 OWN_ERRORS = {DeviceError: InferenceFailedError, UsageError: UsageError}
 
 is_up = precondition(lambda self: self.model_state is State.UP)
@@ -194,7 +194,7 @@ class SteadyMachine(RuleBasedStateMachine):
         self.attempt(fail)
 
     @is_away
-    @rule(error=st.sampled_from(FOR_GOOD), configuring=st.booleans())
+    @rule(error=st.sampled_from(PERMANENT_ERRORS), configuring=st.booleans())
     def be_gone_for_good(self, error: EdgeFlareError, configuring: bool) -> None:
         def fail() -> FakeSession:
             if configuring:

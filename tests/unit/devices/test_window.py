@@ -12,9 +12,9 @@ def settled(
 ) -> AdaptiveWindow:
     """Return a window that has seen many equal requests."""
     window = AdaptiveWindow()
-    window.round_trip_is(round_trip)
+    window.set_round_trip(round_trip)
     if bandwidth is not None:
-        window.link_takes(bandwidth)
+        window.set_bandwidth(bandwidth)
     for _ in range(100):
         window.answered(service, size)
     return window
@@ -23,7 +23,7 @@ def settled(
 def test_begins_with_a_few_requests_until_the_first_reply() -> None:
     window = AdaptiveWindow()
     first = window.size
-    window.round_trip_is(10.0)
+    window.set_round_trip(10.0)
     assert window.size == first
     window.answered(10.0, 100)
     assert window.size < first
@@ -31,8 +31,8 @@ def test_begins_with_a_few_requests_until_the_first_reply() -> None:
 
 def test_fixed_size_never_changes() -> None:
     window = AdaptiveWindow(7)
-    window.round_trip_is(3.0)
-    window.link_takes(10.0)
+    window.set_round_trip(3.0)
+    window.set_bandwidth(10.0)
     window.answered(0.001, 1 << 20)
     assert window.size == 7
 
@@ -117,8 +117,8 @@ def test_one_slow_reply_changes_nothing() -> None:
 
 def test_an_eighth_of_the_devices_memory_bounds_what_is_under_way() -> None:
     window = settled(50e-6, size=100_000)
-    window.memory_is(8 << 20)
+    window.set_memory(8 << 20)
     assert window.most_bytes == 1 << 20
     assert window.size == (1 << 20) // 100_000
-    window.memory_is(1 << 40)
+    window.set_memory(1 << 40)
     assert window.most_bytes == MOST_BYTES

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from edgeflare.devices.device import Device
-from edgeflare.devices.device_scripts import ask_script, nonsense
+from edgeflare.devices.device_scripts import ask_script, invalid_answer
 from edgeflare.devices.doctor.facts_script import FACTS
 from edgeflare.devices.transport import Transport
 from edgeflare.text import first_problem
 
-_LOOK_S = 60.0
+_TIMEOUT_S = 60.0
 _VCGENCMD = ("vcgencmd", "/usr/bin/vcgencmd", "/opt/vc/bin/vcgencmd")
 
 
@@ -66,7 +66,7 @@ class Facts(_Told):
     pythons: tuple[str, ...] = ()
 
 
-class Look(NamedTuple):
+class SystemReading(NamedTuple):
     """Facts, what the login shell printed beside them, and how far the device's clock is ahead.
 
     `clock_ahead_s` is known to within `clock_within_s`, half of the time that nothing else explains.
@@ -78,15 +78,15 @@ class Look(NamedTuple):
     clock_within_s: float
 
 
-def look(transport: Transport, device: Device) -> Look:
+def read_system(transport: Transport, device: Device) -> SystemReading:
     """Run the script. Raises DevicePythonError, DeviceProtocolError and what the transport raises."""
     parameters = {"cache": device.cache, "vcgencmd": _VCGENCMD, "root": "/"}
     sent, begun = time.time(), time.monotonic()
-    answer = ask_script(transport, device.python, FACTS, parameters, _LOOK_S)
+    answer = ask_script(transport, device.python, FACTS, parameters, _TIMEOUT_S)
     taken = time.monotonic() - begun
     try:
         facts = Facts.model_validate(answer.value)
     except ValidationError as error:
-        raise nonsense(device.name, first_problem(error)) from error
+        raise invalid_answer(device.name, first_problem(error)) from error
     half = max(0.0, taken - facts.took_s) / 2
-    return Look(facts, answer.printed, facts.clock - (sent + half), half)
+    return SystemReading(facts, answer.printed, facts.clock - (sent + half), half)

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from edgeflare.devices.probe import Lack
+from edgeflare.devices.probe import Problem
 from edgeflare.errors import DeviceDiskFullError, DevicePythonError, DeviceRuntimeError
 
 Finding = Literal["ok", "note", "fix"]
@@ -45,9 +45,9 @@ def bad(name: str, detail: str, fix: str | None) -> CheckLine:
     return CheckLine(name, False, detail, fix)
 
 
-def judged(name: str, lack: Lack | None, detail: str) -> CheckLine:
+def judged(name: str, problem: Problem | None, detail: str) -> CheckLine:
     """Return the line of what a device has, or lacks."""
-    return good(name, detail) if lack is None else bad(name, lack.what, lack.fix)
+    return good(name, detail) if problem is None else bad(name, problem.what, problem.fix)
 
 
 def failed(name: str, error: Exception, *, advice_is_last: bool = False) -> CheckLine:

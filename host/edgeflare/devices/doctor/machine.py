@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 from edgeflare.devices.doctor.cpu import flag_names, model_name
-from edgeflare.devices.doctor.facts import Facts, Look
+from edgeflare.devices.doctor.facts import Facts, SystemReading
 from edgeflare.devices.doctor.line import CheckLine, bad, good, note
 from edgeflare.devices.probe import Probe
 from edgeflare.text import duration
@@ -34,11 +34,11 @@ def disk(seen: Probe, facts: Facts, model_bytes: int) -> CheckLine:
     return note("disk", detail, _space(seen)) if free < _SOME_DISK else good("disk", detail)
 
 
-def machine(look: Look) -> Iterator[CheckLine]:
+def machine(reading: SystemReading) -> Iterator[CheckLine]:
     """Yield the lines of memory, clock, cpu, governor and temperature."""
-    facts = look.facts
+    facts = reading.facts
     yield _memory(facts)
-    yield _clock(look)
+    yield _clock(reading)
     yield _cpu(facts)
     yield _governor(facts)
     yield _temperature(facts)
@@ -65,8 +65,8 @@ def _memory(facts: Facts) -> CheckLine:
     return good("memory", detail)
 
 
-def _clock(look: Look) -> CheckLine:
-    ahead, within = look.clock_ahead_s, look.clock_within_s
+def _clock(reading: SystemReading) -> CheckLine:
+    ahead, within = reading.clock_ahead_s, reading.clock_within_s
     if abs(ahead) <= within:
         return good("clock", f"agrees with this machine's to within {duration(within)}")
     side = "ahead of" if ahead > 0 else "behind"

@@ -10,11 +10,11 @@ from edgeflare.devices.probe import (
     OLDEST_PYTHON,
     Probe,
     behind_wrapper,
-    cache_lack,
+    check_cache,
+    check_numpy,
+    check_python,
+    check_runtime,
     how_to_install,
-    numpy_lack,
-    python_lack,
-    runtime_lack,
 )
 from edgeflare.devices.runtimes import RuntimeName, calibration_file
 from edgeflare.errors import UsageError
@@ -24,16 +24,16 @@ _OLD_TFLITE = "tflite-runtime"
 
 def python(seen: Probe, facts: Facts) -> CheckLine:
     """Judge the Python; where it is too old, a newer one that is there already is named."""
-    lack = python_lack(seen)
-    if lack is None:
+    problem = check_python(seen)
+    if problem is None:
         return good("python", f"{seen.python}, {seen.executable}, {seen.arch}")
     newer = next((path for path in facts.pythons if _is_newer(path)), None)
     if newer is None:
-        return bad("python", lack.what, lack.fix)
+        return bad("python", problem.what, problem.fix)
     command = behind_wrapper(seen.command, newer)
     return bad(
         "python",
-        lack.what,
+        problem.what,
         f"{newer} is there: try it with `edgeflare devices check {shlex.quote(seen.name)} --python "
         f'{shlex.quote(command)}`, then give python = "{command}" in the device\'s inventory entry',
     )
@@ -56,18 +56,18 @@ def calibration(wanted: tuple[RuntimeName, ...], device: Device) -> Iterator[Che
 
 def cache_folder(seen: Probe) -> CheckLine:
     """Judge whether the cache folder can be used."""
-    return judged("cache folder", cache_lack(seen), seen.root)
+    return judged("cache folder", check_cache(seen), seen.root)
 
 
 def _numpy(seen: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
-    lack = numpy_lack(seen)
-    if lack is not None:
-        return bad("numpy", lack.what, lack.fix)
+    problem = check_numpy(seen)
+    if problem is not None:
+        return bad("numpy", problem.what, problem.fix)
     if not _clashes(seen):
         return good("numpy", seen.numpy or "")
-    clash = runtime_lack(seen, "tflite")
+    clash = check_runtime(seen, "tflite")
     assert clash is not None  # noqa: S101 - that is what a clash is
-    if any(runtime_lack(seen, name) is None for name in wanted) or "tflite" not in wanted:
+    if any(check_runtime(seen, name) is None for name in wanted) or "tflite" not in wanted:
         return note("numpy", f"{clash.what}: TFLite models can't run", clash.fix)
     return bad("numpy", clash.what, clash.fix)
 
@@ -77,19 +77,20 @@ def _clashes(seen: Probe) -> bool:
     return (
         seen.numpy is not None
         and _OLD_TFLITE in seen.runtimes
-        and runtime_lack(seen, "tflite") is not None
+        and check_runtime(seen, "tflite") is not None
     )
 
 
 def _runtimes(seen: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
     """Judge what is installed; a clash with numpy is the line above's."""
-    lacks = [
-        None if name == "tflite" and _clashes(seen) else runtime_lack(seen, name) for name in wanted
+    problems = [
+        None if name == "tflite" and _clashes(seen) else check_runtime(seen, name)
+        for name in wanted
     ]
     detail = ", ".join(f"{package} {version}" for package, version in seen.runtimes.items())
-    if None in lacks:
+    if None in problems:
         return good("runtimes", detail)
-    first = lacks[0]
+    first = problems[0]
     if len(wanted) == 1 or seen.runtimes:
         return judged("runtimes", first, detail)
     return bad(
