@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from adb_server import FakeAdbServer, Phone
-from edgeflare_agent.spec import InputSpec
 from onnx import TensorProto, helper
 from ssh_servers import SshServer
 
 from edgeflare.devices import Device, SteadySession, check_device, open_device
 from edgeflare.devices.backoff import Backoff
 from edgeflare.devices.host_keys import trust_host_key
+from edgeflare_agent.image_spec import InputSpec
 
 INPUT = InputSpec(shape=(1, 4, 4, 1), dtype="float32", size=(4, 4), channels=1, scale=(1.0, 255.0))
 
