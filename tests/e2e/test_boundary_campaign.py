@@ -107,11 +107,12 @@ def test_what_is_chosen_is_told_kept_and_repeated_by_hand(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("ratio", "one_trip", "expected", "words"),
     [
-        pytest.param(
-            *(0.4, False, ("mutants", 8, 1), "about 0.4 host queries"), marks=pytest.mark.extended
-        ),
-        pytest.param(
-            *(3.04, False, ("least-l2", 32, 1), "about 3 host queries"), marks=pytest.mark.extended
+        *(
+            pytest.param(*values, marks=pytest.mark.extended)
+            for values in (
+                (0.4, False, ("mutants", 8, 1), "about 0.4 host queries"),
+                (3.04, False, ("least-l2", 32, 1), "about 3 host queries"),
+            )
         ),
         (2500.4, True, ("least-l2", 64, 4), "about 2500 host queries"),
     ],
