@@ -148,6 +148,7 @@ def test_no_more_candidates_are_sent_than_a_search_may_ask(
     assert any(value[0] is Status.FOUND for value in found_in(folder).values())
 
 
+@pytest.mark.extended
 def test_a_resumed_campaign_keeps_what_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,7 @@ agent(
 """
 
 
+@pytest.mark.extended
 def test_on_the_command_line_a_hostile_device_is_a_short_sentence_and_exit_code_3(
     tmp_path: Path,
 ) -> None:
