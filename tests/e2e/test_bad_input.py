@@ -123,14 +123,7 @@ def test_bad_input_gets_one_sentence(home: Path, case: str) -> None:
     assert not ran.out
 
 
-@pytest.mark.parametrize(
-    "flag",
-    [
-        "--original-input",
-        pytest.param("--deployed-input", marks=pytest.mark.extended),
-        pytest.param("--input", marks=pytest.mark.extended),
-    ],
-)
+@pytest.mark.parametrize("flag", ["--original-input", "--deployed-input", "--input"])
 def test_scaling_stated_for_one_model_holds_for_both(home: Path, flag: str) -> None:
     ran = edgeflare(
         "run",
@@ -166,15 +159,11 @@ def test_a_scaling_that_contradicts_the_files_quantisation_is_told(home: Path) -
     assert "quantisation of its file says scale=1/255" in ran.err
 
 
+OTHERS = ("scale=1/65025", "mean=127.5", "scale=-1/255")
+
+
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        "scale=1",
-        *(
-            pytest.param(wrong, marks=pytest.mark.extended)
-            for wrong in ("scale=1/65025", "mean=127.5", "scale=-1/255")
-        ),
-    ],
+    "wrong", ["scale=1", *(pytest.param(one, marks=pytest.mark.extended) for one in OTHERS)]
 )
 def test_wrong_scaling_of_one_model_is_stopped_at_the_start(home: Path, wrong: str) -> None:
     (home / "mine").mkdir()

@@ -100,11 +100,12 @@ def test_what_is_chosen_is_told_kept_and_repeated_by_hand(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("ratio", "one_trip", "expected", "words"),
     [
-        pytest.param(
-            *(0.4, False, ("mutants", 8, 1), "about 0.4 host queries"), marks=pytest.mark.extended
-        ),
-        pytest.param(
-            *(3.04, False, ("least-l2", 32, 1), "about 3 host queries"), marks=pytest.mark.extended
+        *(
+            pytest.param(*values, marks=pytest.mark.extended)
+            for values in (
+                (0.4, False, ("mutants", 8, 1), "about 0.4 host queries"),
+                (3.04, False, ("least-l2", 32, 1), "about 3 host queries"),
+            )
         ),
         (2500.4, True, ("least-l2", 64, 4), "about 2500 host queries"),
     ],
@@ -140,6 +141,7 @@ def test_no_more_candidates_are_sent_than_a_search_may_ask(
     assert any(value[0] is Status.FOUND for value in found_in(folder).values())
 
 
+@pytest.mark.extended
 def test_a_resumed_campaign_keeps_what_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

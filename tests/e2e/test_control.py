@@ -148,6 +148,7 @@ def test_an_export_leaves_the_control_out(tmp_path: Path, undisturbed: Path) -> 
     assert ran.json["findings"] == summary.found + summary.by_status["seed-deviates"]
 
 
+@pytest.mark.extended
 def test_false_alarms_are_told_with_their_largest_margin_and_what_may_be_the_cause(
     tmp_path: Path,
 ) -> None:

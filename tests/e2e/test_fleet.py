@@ -106,7 +106,7 @@ def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(
 
 
 def test_limits_end_a_campaign_early_and_resume_goes_on(tmp_path: Path, alone: Found) -> None:
-    folder = run_campaign(config(tmp_path / "small", fleet={"total_queries": 600}, concurrency=1))
+    folder = run_campaign(config(tmp_path / "small", fleet={"total_queries": 200}, concurrency=1))
     part = found_in(folder)
     assert 0 < len(part) < 12
     status = campaign_status(folder)

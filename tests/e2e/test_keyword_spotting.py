@@ -17,7 +17,7 @@ from ssh_servers import SshServer
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Status
 
-pytestmark = pytest.mark.shared_data
+pytestmark = [pytest.mark.shared_data, pytest.mark.extended]
 
 CLIPS = ("tflm_yes_1000ms.wav", "tflm_no_1000ms.wav", "cards_001.wav", "speechbrain_spk1_snt1.wav")
 
@@ -66,10 +66,7 @@ def board(home: Path, server: SshServer) -> None:
     [
         ("--strategy", "dflare"),
         pytest.param(("--strategy", "boundary"), marks=pytest.mark.slow),
-        pytest.param(
-            ("--strategy", "diffchaser", "--option", "population=20", "--max-queries", "200"),
-            marks=pytest.mark.extended,
-        ),
+        ("--strategy", "diffchaser", "--option", "population=20", "--max-queries", "200"),
     ],
     ids=["dflare", "boundary", "diffchaser"],
 )
@@ -85,7 +82,6 @@ def test_every_strategy_finds_the_same_here_and_over_ssh(
     assert here.json["found"] >= 1
 
 
-@pytest.mark.extended
 def test_what_was_found_can_be_heard_kept_and_is_found_again(
     tmp_path: Path, shared_data: Path, clips: Path
 ) -> None:

@@ -52,9 +52,7 @@ def run(home: Path, kill: int) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.fixture(
-    scope="module", params=["split", pytest.param("replicate", marks=pytest.mark.extended)]
-)
+@pytest.fixture(scope="module", params=MODES)
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The mode, what an undisturbed campaign learns, and how often it writes."""
     home = tmp_path_factory.mktemp(request.param)
@@ -77,10 +75,8 @@ def check(home: Path, whole: Any, kill: int) -> None:
     assert all_of(home / "torn") == expected, f"killed after write {kill}"
 
 
-@pytest.mark.parametrize(
-    "kill",
-    [5, *(pytest.param(k, marks=pytest.mark.extended) for k in sorted(IN_THE_GATE - {5}))],
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("kill", sorted(IN_THE_GATE))
 def test_killed_after_this_write(tmp_path: Path, whole: Any, kill: int) -> None:
     if kill <= whole[2]:
         check(tmp_path, whole, kill)

@@ -59,15 +59,11 @@ MODELS: dict[str, Any] = {
 }
 
 
+ONE, *OTHERS = MODELS
+
+
 @pytest.mark.parametrize(
-    "kind",
-    [
-        "int64, open batch",
-        *(
-            pytest.param(kind, marks=pytest.mark.extended)
-            for kind in ("int32 scalar", "float32 [1, 1], stated", "TFLite")
-        ),
-    ],
+    "kind", [ONE, *(pytest.param(k, marks=pytest.mark.extended) for k in OTHERS)]
 )
 def test_triggers_are_found_and_are_what_the_models_say(tmp_path: Path, kind: str) -> None:
     deployed = MODELS[kind](tmp_path / "label.onnx")

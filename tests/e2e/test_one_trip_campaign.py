@@ -99,6 +99,7 @@ def test_over_a_breaking_link_a_campaign_finds_the_same(tmp_path: Path, expected
     assert plan.fired
 
 
+@pytest.mark.extended
 def test_with_an_agent_killed_in_the_middle_a_campaign_finds_the_same(
     tmp_path: Path, expected: Found
 ) -> None:

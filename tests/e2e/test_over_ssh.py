@@ -11,29 +11,19 @@ from ssh_servers import SshServer
 
 from edgeflare.types import Status
 
+pytestmark = pytest.mark.sshd
+
 SEEDS = 5
 
 
-@pytest.fixture(
-    params=[
-        pytest.param("openssh", marks=pytest.mark.sshd),
-        pytest.param("asyncssh", marks=pytest.mark.extended),
-    ]
-)
-def server(request: pytest.FixtureRequest) -> SshServer:
-    """A real SSH server on this machine."""
-    started: SshServer = request.getfixturevalue(f"{request.param}_server")
-    return started
-
-
 @pytest.fixture
-def home(tmp_path: Path, server: SshServer) -> Path:
+def home(tmp_path: Path, openssh_server: SshServer) -> Path:
     (tmp_path / "devices.toml").write_text(
         "[devices.board]\n"
-        f"host = {json.dumps(server.host)}\n"
-        f"port = {server.port}\n"
-        f"user = {json.dumps(server.user)}\n"
-        f"key = {json.dumps(str(server.key))}\n"
+        f"host = {json.dumps(openssh_server.host)}\n"
+        f"port = {openssh_server.port}\n"
+        f"user = {json.dumps(openssh_server.user)}\n"
+        f"key = {json.dumps(str(openssh_server.key))}\n"
         f"python = {json.dumps(sys.executable)}\n"
         f"cache = {json.dumps(str(tmp_path / 'cache'))}\n"
     )
@@ -62,7 +52,7 @@ def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> 
 
 
 def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
-    home: Path, server: SshServer
+    home: Path, openssh_server: SshServer
 ) -> None:
     unknown = edgeflare("devices", "check", "board", home=home)
     assert unknown.code == 3
@@ -91,8 +81,8 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
     assert run(home, "board", "near-board", 32, *stated) == near
     assert all(value[0] is Status.FOUND for value in near.values())
 
-    address = f"ssh://{server.user}@{server.host}:{server.port}"
-    (home / ".ssh" / "id_ed25519").symlink_to(server.key)
+    address = f"ssh://{openssh_server.user}@{openssh_server.host}:{openssh_server.port}"
+    (home / ".ssh" / "id_ed25519").symlink_to(openssh_server.key)
     assert run(home, address, "by-address", 16, "--python", sys.executable, *dflare) == local
 
     pruned = edgeflare("devices", "prune", "board", "--all", home=home)
@@ -101,10 +91,12 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
     assert {path.parent.name for path in left} <= {"leases"}
 
 
-def test_trust_warns_of_a_key_that_changed(home: Path, server: SshServer) -> None:
-    other = (server.folder / "user_key.pub").read_text().split()[:2]
+def test_trust_warns_of_a_key_that_changed(home: Path, openssh_server: SshServer) -> None:
+    other = (openssh_server.folder / "user_key.pub").read_text().split()[:2]
     (home / ".ssh").mkdir(mode=0o700)
-    (home / ".ssh" / "known_hosts").write_text(f"[{server.host}]:{server.port} {' '.join(other)}\n")
+    (home / ".ssh" / "known_hosts").write_text(
+        f"[{openssh_server.host}]:{openssh_server.port} {' '.join(other)}\n"
+    )
     ran = edgeflare("devices", "trust", "board", home=home)
     assert ran.code == 3
     assert "attack" in ran.sentence

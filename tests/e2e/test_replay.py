@@ -323,6 +323,7 @@ def test_what_can_not_be_replayed_is_told_in_a_sentence(
     assert not (tmp_path / "campaigns").exists()
 
 
+@pytest.mark.extended
 def test_a_run_without_a_search_compares_the_seeds_and_its_replay_has_no_triggers(
     tmp_path: Path,
 ) -> None:

@@ -22,8 +22,6 @@ CARDS = "[...document.querySelectorAll('#gallery article')]"
 LOOKS = [
     pytest.param("light", DESKTOP, id="light-desktop"),
     pytest.param("dark", PHONE, id="dark-phone"),
-    pytest.param("light", PHONE, id="light-phone", marks=pytest.mark.extended),
-    pytest.param("dark", DESKTOP, id="dark-desktop", marks=pytest.mark.extended),
 ]
 
 

@@ -148,9 +148,7 @@ def test_keywords_are_filtered_by_their_classes(window: Browser, reports: dict[s
 @pytest.mark.parametrize(
     ("kind", "theme", "size"),
     [
-        ("keywords", "light", PHONE),
-        pytest.param("keywords", "dark", DESKTOP, marks=pytest.mark.extended),
-        pytest.param("speech", "light", DESKTOP, marks=pytest.mark.extended),
+        ("keywords", "light", DESKTOP),
         ("speech", "dark", PHONE),
     ],
 )

@@ -219,6 +219,7 @@ def test_what_has_changed_is_named_and_refused(
     assert found_in(interrupted) == before
 
 
+@pytest.mark.extended
 def test_a_changed_library_is_named_and_force_goes_on(interrupted: Path) -> None:
     home = interrupted.parent
     with Store.open(interrupted) as store:

@@ -272,6 +272,7 @@ def test_what_cannot_be_run_is_noted_and_tried_again(suite: str, tmp_path: Path)
     assert states(bench) == ["finished", "finished"]
 
 
+@pytest.mark.extended
 def test_a_device_that_fails_ends_the_bench(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
     def away(device: Any, ask: Any) -> Any:
         raise UnreachableError(f"{device.name} is away")

@@ -159,20 +159,8 @@ def test_garbage_in_the_stream_ends_the_session(start: Start) -> None:
         assert isinstance(one.exception(60), DeviceProtocolError)
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "send(Kind.RESULT, {'id': f.header['id']}, f.arrays)",
-        "send(Kind.RESULT, {'id': f.header['id'], 'seconds': [1, 2]}, f.arrays)",
-        "send(Kind.RESULT, {'id': 4711, 'seconds': [1]}, f.arrays)",
-        "send(Kind.LOADED, {'id': f.header['id']})",
-        "send(Kind.PONG, {})",
-        "send(Kind.PONG, {'ping': 4711})",
-        "send(Kind.HELLO, {'id': 1})",
-    ],
-)
-def test_reply_that_makes_no_sense_ends_the_session(start: Start, reply: str) -> None:
-    session = start(f"greet(); f = next_request(); {reply}; next_request()")
+def test_reply_that_makes_no_sense_ends_the_session(start: Start) -> None:
+    session = start("greet(); next_request(); send(Kind.PONG, {}); next_request()")
     with pytest.raises(DeviceProtocolError, match="makes no sense"):
         session.submit([SAMPLE]).result(60)
     assert isinstance(session.failure, DeviceProtocolError)
