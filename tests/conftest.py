@@ -1,6 +1,7 @@
 """Fixtures that every suite shares."""
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -22,6 +23,16 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # The tests start hundreds of programs that import the same modules: each is compiled once.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Stores wait for the disk at every write: the tests' folders are in memory, where that has room and
+# runs programs.
+MEMORY = Path("/dev/shm")
+if (
+    os.access(MEMORY, os.W_OK | os.X_OK)
+    and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    and shutil.disk_usage(MEMORY).free > 4 << 30
+):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # The tests know nothing of virtual boards that the user of this machine has made.
 os.environ["XDG_STATE_HOME"] = os.devnull

@@ -52,9 +52,9 @@ class Browser:
             pytest.fail(f"never came true: {condition}")
 
     def run_until(self, script: str, *arguments: Any) -> None:
-        """Run a script after each frame that is drawn until it returns true, for ten seconds at most."""
+        """Run a script after each frame that is drawn until it returns true, for a minute at most."""
         done = self.driver.execute_async_script(
-            "const given = [...arguments], told = given.pop(), end = performance.now() + 10000;"
+            "const given = [...arguments], told = given.pop(), end = performance.now() + 60000;"
             f"const step = function () {{ {script} }};"
             "const look = () => step(...given) ? told(true) : performance.now() > end ? told(false)"
             " : requestAnimationFrame(() => requestAnimationFrame(look));"

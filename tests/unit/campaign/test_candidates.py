@@ -21,7 +21,7 @@ from edgeflare import (
     rank_campaigns,
     run_candidates,
 )
-from edgeflare.campaign import CandidateProgress, candidates_named
+from edgeflare.campaign import CandidateProgress, Candidates, candidates_named
 from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.measures import search_for
 from edgeflare.store import Store
@@ -46,6 +46,12 @@ def config(out: Path, **more: Any) -> CampaignConfig:
 def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("models")
     return [prune(ORIGINAL, folder / f"half{n}.onnx", 0.5 + n / 10) for n in range(2)]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory, models: list[Path]) -> Candidates:
+    """Both models' campaigns, for tests that only read them."""
+    return run_candidates(config(tmp_path_factory.mktemp("compared") / "out"), models)
 
 
 @pytest.fixture
@@ -90,11 +96,13 @@ class TestRun:
         assert ranking.duels[0].interval == (0, 0)
         assert ranking.duels[0].verdict == "tie"
 
-    def test_like_a_campaign_that_is_there(self, tmp_path: Path, models: list[Path]) -> None:
-        first = run_candidates(config(tmp_path / "first"), models[:1])
-        ran = run_candidates(first.runs[0].folder, models[1:], out=tmp_path / "more")
+    def test_like_a_campaign_that_is_there(
+        self, tmp_path: Path, models: list[Path], compared: Candidates
+    ) -> None:
+        first = compared.runs[0].folder
+        ran = run_candidates(first, models[1:], out=tmp_path / "more")
         assert ran.folder == tmp_path / "more"
-        assert rank_campaigns([first.runs[0].folder, ran.runs[0].folder]).seeds == 3
+        assert rank_campaigns([first, ran.runs[0].folder]).seeds == 3
 
 
 class TestFailing:
@@ -146,9 +154,9 @@ class TestFailing:
 
 class TestNamed:
     def test_a_comparison_stands_for_its_campaigns_and_its_own_files_for_nothing(
-        self, tmp_path: Path, models: list[Path]
+        self, models: list[Path], compared: Candidates
     ) -> None:
-        out = run_candidates(config(tmp_path / "out"), models).folder
+        out = compared.folder
         campaigns = (out / "half0", out / "half1")
         assert candidates_named([out]) == campaigns
         assert candidates_named(sorted(out.iterdir())) == campaigns
@@ -188,17 +196,13 @@ class TestGoingOn:
         notices = [one.event.text for one in seen if isinstance(one.event, Notice)]
         assert any("nothing is left to do" in one for one in notices)
 
-    @pytest.mark.parametrize("change", [{"search": {"seed": 9}}, {"concurrency": 3}])
     def test_other_settings_are_refused_unless_they_change_nothing(
-        self, tmp_path: Path, models: list[Path], change: dict[str, Any]
+        self, tmp_path: Path, models: list[Path]
     ) -> None:
         run_candidates(config(tmp_path / "out"), models[:1])
-        other = config(tmp_path / "out", **change)
-        if "concurrency" in change:
-            run_candidates(other, models[:1])
-            return
+        run_candidates(config(tmp_path / "out", concurrency=3), models[:1])
         with pytest.raises(UsageError, match=r"other settings \(search\)"):
-            run_candidates(other, models[:1])
+            run_candidates(config(tmp_path / "out", search={"seed": 9}), models[:1])
 
     def test_a_model_that_has_changed_is_refused(self, tmp_path: Path, models: list[Path]) -> None:
         model = Path(shutil.copy(models[0], tmp_path / "model.onnx"))
@@ -215,10 +219,11 @@ class TestGoingOn:
         with pytest.raises(UsageError, match="neither a comparison nor an empty folder"):
             run_candidates(config(tmp_path / "out"), models)
 
-    def test_what_is_compared_is_written_down(self, tmp_path: Path, models: list[Path]) -> None:
-        run_candidates(config(tmp_path / "out"), models[:1])
-        said = json.loads((tmp_path / "out" / "comparison.json").read_text())
-        assert said["candidates"] == {"half0": str(models[0])}
+    def test_what_is_compared_is_written_down(
+        self, models: list[Path], compared: Candidates
+    ) -> None:
+        said = json.loads((compared.folder / "comparison.json").read_text())
+        assert said["candidates"] == {"half0": str(models[0]), "half1": str(models[1])}
 
 
 class TestRefused:

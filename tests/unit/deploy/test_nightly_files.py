@@ -31,7 +31,7 @@ def _verify(mode: str, folder: Path, home: Path, *units: str) -> str:
         ["systemd-analyze", mode, "--man=no", "verify", *(folder / unit for unit in units)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         env={**os.environ, "HOME": str(home), "XDG_RUNTIME_DIR": str(home)},
         check=False,
     )

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -84,10 +83,11 @@ def test_a_damaged_build_is_made_anew(
 
 def test_two_at_once_build_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Path] = []
+    all_begun = threading.Event()
 
     def make(work: Path, *_: object) -> Path:
         made.append(work)
-        time.sleep(0.2)
+        assert all_begun.wait(60)
         return fill(work / "out")
 
     monkeypatch.setattr(build, "_make", make)
@@ -98,6 +98,7 @@ def test_two_at_once_build_once(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     ]
     for thread in threads:
         thread.start()
+    all_begun.set()
     for thread in threads:
         thread.join()
     assert len(made) == 1

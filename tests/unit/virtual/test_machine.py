@@ -64,7 +64,7 @@ def test_a_machine_is_found_and_ended(
         assert machine.pid() == process.pid
         assert (machine.memory_mb() or 0) > 0
         machine.stop()
-        assert process.wait(30) < 0
+        assert process.wait(120) < 0
     assert machine.pid() is None
     assert machine.memory_mb() is None
 

@@ -84,7 +84,7 @@ def test_a_board_that_is_removed_while_down_waits_is_gone_without_ado(stopped: P
     other = threading.Thread(target=lambda: reports.append(board_down("attic", True, tell)))
     with FileLock(stopped.parent / ".attic.lock"):
         other.start()
-        assert waits.wait(30)
+        assert waits.wait(120)
         stopped.rename(stopped.with_name("elsewhere"))
     other.join()
     assert told == ["waiting for another command on this board"] * 2
