@@ -59,7 +59,6 @@ from .analysis import (
 )
 from .bench import (
     Bench as Bench,
-    BenchProgress as BenchProgress,
     BenchReport as BenchReport,
     Cell as Cell,
     CellFigures as CellFigures,
@@ -84,7 +83,7 @@ from .bench import (
 from .campaign import (
     CampaignConfig as CampaignConfig,
     CampaignStatus as CampaignStatus,
-    CandidateProgress as CandidateProgress,
+    BatchProgress as BatchProgress,
     CandidateRun as CandidateRun,
     Candidates as Candidates,
     Event as Event,
@@ -157,7 +156,6 @@ from .nightly import (
     Night as Night,
     NightRun as NightRun,
     NightlyConfig as NightlyConfig,
-    NightlyProgress as NightlyProgress,
     accept_night as accept_night,
     load_nightly as load_nightly,
     run_nightly as run_nightly,

@@ -21,6 +21,11 @@ class Cell(NamedTuple):
         """The cell's folder below ``cells/``, such as "LeNet-1/dflare/0"."""
         return f"{plain(self.pair)}/{self.strategy}/{self.repeat}"
 
+    @property
+    def words(self) -> str:
+        """The cell for people."""
+        return f"{self.pair}, {self.strategy}, repeat {self.repeat}"
+
 
 def cells(suite: Suite) -> tuple[Cell, ...]:
     """Return all cells, by pair, repeat and strategy, so that an early look compares strategies."""

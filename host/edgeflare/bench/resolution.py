@@ -3,8 +3,7 @@
 from edgeflare.bench.cells import Cell
 from edgeflare.bench.opening import Bench
 from edgeflare.campaign.config import CampaignConfig
-from edgeflare.campaign.resolution import RESOLVED, STRATEGY
-from edgeflare.store import Store
+from edgeflare.campaign.resolution import RESOLVED, STRATEGY, resolved_as_in
 
 
 def as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignConfig:
@@ -23,10 +22,7 @@ def as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignCon
         asked = bench.suite.search(other.strategy)
         if asked.strategy != STRATEGY or stated != {n: asked.options.get(n) for n in RESOLVED}:
             continue
-        with Store.open(bench.campaign(other)) as store:
-            found = store.setting("search", "options")
-        if all(found.get(name) is not None for name in RESOLVED):
-            options = {**search.options, **{name: found[name] for name in RESOLVED}}
-            resolved = search.model_copy(update={"options": options})
+        resolved = resolved_as_in(bench.campaign(other), search)
+        if resolved is not None:
             return config.model_copy(update={"search": resolved})
     return config

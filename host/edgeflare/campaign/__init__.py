@@ -1,8 +1,8 @@
 """A campaign: its configuration, its run, and how it goes on after an interruption."""
 
+from edgeflare.campaign.batch import BatchProgress
 from edgeflare.campaign.calibration import write_calibration
 from edgeflare.campaign.candidates import (
-    CandidateProgress,
     CandidateRun,
     Candidates,
     run_candidates,
@@ -20,12 +20,13 @@ from edgeflare.campaign.replay_states import ReplayedInput, ReplayState
 from edgeflare.campaign.replay_trigger import Reproduction, TopScore, reproduce
 from edgeflare.campaign.run import resume_campaign, run_campaign
 from edgeflare.campaign.selftest import SelfTest, SelfTestPair, run_selftest
+from edgeflare.campaign.single import fresh_folder
 from edgeflare.campaign.starter import write_starter
 
 __all__ = [
+    "BatchProgress",
     "CampaignConfig",
     "CampaignStatus",
-    "CandidateProgress",
     "CandidateRun",
     "Candidates",
     "Event",
@@ -47,6 +48,7 @@ __all__ = [
     "candidates_named",
     "config_from",
     "demo_config",
+    "fresh_folder",
     "load_config",
     "replay_base",
     "replay_config",

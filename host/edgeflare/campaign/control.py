@@ -24,7 +24,7 @@ from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.pair import resolve_pair
 from edgeflare.campaign.progress import Event, Notice, Stage
 from edgeflare.campaign.progress import Fleet as FleetEvent
-from edgeflare.campaign.reporter import Reporter, resume_advice
+from edgeflare.campaign.reporter import Reporter
 from edgeflare.campaign.stages import not_interrupted, state_after
 from edgeflare.campaign.statistics import rounded_up
 from edgeflare.devices import LOCAL, DeviceStatus, runtime_for
@@ -150,7 +150,7 @@ def run_control(
             reporter(Stage("control", f"{event.name}: {event.detail}", event.total))
         elif not isinstance(event, Notice):
             reporter(event)
-        elif resume_advice(folder) not in event.text:  # the whole campaign is to be resumed
+        elif event.resume is None:  # else the whole campaign is to be resumed
             reporter(Notice(f"{_PREFIX}{event.text}"))
 
     reporter.watch(store, lambda: seen)
@@ -177,10 +177,7 @@ def run_control(
         with not_interrupted():
             reporter.end(state_after(error), str(error))
             reporter(
-                Notice(
-                    "the search is finished and kept, its control is not; "
-                    + resume_advice(store.folder)
-                )
+                Notice("the search is finished and kept, its control is not", resume=store.folder)
             )
         raise
     reporter.end("finished")

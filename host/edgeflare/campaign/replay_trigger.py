@@ -21,7 +21,6 @@ from edgeflare.campaign.replay_states import (
     replay_fact,
     replayed_inputs,
 )
-from edgeflare.campaign.reporter import RESUME
 from edgeflare.devices import connect
 from edgeflare.store import Store
 from edgeflare.store.records import is_answer
@@ -213,7 +212,7 @@ def _without_advice(progress: Progress) -> Progress:
     """Pass on what happens, but for how to resume what will be gone."""
 
     def tell(event: Event) -> None:
-        if not (isinstance(event, Notice) and RESUME in event.text):
+        if not (isinstance(event, Notice) and event.resume):
             progress(event)
 
     return tell

@@ -1,13 +1,11 @@
 """Tells whoever watches: the caller's progress function, and other terminals by the live status."""
 
 import queue
-import shlex
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from edgeflare.campaign.counting import counted
 from edgeflare.campaign.live import CampaignStatus, RunState, beginning, leave_status, now
@@ -15,9 +13,6 @@ from edgeflare.campaign.progress import Event, Notice, Progress, Stage, Step
 from edgeflare.campaign.progress import Fleet as FleetEvent
 from edgeflare.devices import DeviceStatus
 from edgeflare.store import Store
-
-RESUME = "go on with: "
-"""What the advice on how to go on with a campaign begins with."""
 
 _EVERY_S = 1.0
 
@@ -111,8 +106,3 @@ class Reporter:
             self._progress(Notice(text))
             if self._store is not None:
                 self._store.add_notice(text)
-
-
-def resume_advice(folder: Path) -> str:
-    """Return the words that tell how to go on."""
-    return f"{RESUME}{shlex.join(['edgeflare', 'resume', str(folder)])}"

@@ -6,10 +6,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
 from itertools import cycle, islice
+from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Protocol
 
-from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.config import CampaignConfig, SearchConfig
 from edgeflare.campaign.progress import Notice, Stage
 from edgeflare.campaign.reporter import Reporter
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
@@ -83,6 +84,16 @@ def resolve_search(
     for notice in notices:
         reporter(Notice(notice))
     return config
+
+
+def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:
+    """Return a boundary search with what it leaves open as it was resolved in a campaign; None before that."""
+    with Store.open(campaign) as store:
+        found = store.setting("search", "options")
+    if any(found.get(name) is None for name in RESOLVED):
+        return None
+    options = {**search.options, **{name: found[name] for name in RESOLVED}}
+    return search.model_copy(update={"options": options})
 
 
 def cost_ratio(

@@ -12,7 +12,6 @@ from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.control import alarms_in, control_config
 from edgeflare.campaign.demo import FOLDER, demo_config
 from edgeflare.campaign.progress import Event, Notice, Progress, Stage, silent
-from edgeflare.campaign.reporter import RESUME
 from edgeflare.devices import LOCAL
 from edgeflare.store import Store
 
@@ -118,7 +117,7 @@ def _named(name: str, progress: Progress) -> Progress:
     def tell(event: Event) -> None:
         if isinstance(event, Stage):
             event = event._replace(detail=f"{name}, {event.detail}")
-        if not (isinstance(event, Notice) and RESUME in event.text):
+        if not (isinstance(event, Notice) and event.resume):
             progress(event)
 
     return tell

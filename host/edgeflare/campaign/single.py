@@ -268,8 +268,8 @@ def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
         original.close()
 
 
-def fresh_folder(stem: str) -> Path:
-    """Return where a campaign of this name is made by default: a folder that isn't there yet."""
-    base = Path("campaigns") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+def fresh_folder(stem: str, parent: str = "campaigns") -> Path:
+    """Return where a campaign, or what else belongs into `parent`, is made by default: a folder that isn't there yet."""
+    base = Path(parent) / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
     return next(folder for folder in candidates if not folder.exists())

@@ -18,7 +18,7 @@ from edgeflare.campaign.pair import CountedDevice, Side
 from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
 from edgeflare.campaign.progress import Notice, Stage
 from edgeflare.campaign.replay_states import REPLAY
-from edgeflare.campaign.reporter import Reporter, resume_advice
+from edgeflare.campaign.reporter import Reporter
 from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_phase import SearchPhase
 from edgeflare.campaign.seed_phase import Read, SeedPhase
@@ -269,7 +269,7 @@ class Campaign:
             self._reporter.end(state_after(error), str(error))
             done, total = counted(self._store).done, expected(self._store)
             self._reporter(
-                Notice(f"{done} of {total} searches are finished and kept; {resume_advice(folder)}")
+                Notice(f"{done} of {total} searches are finished and kept", resume=folder)
             )
 
 

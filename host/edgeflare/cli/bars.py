@@ -24,6 +24,7 @@ from rich.text import Text
 from edgeflare import DeviceStatus, Event, Fleet, Notice, Stage, Step
 from edgeflare.cli.device_lines import MOST_LINES, device_table
 from edgeflare.cli.stopping import Stop
+from edgeflare.cli.watch import notice_text
 
 _LINES_OF_BARS = 8
 _FRAMES_PER_SECOND = 5
@@ -55,7 +56,7 @@ class Bars(AbstractContextManager["Bars"]):
         self._bars = Progress(*_columns(width), console=self._console)
         self._task: TaskID | None = None
         self._devices: tuple[DeviceStatus, ...] = ()
-        self._heading: Text | None = None
+        self._heading = Text()
         self._live = Live(
             console=self._console,
             get_renderable=self._frame,
@@ -76,7 +77,7 @@ class Bars(AbstractContextManager["Bars"]):
     def __call__(self, event: Event) -> None:
         """Take what the campaign reports."""
         if isinstance(event, Notice):
-            self._say(event.text)
+            self._say(notice_text(event))
         elif isinstance(event, Fleet):
             self._devices = event.devices
         elif isinstance(event, Stage):
@@ -84,14 +85,14 @@ class Bars(AbstractContextManager["Bars"]):
         elif self._task is not None:
             self._bars.update(self._task, completed=event.done, found=self._found(event))
 
-    def restart(self, heading: Text | None) -> None:
+    def restart(self, heading: str) -> None:
         """Take away what a campaign that has ended left; `heading` stands above the next one's bars."""
-        self._devices, self._task, self._heading = (), None, heading
+        self._devices, self._task, self._heading = (), None, Text(heading, style="bold")
         self._bars = Progress(*_columns(self._console.width), console=self._console)
 
-    def keep(self, line: Text) -> None:
+    def keep(self, line: str) -> None:
         """Print a line above the display, to stay."""
-        self._console.print(line, soft_wrap=True, highlight=False)
+        self._console.print(Text(line), soft_wrap=True, highlight=False)
 
     def _begin(self, stage: Stage) -> None:
         self._finish()
@@ -123,7 +124,7 @@ class Bars(AbstractContextManager["Bars"]):
 
     def _frame(self) -> Group:
         parts: list[RenderableType] = [self._bars]
-        if self._heading is not None:
+        if self._heading:
             heading = self._heading.copy()
             heading.truncate(self._console.width, overflow="ellipsis")
             parts.insert(0, heading)

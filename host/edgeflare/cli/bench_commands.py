@@ -1,7 +1,6 @@
 """``bench suites``, ``run``, ``resume`` and ``show``."""
 
 import shlex
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,7 @@ from edgeflare.cli.guard import guarded, say
 from edgeflare.cli.options import DEVICES, Devices, Inventory, Json
 
 if TYPE_CHECKING:
-    from edgeflare import BenchProgress
+    from edgeflare import BatchProgress
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -90,6 +89,7 @@ def run(
 ) -> None:
     """Run every strategy of a suite on every pair, several times, and compare them."""
     from edgeflare import load_suite, run_bench
+    from edgeflare.campaign import fresh_folder
     from edgeflare.cli.prompt import ask
 
     chosen = load_suite(suite, data).narrowed(
@@ -99,7 +99,7 @@ def run(
         repeats=repeats,
         max_queries=max_queries,
     )
-    folder = _fresh_folder(chosen.name) if out is None else out
+    folder = fresh_folder(chosen.name, "benches") if out is None else out
     _run(
         folder,
         lambda progress: run_bench(
@@ -167,15 +167,22 @@ def show(
 
 
 def _run(
-    folder: Path, bench: Callable[[Callable[["BenchProgress"], None]], Path], json: bool
+    folder: Path, bench: Callable[[Callable[["BatchProgress"], None]], Path], json: bool
 ) -> None:
     from edgeflare import bench_report, write_report
-    from edgeflare.cli.bench_bars import watching_bench
     from edgeflare.cli.bench_tables import print_report
     from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.watch import watching_batch
 
-    with stoppable() as stop, watching_bench(stop, folder) as progress:
+    command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
+    advice = f"the cells that are finished are kept; go on with: {command}"
+    with (
+        stoppable() as stop,
+        watching_batch(stop, what="cell ", advice=lambda _: advice) as progress,
+    ):
         bench(progress)
+    if progress.last is None:
+        say(f"note: {folder} is finished: nothing is left to do")
     report = bench_report(folder)
     try:
         write_report(report, folder)
@@ -184,13 +191,6 @@ def _run(
     if not json:
         say(f"\nEverything is in {folder}; the report is {folder / 'report.md'}")
     if report.failed:
-        command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
         cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
         say(f"edgeflare: {cells} can't be run, see above; once that is mended: {command}")
         raise typer.Exit(_FAILED)
-
-
-def _fresh_folder(suite: str) -> Path:
-    base = Path("benches") / f"{suite}-{time.strftime('%Y%m%d-%H%M%S')}"
-    candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 100))]
-    return next(folder for folder in candidates if not folder.exists())

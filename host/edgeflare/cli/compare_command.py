@@ -11,7 +11,7 @@ from edgeflare.cli.guard import say
 from edgeflare.cli.options import FILES, Json, Typed, command_with, typed
 
 if TYPE_CHECKING:
-    from edgeflare import CampaignConfig, CandidateProgress, Candidates, Measure
+    from edgeflare import CampaignConfig, Candidates, Measure
 
 _FAILED = 3
 CompareCommand = command_with(
@@ -106,14 +106,14 @@ def compare(
         for name, why in failed.items():
             say(f"not ranked: {name}: {why}")
         if ran is not None:
-            say(_goes_on(ran))
+            say(_goes_on(ran.folder))
         say("edgeflare: fewer than two candidates are left, so that there is nothing to rank")
         raise typer.Exit(_FAILED)
     try:
         ranking = rank_campaigns(folders, measure=chosen, level=level)
     except EdgeFlareError:
         if ran is not None:
-            say(_goes_on(ran))
+            say(_goes_on(ran.folder))
         raise
     print_ranking(ranking, json, failed=failed, folder=ran.folder if ran else None)
     if ran and not json:
@@ -126,18 +126,18 @@ def _run(
     like: "CampaignConfig | Path", models: Sequence[Path], measure: str | None, out: Path | None
 ) -> "Candidates":
     """Run the campaigns of those candidates that are model files."""
-    from edgeflare import Stage, run_candidates
+    from edgeflare import run_candidates
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.stopping import stoppable
-    from edgeflare.cli.watch import watching
+    from edgeflare.cli.watch import watching_batch
 
-    with stoppable() as stop, watching(stop) as watch:
-
-        def progress(report: "CandidateProgress") -> None:
-            begins = Stage("candidate", f"{report.name}, {report.number} of {report.total}")
-            watch(begins if report.event is None else report.event)
-
-        return run_candidates(like, models, measure=measure, out=out, ask=ask, progress=progress)
+    with (
+        stoppable() as stop,
+        watching_batch(
+            stop, what="candidate ", advice=lambda last: _goes_on(last.folder.parent)
+        ) as watch,
+    ):
+        return run_candidates(like, models, measure=measure, out=out, ask=ask, progress=watch)
 
 
 def _like(
@@ -173,9 +173,9 @@ def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]
     return found
 
 
-def _goes_on(ran: "Candidates") -> str:
+def _goes_on(folder: Path) -> str:
     """Say where the work lies that was done before something failed."""
     return (
-        f"The candidates' campaigns lie in {ran.folder}; the same command with --out "
-        f"{shlex.quote(str(ran.folder))} goes on from there"
+        f"The candidates' campaigns lie in {folder}; the same command with --out {shlex.quote(str(folder))} goes on "
+        "from there"
     )

@@ -10,7 +10,7 @@ from edgeflare.nightly.night import (
     ReplayCounts,
     SearchFigures,
 )
-from edgeflare.nightly.run import NightlyProgress, run_nightly
+from edgeflare.nightly.run import run_nightly
 
 __all__ = [
     "Check",
@@ -20,7 +20,6 @@ __all__ = [
     "NightRun",
     "NightlyConfig",
     "NightlyModel",
-    "NightlyProgress",
     "ReplayCounts",
     "SearchFigures",
     "accept_night",

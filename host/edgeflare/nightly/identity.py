@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from edgeflare.campaign.config import SearchConfig
-from edgeflare.campaign.resolution import RESOLVED, STRATEGY
+from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Identity
 from edgeflare.store import Store
@@ -34,10 +34,7 @@ def as_in(baseline: Baseline, search: SearchConfig) -> SearchConfig:
     """
     if search.strategy != STRATEGY or baseline.run.identity.search != _settings(search):
         return search
-    with Store.open(baseline.campaign) as store:
-        found = store.setting("search", "options")
-    resolved = {name: found[name] for name in RESOLVED if found.get(name) is not None}
-    return search.model_copy(update={"options": {**search.options, **resolved}})
+    return resolved_as_in(baseline.campaign, search) or search
 
 
 def _settings(search: SearchConfig) -> dict[str, Any]:

@@ -46,7 +46,7 @@ from edgeflare.types import Decision
 
 Part: TypeAlias = Literal["replay", "search"]
 Trouble: TypeAlias = tuple[Literal["away", "failed"], str]
-Tell: TypeAlias = Callable[[Part, Event], None]
+Tell: TypeAlias = Callable[[Part | None, Event], None]
 
 _AWAY = (
     AgentDiedError,

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import partial
 from typing import TypeAlias
 
+from edgeflare.campaign.batch import BatchWatch, Report, begin_campaign, silent
 from edgeflare.campaign.fleet import Asked, Connect, Prompt
 from edgeflare.campaign.progress import Event, Notice
 from edgeflare.devices import connect
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
 from edgeflare.nightly.checking import check_night
 from edgeflare.nightly.config import NightlyConfig, NightlyModel
-from edgeflare.nightly.history import LOG_NAME, History
+from edgeflare.nightly.history import LOG_NAME, History, run_folder
 from edgeflare.nightly.junit import write_junit
 from edgeflare.nightly.keeping import learn
 from edgeflare.nightly.log import NightLog
@@ -26,26 +25,6 @@ from edgeflare.store import CampaignLock
 Clock: TypeAlias = Callable[[], datetime]
 
 
-@dataclass(frozen=True)
-class NightlyProgress:
-    """What a running night tells: where it is, and what the campaign there reports.
-
-    Run `number` of `total`, from 1, is `model` on `device`, at its `part`. `event` is None where the run
-    begins; `ended` says, without an event, how it came out.
-    """
-
-    model: str
-    device: str
-    number: int
-    total: int
-    part: Part | None = None
-    event: Event | None = None
-    ended: NightRun | None = None
-
-
-Watch: TypeAlias = Callable[[NightlyProgress], None]
-
-
 def now() -> datetime:
     """Return the time."""
     return datetime.now(timezone.utc)
@@ -56,11 +35,6 @@ def never() -> bool:
     return False
 
 
-def silent(progress: NightlyProgress) -> None:
-    """Tell nobody."""
-    del progress
-
-
 def run_nightly(
     config: NightlyConfig,
     *,
@@ -68,7 +42,7 @@ def run_nightly(
     devices: Sequence[str] = (),
     clock: Clock = now,
     ask: Prompt | None = None,
-    progress: Watch = silent,
+    progress: BatchWatch = silent,
     connect: Connect = connect,
     stopped: Callable[[], bool] = never,
 ) -> Night:
@@ -144,7 +118,7 @@ class _Turn:
         log: NightLog,
         clock: Clock,
         ask: Prompt | None,
-        progress: Watch,
+        progress: BatchWatch,
         connect: Connect,
         stopped: Callable[[], bool],
     ) -> None:
@@ -163,7 +137,10 @@ class _Turn:
         self._log.line(f"night {self._night.number} begins: {len(chosen)} runs")
         try:
             for number, (model, device) in enumerate(chosen, 1):
-                self._run(model, device, NightlyProgress(model.name, device, number, len(chosen)))
+                name, folder = f"{model.name} on {device}", run_folder(model.name, device)
+                where = self._night.folder / folder
+                report = begin_campaign(self._progress, name, where, number, len(chosen))
+                self._run(name, model, device, report)
         except BaseException as error:
             with suppress(EdgeFlareError, OSError):  # a full disk can't take a last word either
                 self._log.line(f"interrupted: {error or type(error).__name__}")
@@ -172,10 +149,13 @@ class _Turn:
         self._close("finished")
         return self._night
 
-    def _run(self, model: NightlyModel, device: str, where: NightlyProgress) -> None:
-        name = f"{model.name} on {device}"
-        self._progress(where)
+    def _run(self, name: str, model: NightlyModel, device: str, report: Report) -> None:
         self._log.line(f"{name} begins")
+
+        def tell(part: Part | None, event: Event) -> None:
+            self._log.event(event, f"{name}, {part}" if part else name)
+            report(event)
+
         task = Task(
             self._config,
             model,
@@ -184,22 +164,22 @@ class _Turn:
             self._night,
             self._log,
             self._ask,
-            partial(self._tell, where),
+            tell,
             self._connect,
             self._stopped,
         )
         run = run_one(task)
         self._log.end_stage()
         if run.is_baseline:
-            run = self._learnt(run, where)
+            run = self._learnt(run, lambda text: tell(None, Notice(text)))
         self._log.line("\n".join([f"{name}: {run.state}", *run.words, *run.changed]))
         self._save(runs=(*self._night.runs, run))
-        self._progress(NightlyProgress(model.name, device, where.number, where.total, ended=run))
+        report(ended=run.state)
 
-    def _learnt(self, run: NightRun, where: NightlyProgress) -> NightRun:
-        """Let the model's corpus learn of a green run; one that it can't take is no green one."""
+    def _learnt(self, run: NightRun, tell: Callable[[str], None]) -> NightRun:
+        """Add a green run's triggers to the model's corpus; a run whose triggers it can't take is not green."""
         try:
-            learn(self._history, self._night, run, lambda text: self._note(where, text))
+            learn(self._history, self._night, run, tell)
         except DiskFullError:
             raise
         except Exception as error:  # of this model's corpus alone: the others go on
@@ -228,13 +208,3 @@ class _Turn:
     def _save(self, **values: object) -> None:
         self._night = self._night.model_copy(update=values)
         self._history.save(self._night)
-
-    def _note(self, where: NightlyProgress, text: str) -> None:
-        self._tell(where, None, Notice(text))
-
-    def _tell(self, where: NightlyProgress, part: Part | None, event: Event) -> None:
-        name = f"{where.model} on {where.device}"
-        self._log.event(event, f"{name}, {part}" if part else name)
-        self._progress(
-            NightlyProgress(where.model, where.device, where.number, where.total, part, event)
-        )

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from campaigns import found_in
 
-from edgeflare.bench import Bench, BenchProgress, Suite, load_suite, open_bench, resume_bench
+from edgeflare import BatchProgress
+from edgeflare.bench import Bench, Suite, load_suite, open_bench, resume_bench
 from edgeflare.bench.opening import write_bench
 from edgeflare.bench.run import run_bench
 from edgeflare.campaign import Notice, Stage, Step
@@ -54,7 +55,7 @@ def update_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 def interrupted(told: type, home: Path) -> Path:
     """A bench that was interrupted in its second cell, before a device was asked anything there."""
 
-    def watch(progress: BenchProgress) -> None:
+    def watch(progress: BatchProgress) -> None:
         if progress.number == 2 and isinstance(progress.event, told):
             raise KeyboardInterrupt
 
@@ -95,7 +96,7 @@ def test_with_force_it_goes_on_and_says_so_for_good(
     update_kernel(monkeypatch)
     told: list[str] = []
 
-    def watch(progress: BenchProgress) -> None:
+    def watch(progress: BatchProgress) -> None:
         if isinstance(progress.event, Notice):
             told.append(progress.event.text)
 
@@ -110,7 +111,7 @@ def test_with_force_it_goes_on_and_says_so_for_good(
 def test_a_device_that_changes_while_the_bench_runs_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def watch(progress: BenchProgress) -> None:
+    def watch(progress: BatchProgress) -> None:
         if progress.number == 2 and progress.event is None:
             update_kernel(monkeypatch)
 
@@ -172,7 +173,7 @@ def test_what_is_the_user_s_is_not_taken_for_a_leftover(
     folder.mkdir()
     mine = folder / ".new-notes"
     make(mine)
-    with pytest.raises(UsageError, match="is not an empty folder"):
+    with pytest.raises(UsageError, match="neither a bench nor an empty folder"):
         run_bench(suite(tmp_path), folder, connect=away)
     assert mine.exists()
 

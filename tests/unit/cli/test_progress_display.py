@@ -1,6 +1,7 @@
 """What a user sees while a campaign runs, in a terminal and in a log."""
 
 import io
+from pathlib import Path
 
 import pytest
 from device_statuses import AWAY, HOT, PI, drawn
@@ -11,9 +12,9 @@ from edgeflare.cli import watch
 from edgeflare.cli.bars import Bars
 from edgeflare.cli.stopping import Stop
 
-COMMAND = (
-    "go on with: edgeflare resume campaigns/a-name-that-is-long-enough-to-be-wrapped-in-a-terminal"
-)
+FOLDER = Path("campaigns/a-name-that-is-long-enough-to-be-wrapped-in-a-terminal")
+COMMAND = f"go on with: edgeflare resume {FOLDER}"
+STOPPED = Notice("4 of 10 searches are finished and kept", resume=FOLDER)
 
 
 @pytest.fixture(params=[60, 80, 120])
@@ -73,8 +74,8 @@ def test_a_great_fleet_leaves_room_for_the_bars() -> None:
 def test_a_notice_is_whole_however_narrow_the_terminal(terminal: Console) -> None:
     with Bars(Stop(), terminal) as bars:
         bars(Stage("search", "", 10))
-        bars(Notice(COMMAND))
-    assert f" {COMMAND}\n" in text(terminal)
+        bars(STOPPED)
+    assert f" {STOPPED.text}; {COMMAND}\n" in text(terminal)
 
 
 def test_after_an_interrupt_the_advice_comes_last_and_once(terminal: Console) -> None:
@@ -87,7 +88,7 @@ def test_after_an_interrupt_the_advice_comes_last_and_once(terminal: Console) ->
             stop.take(2, None)
         except KeyboardInterrupt:
             bars(Step(4))
-            bars(Notice(COMMAND))
+            bars(STOPPED)
             raise
 
     with pytest.raises(KeyboardInterrupt), Bars(stop, terminal) as bars:
@@ -129,12 +130,12 @@ def test_a_log_has_stages_steps_and_notices(capsys: pytest.CaptureFixture[str]) 
         Stage("search", "dflare on pi-4", 3),
         Step(1),
         Stage("search", "dflare on pi-4", 3),
-        Notice(COMMAND),
+        STOPPED,
         Step(3, found=2, searched=3, queries=70),
     ):
         lines(event)
     first, notice, last = capsys.readouterr().err.splitlines()
-    assert (first, notice) == ("search: dflare on pi-4", f"note: {COMMAND}")
+    assert (first, notice) == ("search: dflare on pi-4", f"note: {STOPPED.text}; {COMMAND}")
     assert last.startswith("search: 3 of 3, found 2 of 3 searched, 70 search queries, ")
 
 
