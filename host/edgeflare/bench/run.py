@@ -12,7 +12,6 @@ from edgeflare.bench.changes import check_same_devices, check_same_files, device
 from edgeflare.bench.files import check_files
 from edgeflare.bench.made_models import make_again, make_model
 from edgeflare.bench.opening import BENCH_NAME, Bench, open_bench, write_bench
-from edgeflare.bench.resolution import as_resolved
 from edgeflare.bench.suite import Suite
 from edgeflare.campaign.batch import (
     BatchWatch,
@@ -26,6 +25,7 @@ from edgeflare.campaign.batch import (
 from edgeflare.campaign.config import CampaignConfig, config_from
 from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
 from edgeflare.campaign.progress import Event, Notice, Progress, Stage
+from edgeflare.campaign.resolution import RESOLVED, STRATEGY, resolved_as_in
 from edgeflare.devices import connect
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (
@@ -166,7 +166,7 @@ class _Run:
 
     def _begin(self, cell: Cell, watch: Progress) -> None:
         make_model(self._bench.folder, self._bench.suite.pair(cell.pair))
-        config = as_resolved(self._bench, cell, _config(self._bench, cell))
+        config = _as_resolved(self._bench, cell, _config(self._bench, cell))
         self._campaigns.run(config, self._bench.campaign(cell), name=cell.name, progress=watch)
 
     def _resume(self, cell: Cell, watch: Progress) -> None:
@@ -174,7 +174,7 @@ class _Run:
         with Store.open(folder) as store, CampaignLock(folder):
             others = store.setting("devices") != list(self._bench.devices)
             config = config_from(store.campaign, str(folder))
-            shared = as_resolved(self._bench, cell, config)
+            shared = _as_resolved(self._bench, cell, config)
             if shared != config:
                 store.set_campaign(shared.model_dump(mode="json"))
         changes: dict[str, Any] = {}
@@ -227,6 +227,28 @@ def _config(bench: Bench, cell: Cell) -> CampaignConfig:
         inventory=bench.inventory,
         python=bench.python,
     )
+
+
+def _as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignConfig:
+    """Return a cell's configuration with what another cell of its pair was resolved to.
+
+    That is a cell of the same strategy, told the same of what is resolved; without one the campaign
+    resolves it itself.
+    """
+    search = config.search
+    if search.strategy != STRATEGY:
+        return config
+    stated = {name: search.options.get(name) for name in RESOLVED}
+    for other in bench.cells:
+        if other.pair != cell.pair or other == cell or bench.state(other) == "missing":
+            continue
+        asked = bench.suite.search(other.strategy)
+        if asked.strategy != STRATEGY or stated != {n: asked.options.get(n) for n in RESOLVED}:
+            continue
+        resolved = resolved_as_in(bench.campaign(other), search)
+        if resolved is not None:
+            return config.model_copy(update={"search": resolved})
+    return config
 
 
 def _refuse_begun(folder: Path) -> None:

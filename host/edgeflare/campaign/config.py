@@ -78,9 +78,8 @@ class ModelConfig(_Section):
             "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear (or nearest, "
             "bilinear-antialias, area); of audio front_end=whisper, mlperf-tiny-kws or waveform, "
             "rate=16000, samples=16000. May be repeated.",
+            each=True,
         ),
-        Flag("--original-input", "The same for the original alone.", tables=("original",)),
-        Flag("--deployed-input", "The same for the deployed model alone.", tables=("deployed",)),
     ] = Field(
         default=InputOptions(),
         description="What the file doesn't tell: color, layout, size, resize, and scale, mean, std of pixels, "
@@ -91,12 +90,11 @@ class ModelConfig(_Section):
     )
     output: Annotated[
         Literal["auto", "probabilities", "logits", "label", "transcript"],
-        Flag("--output", "All models' outputs: auto, probabilities, logits or transcript."),
-        Flag("--original-output", "The same for the original alone.", tables=("original",)),
         Flag(
-            "--deployed-output",
-            "The same for the deployed model alone; label: it returns a class index and no scores.",
-            tables=("deployed",),
+            "--output",
+            "All models' outputs: auto, probabilities, logits or transcript.",
+            each=True,
+            deployed="; label: it returns a class index and no scores",
         ),
     ] = Field(
         default="auto",
@@ -109,18 +107,7 @@ class ModelConfig(_Section):
             "--output-name",
             "Which output counts, by its name, where all models have several.",
             metavar="NAME",
-        ),
-        Flag(
-            "--original-output-name",
-            "The same for the original alone.",
-            metavar="NAME",
-            tables=("original",),
-        ),
-        Flag(
-            "--deployed-output-name",
-            "The same for the deployed model alone.",
-            metavar="NAME",
-            tables=("deployed",),
+            each=True,
         ),
     ] = Field(
         default=None,

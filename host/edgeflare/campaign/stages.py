@@ -10,7 +10,6 @@ import numpy as np
 from edgeflare.answers import class_scores
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.counting import add_asked, all_searched, counted, expected
-from edgeflare.campaign.deciding import oracle_of
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.live import LIVE_NAME, RunState
 from edgeflare.campaign.mismatch import SEEDS_TRIED, Explanation, better_explanation
@@ -28,6 +27,7 @@ from edgeflare.devices import check_like
 from edgeflare.devices.slowed import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import InputSpec, OriginalModel
+from edgeflare.oracles import oracle_for
 from edgeflare.search import build_strategy
 from edgeflare.seeds import SeedSource
 from edgeflare.store import MEASURING, WALL_S, Store
@@ -106,7 +106,14 @@ class Campaign:
                     self._reporter(Notice(one.words))
 
     def _go_through(self, source: SeedSource | None) -> None:
-        oracle = oracle_of(self._config, self._sides)
+        search, (original, deployed) = self._config.search, self._sides
+        oracle = oracle_for(
+            search.oracle,
+            transcribes=original.transcribes,
+            floor=search.margin_floor,
+            tolerance=search.tolerance,
+            labels_only=deployed.labels_only,
+        )
         if source is not None:
             side = self._sides[0]
             store_seeds(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeflare.cli.guard import guarded, say
-from edgeflare.cli.options import DEVICES, Devices, Inventory, Json
+from edgeflare.cli.options import Json, command_with, typed
 
 if TYPE_CHECKING:
     from edgeflare import BatchProgress
@@ -34,9 +34,15 @@ def suites(json: Json = False) -> None:
     print_suites([suite_about(name) for name in suite_names()], json)
 
 
-@app.command()
+@app.command(
+    cls=command_with(
+        *("device", "inventory", "python"),
+        python={"help": "The devices' Python command; default python3 there."},
+    )
+)
 @guarded
 def run(
+    context: typer.Context,
     suite: Annotated[
         str, typer.Argument(help="A packaged suite (see `bench suites`) or a suite file (TOML).")
     ],
@@ -77,14 +83,6 @@ def run(
             min=0, help="Search queries for each seed; 0: no limit.", rich_help_panel=_NARROWED
         ),
     ] = None,
-    device: Devices = None,
-    inventory: Inventory = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="The devices' Python command; default python3 there.", rich_help_panel=DEVICES
-        ),
-    ] = None,
     json: Json = False,
 ) -> None:
     """Run every strategy of a suite on every pair, several times, and compare them."""
@@ -100,14 +98,13 @@ def run(
         max_queries=max_queries,
     )
     folder = fresh_folder(chosen.name, "benches") if out is None else out
+    devices = typed(context.obj).values
     _run(
         folder,
         lambda progress: run_bench(
             chosen,
             folder,
-            devices=device or ["local"],
-            inventory=inventory,
-            python=python,
+            **{"devices": ["local"], **devices},
             ask=ask,
             progress=progress,
         ),
@@ -115,9 +112,10 @@ def run(
     )
 
 
-@app.command()
+@app.command(cls=command_with("device", "inventory"))
 @guarded
 def resume(
+    context: typer.Context,
     folder: Bench,
     force: Annotated[
         bool,
@@ -125,21 +123,19 @@ def resume(
             "--force", help="Go on though a model, seed file or library is not what it was."
         ),
     ] = False,
-    device: Devices = None,
-    inventory: Inventory = None,
     json: Json = False,
 ) -> None:
     """Go on with a bench that was interrupted or killed; finished cells are kept."""
     from edgeflare import resume_bench
     from edgeflare.cli.prompt import ask
 
+    devices = typed(context.obj).values
     _run(
         folder,
         lambda progress: resume_bench(
             folder,
             force=force,
-            devices=device or (),
-            inventory=inventory,
+            **devices,
             ask=ask,
             progress=progress,
         ),

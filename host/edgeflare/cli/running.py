@@ -3,39 +3,21 @@
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from edgeflare.cli.guard import say
 
-if TYPE_CHECKING:
-    from edgeflare import CampaignConfig, Progress
 
-
-def run_config(config: "CampaignConfig", json: bool) -> None:
-    """Run a new campaign and show what it found."""
-    from edgeflare import run_campaign
-    from edgeflare.cli.prompt import ask
-
-    _run(lambda progress: run_campaign(config, ask=ask, progress=progress), json)
-
-
-def run_on(folder: Path, json: bool, **changes: Any) -> None:
-    """Go on with a campaign, with the changes that `resume_campaign` takes, and show what it found."""
-    from edgeflare import resume_campaign
-    from edgeflare.cli.prompt import ask
-
-    _run(lambda progress: resume_campaign(folder, ask=ask, progress=progress, **changes), json)
-
-
-def _run(campaign: Callable[["Progress"], Path], json: bool) -> None:
+def run_and_show(campaign: Callable[..., Path], json: bool) -> None:
+    """Run a campaign, given what it asks the user by and reports to, and show what it found."""
     from edgeflare import summarize
     from edgeflare.cli.limit_lines import end_by
+    from edgeflare.cli.prompt import ask
     from edgeflare.cli.stopping import stoppable
     from edgeflare.cli.summary_tables import print_summary
     from edgeflare.cli.watch import watching
 
     with stoppable() as stop, watching(stop) as progress:
-        folder = campaign(progress)
+        folder = campaign(ask=ask, progress=progress)
     summary = summarize(folder)
     print_summary(summary, json)
     if not json:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from edgeflare.cli.guard import guarded, say
+from edgeflare.cli.options import Json
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -67,7 +68,7 @@ def up(
 @guarded
 def status(
     name: Name = "virtual",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    json: Json = False,
 ) -> None:
     """Show whether a virtual board runs, where it is reached, and what is on it."""
     from edgeflare import board_status

@@ -10,15 +10,6 @@ from pathlib import Path
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
 from edgeflare.nightly.history import History
 from edgeflare.nightly.night import Night, NightRun
-from edgeflare.store.corpus import Corpus, is_corpus
-
-
-def corpus_has_entries(folder: Path) -> bool:
-    """Whether there is anything in a corpus to be sent again. Raises StoreError."""
-    if not is_corpus(folder):
-        return False
-    with Corpus.open(folder) as corpus:
-        return len(corpus) > 0
 
 
 def learn(history: History, night: Night, run: NightRun, tell: Callable[[str], None]) -> None:

@@ -29,7 +29,6 @@ from edgeflare.nightly.config import NightlyConfig, NightlyModel
 from edgeflare.nightly.figures import replay_figures, search_figures
 from edgeflare.nightly.history import REPORT_NAME, Baseline, History, run_folder
 from edgeflare.nightly.identity import as_in, changes, identity_of
-from edgeflare.nightly.keeping import corpus_has_entries
 from edgeflare.nightly.log import NightLog
 from edgeflare.nightly.night import (
     Check,
@@ -41,6 +40,7 @@ from edgeflare.nightly.night import (
     SearchFigures,
 )
 from edgeflare.store import Store
+from edgeflare.store.corpus import Corpus, is_corpus
 from edgeflare.store.corpus_records import target_name
 from edgeflare.types import Decision
 
@@ -176,7 +176,7 @@ class _Run:
         """Replay the corpus, and the seeds on which the models agreed in the last green night."""
         task, replays = self._task, list[ReplaySummary]()
         corpus = task.history.corpus(task.model.name)
-        if corpus_has_entries(corpus):
+        if _has_entries(corpus):
             replays.append(self._replayed(corpus, config, "replay"))
         if self._baseline is not None and _has_agreeing_seeds(self._baseline.campaign):
             replays.append(self._replayed(self._baseline.campaign, config, "seeds"))
@@ -258,3 +258,11 @@ def _has_agreeing_seeds(campaign: Path) -> bool:
         return any(
             seed.outputs is not None and seed.outputs.decision in _AGREED for seed in store.seeds()
         )
+
+
+def _has_entries(folder: Path) -> bool:
+    """Whether there is anything in a corpus to be sent again. Raises StoreError."""
+    if not is_corpus(folder):
+        return False
+    with Corpus.open(folder) as corpus:
+        return len(corpus) > 0

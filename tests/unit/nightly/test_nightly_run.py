@@ -290,7 +290,7 @@ def test_a_corpus_is_sent_again_as_that_device_saw_it_last(
         asked.append(target)
         raise UnreachableError("pi4 is off")
 
-    monkeypatch.setattr(one, "corpus_has_entries", lambda _: True)
+    monkeypatch.setattr(one, "_has_entries", lambda _: True)
     monkeypatch.setattr(one, "run_replay", run_replay)
     run_nightly(config, devices=["local"], clock=clock)
     assert asked == ["int8/local", "big/local"]
