@@ -58,9 +58,7 @@ class Bars(AbstractContextManager["Bars"]):
         self._devices: tuple[DeviceStatus, ...] = ()
         self._heading = Text()
         self._live = Live(
-            console=self._console,
-            get_renderable=self._frame,
-            refresh_per_second=_FRAMES_PER_SECOND,
+            console=self._console, get_renderable=self._frame, refresh_per_second=_FRAMES_PER_SECOND
         )
         self._live.start()
 

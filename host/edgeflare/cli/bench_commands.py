@@ -74,8 +74,7 @@ def run(
         typer.Option(min=1, help="So many seed inputs of each pair.", rich_help_panel=_NARROWED),
     ] = None,
     repeats: Annotated[
-        int | None,
-        typer.Option(min=1, help="So many random seeds.", rich_help_panel=_NARROWED),
+        int | None, typer.Option(min=1, help="So many random seeds.", rich_help_panel=_NARROWED)
     ] = None,
     max_queries: Annotated[
         int | None,
@@ -102,11 +101,7 @@ def run(
     _run(
         folder,
         lambda progress: run_bench(
-            chosen,
-            folder,
-            **{"devices": ["local"], **devices},
-            ask=ask,
-            progress=progress,
+            chosen, folder, **{"devices": ["local"], **devices}, ask=ask, progress=progress
         ),
         json,
     )
@@ -132,13 +127,7 @@ def resume(
     devices = typed(context.obj).values
     _run(
         folder,
-        lambda progress: resume_bench(
-            folder,
-            force=force,
-            **devices,
-            ask=ask,
-            progress=progress,
-        ),
+        lambda progress: resume_bench(folder, force=force, **devices, ask=ask, progress=progress),
         json,
     )
 

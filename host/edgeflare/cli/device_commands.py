@@ -81,8 +81,7 @@ def check(
         str | None, typer.Option(help="The device's Python command; default python3 there.")
     ] = None,
     model: Annotated[
-        Path | None,
-        typer.Option(help="Try this model; none: a small one of EdgeFlare's own."),
+        Path | None, typer.Option(help="Try this model; none: a small one of EdgeFlare's own.")
     ] = None,
     inventory: Inventory = None,
     json: Json = False,
@@ -108,8 +107,7 @@ def check(
 def trust(
     device: Name,
     fingerprint: Annotated[
-        str | None,
-        typer.Option(help="Trust the key only if it has this fingerprint (SHA256:...)."),
+        str | None, typer.Option(help="Trust the key only if it has this fingerprint (SHA256:...).")
     ] = None,
     inventory: Inventory = None,
 ) -> None:

@@ -46,16 +46,7 @@ def up(
     from edgeflare import BoardSettings, board_up
     from edgeflare.cli.virtual_text import Steps, up_text
 
-    settings = BoardSettings(
-        name,
-        port,
-        cores,
-        memory,
-        cpu,
-        mirror,
-        keyring,
-        rebuild,
-    )
+    settings = BoardSettings(name, port, cores, memory, cpu, mirror, keyring, rebuild)
     steps = Steps(sys.stderr)
     try:
         report = board_up(settings, steps)
@@ -66,10 +57,7 @@ def up(
 
 @app.command()
 @guarded
-def status(
-    name: Name = "virtual",
-    json: Json = False,
-) -> None:
+def status(name: Name = "virtual", json: Json = False) -> None:
     """Show whether a virtual board runs, where it is reached, and what is on it."""
     from edgeflare import board_status
     from edgeflare.cli.tables import print_json

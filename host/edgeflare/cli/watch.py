@@ -7,16 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from edgeflare import (
-    BatchProgress,
-    DeviceStatus,
-    Event,
-    Fleet,
-    Notice,
-    Stage,
-    Step,
-    summarize,
-)
+from edgeflare import BatchProgress, DeviceStatus, Event, Fleet, Notice, Stage, Step, summarize
 from edgeflare.cli.guard import say
 from edgeflare.cli.stopping import Stop
 from edgeflare.errors import DiskFullError, UsageError

@@ -127,7 +127,7 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(
 ) -> None:
     folder = tmp_path / "bench"
     with monkeypatch.context() as patch:
-        patch.setattr("edgeflare.bench.opening.write_durably", full)
+        patch.setattr("edgeflare.campaign.batch.write_durably", full)
         with pytest.raises(DiskFullError, match=r"nothing could be begun .*start again") as told:
             run_bench(suite(tmp_path), folder)
     assert "resume" not in str(told.value)
@@ -136,7 +136,7 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(
     assert open_bench(folder).suite.name == "small"
 
 
-@pytest.mark.parametrize("place", ["edgeflare.bench.opening", "edgeflare.store.lock"])
+@pytest.mark.parametrize("place", ["edgeflare.campaign.batch", "edgeflare.store.lock"])
 def test_a_disk_that_is_full_later_says_how_to_resume_the_bench(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
