@@ -1,4 +1,4 @@
-"""A campaign: its configuration, its run, and how it goes on after an interruption."""
+"""A campaign: its configuration, its run, and how it is resumed after an interruption."""
 
 from edgeflare.campaign.batch import BatchProgress
 from edgeflare.campaign.calibration import write_calibration

@@ -36,7 +36,7 @@ from edgeflare.store.database import DATABASE_NAME
 
 _SHOWN = 5
 _OWN = (ModelError, PreflightError, DeviceError)
-"""What may be one candidate's own failing, so that the others go on."""
+"""Errors that concern one candidate alone: the other candidates are run all the same."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def run_candidates(
     progress: BatchWatch = silent,
     connect: Connect = connect,
 ) -> Candidates:
-    """Run a campaign with each of these deployed models, one after the other, or go on with them.
+    """Run, or resume, a campaign with each of these deployed models, one after the other.
 
     Everything but the file is as `like` says, its `deployed` options included: a configuration, or a
     campaign's folder, whose search is then repeated as it was. Of a configuration the search is made fit
@@ -113,7 +113,7 @@ def run_candidates(
 
 
 def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) -> CampaignConfig:
-    """Return what every candidate's campaign is run from."""
+    """Return the configuration shared by the candidates' campaigns."""
     if isinstance(like, CampaignConfig):
         labels_only = like.deployed.output == "label"
         wanted = measure or ("queries" if labels_only else "disagreement")
@@ -153,7 +153,7 @@ def _transcribes(config: CampaignConfig) -> bool:
 def _check_runtimes(
     config: CampaignConfig, files: Sequence[Path], devices: Sequence[Device]
 ) -> None:
-    """Raise UsageError for a model that nothing says the runtime of: no setting, no device, no extension."""
+    """Raise UsageError for a model whose runtime is unknown: by no setting, no device, no file extension."""
     if config.original.runtime is None:
         runtime_for(config.original.path)
     if config.deployed.runtime is None and any(device.runtime is None for device in devices):
@@ -197,7 +197,7 @@ class _Comparison:
         self._campaigns.run(config, folder, name=name, progress=report)
 
     def _resolved(self) -> SearchConfig:
-        """Return the search with what it was resolved to for another candidate."""
+        """Return the search with the options that were resolved for another candidate."""
         search = self._config.search
         if search.strategy != STRATEGY:
             return search
@@ -230,7 +230,7 @@ def _with_model(config: CampaignConfig, model: Path) -> CampaignConfig:
 
 
 def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[str, Path]:
-    """Put on disk what is compared, and return the candidates' names, those of an earlier turn kept.
+    """Write the description of the comparison; return the candidates' names, earlier ones unchanged.
 
     Raises UsageError where the folder was begun with other settings.
     """
@@ -256,7 +256,7 @@ def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[
 
 
 def _settings(config: CampaignConfig) -> dict[str, Any]:
-    """Return everything that decides what is found, candidates aside."""
+    """Return every setting that affects the results, except for the candidates."""
     values = config.model_dump(mode="json", exclude={"out", "concurrency", "inventory", "limits"})
     values["deployed"].pop("path")
     return values

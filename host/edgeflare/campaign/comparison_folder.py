@@ -1,4 +1,4 @@
-"""The folder of a comparison, and what the paths that name candidates stand for."""
+"""The folder of a comparison, and the resolution of paths to candidates."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -318,7 +318,7 @@ class SearchConfig(_Section):
 
     @property
     def strategy_notice(self) -> str:
-        """What to tell the user where the oracle chose another strategy than the default; else ""."""
+        """The notice for the user where the oracle changed the default strategy; else ""."""
         if self.strategy != _FOR_TOLERANCE or "strategy" in self.model_fields_set:
             return ""
         return (
@@ -344,7 +344,7 @@ class SearchConfig(_Section):
 
     @model_validator(mode="after")
     def _is_affordable(self) -> "SearchConfig":
-        """Refuse what a search of `max_queries` could never ask."""
+        """Refuse options that need more queries than `max_queries` allows."""
         options = self.options if self.strategy == "boundary" else {}
         for name in ("device_budget", "candidates"):
             wanted = options.get(name)

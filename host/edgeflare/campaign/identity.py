@@ -24,7 +24,7 @@ def file_sha256(path: Path) -> str:
 
 
 def environment() -> dict[str, Any]:
-    """Return what on the host may change a result: versions of program, Python and libraries."""
+    """Return the host's versions that may affect a result: of EdgeFlare, Python and libraries."""
     return {
         "edgeflare": __version__,
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Before a search begins: do the two models belong together, on the seeds as they are?"""
+"""Checks before a search: whether the two models agree on enough seeds to belong together."""
 
 from collections.abc import Sequence
 from statistics import median

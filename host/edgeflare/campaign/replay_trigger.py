@@ -1,4 +1,4 @@
-"""One stored trigger, or some, asked about again: what both models said then, and what they say now."""
+"""Reproduction of stored triggers: both models' answers then and now."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -38,7 +38,7 @@ class TopScore(NamedTuple):
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A stored trigger asked about again on one device, beside what was stored of it.
+    """A stored trigger reproduced on one device, with the stored answers.
 
     `found_on` is the device whose stored answer is meant, None where none is stored. `original_before`,
     `deployed_before` and `original_now`, `deployed_now` are the most probable classes of each model's
@@ -68,7 +68,7 @@ class Reproduction:
 
     @property
     def bit_equal(self) -> bool | None:
-        """Whether both models' scores are what they were, to the last bit; None where none are stored."""
+        """Whether both models' scores are bit-equal to the stored ones; None where none are stored."""
         known = (self.original_equal, self.deployed_equal)
         return None if None in known else all(known)
 
@@ -90,7 +90,7 @@ def reproduce(
     progress: Progress = silent,
     connect: Connect = connect,
 ) -> tuple[Reproduction, ...]:
-    """Ask about the stored triggers of these seeds again; return what came of each on each device.
+    """Send the stored triggers of these seeds again; return the result of each on each device.
 
     `config` is made by `replay_config`. The replay is kept where `config.out` names a folder for it, and
     leaves nothing behind else. Raises as `run_replay`.
@@ -159,7 +159,7 @@ def _reproduction(
 
 
 def _stored(source: Store, about: Mapping[str, Mapping[str, Any]]) -> dict[str, _Answers]:
-    """Return what the source has of these inputs, the device that found one first."""
+    """Return the source's answers on these inputs; the device that found an input comes first."""
     if source.fact("replay") is not None:
         return _answers(source, set(about))
     ids = {(one["seed_id"], one["replica"]): name for name, one in about.items()}
@@ -209,7 +209,7 @@ def _same(before: Output | None, now: Output | None) -> bool:
 
 
 def _without_advice(progress: Progress) -> Progress:
-    """Pass on what happens, but for how to resume what will be gone."""
+    """Pass on all events but notices on how to resume: the folder will be deleted."""
 
     def tell(event: Event) -> None:
         if not (isinstance(event, Notice) and event.resume):

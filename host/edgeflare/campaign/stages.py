@@ -1,4 +1,4 @@
-"""A campaign with both models and its store at hand, stage by stage; each stage goes on where it stopped."""
+"""The stages of a campaign whose models, devices and store are open; each continues where it stopped."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -34,11 +34,11 @@ from edgeflare.store import MEASURING, WALL_S, Store
 from edgeflare.types import Sample, Seed, Strategy
 
 _PROBES = 16
-"""So many seeds, and as much noise, tell whether devices answer alike."""
+"""Number of seeds and of noise samples used to compare devices."""
 
 
 class Campaign:
-    """What both a new campaign and one that is resumed do."""
+    """The stages that a new and a resumed campaign share."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Campaign:
         self._replicas = {"": names} if self._shared else {name: [name] for name in names}
 
     def begin(self, source: SeedSource | None) -> None:
-        """Run a campaign that was just made; one that taught nothing leaves no folder behind."""
+        """Run a new campaign; its folder is deleted if it fails before anything useful was stored."""
         self._reporter.watch(self._store, self._fleet.status)
         try:
             if source is not None and self._config.search.strategy_notice:
@@ -93,7 +93,7 @@ class Campaign:
         self._ended()
 
     def _run(self, source: SeedSource | None) -> None:
-        """Do what is left; how the devices fare meanwhile is kept, and at the end told if they were slow."""
+        """Run the remaining stages; store the devices' telemetry, and report at the end which were slowed down."""
         began = time.monotonic()
         try:
             with TelemetryKeeper(self._fleet, self._store):
@@ -212,7 +212,7 @@ class Campaign:
             self._reporter.notice(text)
 
     def _check(self, read: Read) -> None:
-        """Look at both models' answers on the seeds; once for each replica.
+        """Check both models' answers on the seeds; once for each replica.
 
         Not those of a replay, whose inputs are there because they deviate.
         """
@@ -270,7 +270,7 @@ class Campaign:
         return for_good or not seeds
 
     def _stopped(self, error: BaseException) -> None:
-        """Leave the last status, and say how to go on."""
+        """Write the last status, and report what is finished and how to resume."""
         with not_interrupted():
             folder = self._store.folder
             self._reporter.end(state_after(error), str(error))
@@ -294,7 +294,7 @@ def strategy_of(config: CampaignConfig) -> Strategy:
 
 
 def state_after(error: BaseException) -> RunState:
-    """Return what is to be said of a campaign that this error ended."""
+    """Return the state of a campaign that was ended by this error."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return "paused" if isinstance(error, DeviceAwayError) else "failed"
@@ -302,6 +302,6 @@ def state_after(error: BaseException) -> RunState:
 
 @contextmanager
 def not_interrupted() -> Iterator[None]:
-    """Let the first error through, not one of its aftermath: a full disk can't take a last word either."""
+    """Suppress errors of the cleanup, so that the first error is raised: on a full disk it fails, too."""
     with suppress(EdgeFlareError, OSError):
         yield
