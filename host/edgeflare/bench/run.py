@@ -1,4 +1,4 @@
-"""A bench from its suite to its folder, cell by cell, and on from where it was interrupted."""
+"""Runs and resumes a bench, cell by cell."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ def run_bench(
 
     `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; the user is asked each
     question once. A cell that can't be run for a reason of its own (its models, seeds or strategy) is
-    noted in the bench's `failed`, told as a notice, and the others go on. What concerns all cells ends
+    recorded in the bench's `failed`, reported as a notice, and the others are run. What concerns all cells ends
     the bench: raises UsageError where a file of the suite is missing, before anything is made, where the
     folder is taken, a device is unknown, or one is not what it
     was in another cell of the pair; StoreError or DeviceError; `resume_bench` goes on from there.
@@ -121,7 +121,7 @@ class _Run:
         self._campaigns = campaigns
         self._force = force
         self._new_devices = new_devices
-        self._changed: UsageError | None = None  # why the bench can't go on, whichever the cell
+        self._changed: UsageError | None = None  # the error that ends the whole bench
 
     def go(self, progress: BatchWatch) -> None:
         """Run all cells that aren't finished."""
@@ -148,7 +148,7 @@ class _Run:
 
     def _try(self, cell: Cell, begun: bool, watch: Progress) -> str | None:
         """Run a cell; return why it can't be run where that concerns this cell alone."""
-        if begun and not devices_of(self._bench, cell):  # nothing that isn't as well begun again
+        if begun and not devices_of(self._bench, cell):  # it stored nothing useful: start it anew
             begun = CampaignLock.is_held(self._bench.campaign(cell))
         try:
             if begun:
@@ -187,7 +187,7 @@ class _Run:
         )
 
     def _note(self, cell: Cell, why: str | None) -> None:
-        """Put on disk why a cell can't be run, or that it can."""
+        """Store why a cell can't be run, or that it can."""
         failed = {name: text for name, text in self._bench.failed.items() if name != cell.name}
         if why is not None:
             failed[cell.name] = why
@@ -230,10 +230,10 @@ def _config(bench: Bench, cell: Cell) -> CampaignConfig:
 
 
 def _as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignConfig:
-    """Return a cell's configuration with what another cell of its pair was resolved to.
+    """Return a cell's configuration with the options that another cell of its pair resolved.
 
-    That is a cell of the same strategy, told the same of what is resolved; without one the campaign
-    resolves it itself.
+    The other cell has the same strategy and stated options; without one the campaign resolves them
+    itself.
     """
     search = config.search
     if search.strategy != STRATEGY:
@@ -264,7 +264,7 @@ def _advice(folder: Path) -> str:
 
 @contextmanager
 def _full_disk_told(folder: Path) -> Iterator[None]:
-    """Advise what fits a bench where no space is left: going on, or running it anew."""
+    """Replace the advice of a DiskFullError by that for a bench."""
     try:
         yield
     except DiskFullError as error:

@@ -41,7 +41,7 @@ class _Rate(ProgressColumn):
 
 
 class Bars(AbstractContextManager["Bars"]):
-    """One bar a stage, the finished ones stay; below them a line for each device while it works.
+    """One bar for each stage; finished bars stay. Below them a line for each device.
 
     Of several campaigns in a row the running one's bars are shown, below a line that says which it is.
 
@@ -73,7 +73,7 @@ class Bars(AbstractContextManager["Bars"]):
         self._end()
 
     def __call__(self, event: Event) -> None:
-        """Take what the campaign reports."""
+        """Show an event of the campaign."""
         if isinstance(event, Notice):
             self._say(notice_text(event))
         elif isinstance(event, Fleet):
@@ -84,12 +84,12 @@ class Bars(AbstractContextManager["Bars"]):
             self._bars.update(self._task, completed=event.done, found=self._found(event))
 
     def restart(self, heading: str) -> None:
-        """Take away what a campaign that has ended left; `heading` stands above the next one's bars."""
+        """Remove the bars of a finished campaign; `heading` is shown above those of the next one."""
         self._devices, self._task, self._heading = (), None, Text(heading, style="bold")
         self._bars = Progress(*_columns(self._console.width), console=self._console)
 
     def keep(self, line: str) -> None:
-        """Print a line above the display, to stay."""
+        """Print a line above the bars, which stays."""
         self._console.print(Text(line), soft_wrap=True, highlight=False)
 
     def _begin(self, stage: Stage) -> None:
@@ -108,9 +108,7 @@ class Bars(AbstractContextManager["Bars"]):
             text += f" (+{step.in_hand})"
         if self._tell_queries:
             queries, what = step.queries, "queries"
-            if (
-                not step.done
-            ):  # until the first search has ended, what the original is asked shows that it works
+            if not step.done:  # until the first search has ended, the host's queries show progress
                 queries, what = step.host_queries, "on host"
             text += f", {_short(queries)} {what}"
         return text

@@ -143,7 +143,7 @@ def _run(
 def _like(
     candidates: Sequence[Path], model: Path, campaign: Path | None, stated: Typed
 ) -> "CampaignConfig | Path":
-    """Return what to run the candidates like: as the flags say, else like the first campaign that is named."""
+    """Return the configuration for the candidates: by the flags, else that of the first named campaign's folder."""
     from edgeflare import UsageError, config_from, load_config
 
     folder = next((path for path in candidates if path.is_dir()), None)
@@ -174,7 +174,7 @@ def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]
 
 
 def _goes_on(folder: Path) -> str:
-    """Say where the work lies that was done before something failed."""
+    """Return the sentence on where the finished campaigns are and how to continue."""
     return (
         f"The candidates' campaigns lie in {folder}; the same command with --out {shlex.quote(str(folder))} goes on "
         "from there"

@@ -1,4 +1,4 @@
-"""What ``run``, ``demo`` and ``resume`` share: a campaign runs, is watched, and its figures are shown."""
+"""Runs a campaign with a progress display and prints its summary, for ``run``, ``demo`` and ``resume``."""
 
 import shlex
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from edgeflare.cli.guard import say
 
 
 def run_and_show(campaign: Callable[..., Path], json: bool) -> None:
-    """Run a campaign, given what it asks the user by and reports to, and show what it found."""
+    """Run a campaign, a function of ``ask`` and ``progress``, and print its summary."""
     from edgeflare import summarize
     from edgeflare.cli.limit_lines import end_by
     from edgeflare.cli.prompt import ask

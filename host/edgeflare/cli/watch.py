@@ -102,9 +102,9 @@ def notice_text(notice: Notice) -> str:
 
 
 class Lines:
-    """One line for each stage and notice, and one every few seconds while a stage gets on.
+    """Prints a line for each stage and notice, and one every few seconds during a stage.
 
-    A device has a line when it goes or comes back, and every half minute else.
+    A device has a line when its state changes, and every half minute otherwise.
     """
 
     def __init__(self) -> None:
@@ -120,14 +120,14 @@ class Lines:
         self._devices: dict[str, tuple[str, float]] = {}
 
     def keep(self, line: str) -> None:
-        """Show what has come of a campaign."""
+        """Print the result of a campaign."""
         say(line)
 
     def __call__(self, event: Event) -> None:
-        """Take what the campaign reports."""
+        """Show an event of the campaign."""
         now = time.monotonic()
         if isinstance(event, Stage):
-            if event[:2] != self._stage[:2]:  # else it goes on with what is left of it
+            if event[:2] != self._stage[:2]:  # else the stage continues
                 say(f"{event.name}: {event.detail}")
             self._stage, self._began, self._last = event, now, now
             self._told = None

@@ -1,4 +1,4 @@
-"""Nightly runs: every model on every device, held against the last green night; history and trend page."""
+"""Nightly runs: every model on every device, compared with the last green night; history and trend page."""
 
 from edgeflare.nightly.accepting import accept_night
 from edgeflare.nightly.config import KeepConfig, NightlyConfig, NightlyModel, load_nightly

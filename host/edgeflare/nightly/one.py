@@ -55,7 +55,7 @@ _AWAY = (
     DeviceTimeoutError,
     UnreachableError,
 )
-"""What says that a device is not to be had just now; anything else a person has to mend."""
+"""Errors of a device that is away or busy; any other error needs a person."""
 
 _AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
 
@@ -64,7 +64,7 @@ UNCHANGED = "nothing that is known: files, device, libraries and settings are as
 
 
 class Task(NamedTuple):
-    """A model and a device of a night, and where to run and tell."""
+    """A model and a device of a night, with the settings of the run."""
 
     config: NightlyConfig
     model: NightlyModel
@@ -84,7 +84,7 @@ class Task(NamedTuple):
 
 
 def run_one(task: Task) -> NightRun:
-    """Run a model on a device, and tell how it fared: whatever goes wrong concerns this run alone.
+    """Run a model on a device and return the result; any error is part of it, and concerns this run alone.
 
     Raises DiskFullError, which concerns all, and KeyboardInterrupt also where a signal that `stopped` knows
     of made something else of itself: what it tore fails with an error of its own.
@@ -103,7 +103,7 @@ def run_one(task: Task) -> NightRun:
 
 
 def trouble_of(error: Exception, log: NightLog) -> Trouble:
-    """Return what an error makes of a run, and its sentence."""
+    """Return the state of a run that failed with this error, and the sentence about it."""
     if isinstance(error, _AWAY):
         return "away", str(error)
     if isinstance(error, EdgeFlareError):
@@ -114,7 +114,7 @@ def trouble_of(error: Exception, log: NightLog) -> Trouble:
 
 
 class _Run:
-    """What is known so far of a run."""
+    """The results of a run so far."""
 
     def __init__(self, task: Task) -> None:
         self.trouble: Trouble | None = None
@@ -133,14 +133,14 @@ class _Run:
             task.model, task.device, night=task.night.number, baseline=green
         )
         if green is not None:
-            # The pair was fit to be searched once: if it isn't any more, the figures are to say so.
+            # The pair passed this check before; if it wouldn't now, the figures shall show that.
             config = config.model_copy(update={"allow_disagreement": True})
         check_files(config)
         self._send_again(config)
         self._search_for(config)
 
     def result(self, seconds: float) -> NightRun:
-        """Return what became of the run."""
+        """Return the record of the run."""
         task, baseline = self._task, self._baseline
         crossed = [check.words for check in self._checks if check.crossed]
         words = (*crossed, *([self.trouble[1]] if self.trouble else []))
@@ -239,7 +239,7 @@ class _Run:
             self._task.tell(part, Notice(f"no report could be written: {error}"))
 
     def _called(self, part: str) -> str:
-        """Return what others who want the device are told is using it."""
+        """Return the name of the device's user that others are shown."""
         return f"nightly-{self._task.night.stamp}-{self._task.model.name}-{part}"
 
 

@@ -26,12 +26,12 @@ Clock: TypeAlias = Callable[[], datetime]
 
 
 def now() -> datetime:
-    """Return the time."""
+    """Return the present time, UTC."""
     return datetime.now(timezone.utc)
 
 
 def never() -> bool:
-    """Return that nobody has asked for an end."""
+    """Return False: no signal has asked to stop."""
     return False
 
 
@@ -64,7 +64,7 @@ def run_nightly(
     history = History(config.history)
     history.make()
     with _full_disk_told(history), CampaignLock(history.folder):
-        with suppress(StoreError):  # of what is kept too long the night's end tells
+        with suppress(StoreError):  # the end of the night tries again, and logs the error
             prune_history(history, config.keep)
         night = history.begin(clock(), len(chosen))
         with NightLog(night.folder / LOG_NAME, clock) as log:
@@ -75,7 +75,7 @@ def run_nightly(
 
 @contextmanager
 def _full_disk_told(history: History) -> Iterator[None]:
-    """Advise what fits a night where no space is left."""
+    """Replace the advice of a DiskFullError by that for a night."""
     try:
         yield
     except DiskFullError as error:
@@ -108,7 +108,7 @@ def chosen_runs(
 
 
 class _Turn:
-    """A process's turn at a history, whose lock it holds."""
+    """One night of a history whose lock this process holds."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Turn:
                 report = begin_campaign(self._progress, name, where, number, len(chosen))
                 self._run(name, model, device, report)
         except BaseException as error:
-            with suppress(EdgeFlareError, OSError):  # a full disk can't take a last word either
+            with suppress(EdgeFlareError, OSError):  # on a full disk this fails, too
                 self._log.line(f"interrupted: {error or type(error).__name__}")
                 self._close("interrupted")
             raise
@@ -182,7 +182,7 @@ class _Turn:
             learn(self._history, self._night, run, tell)
         except DiskFullError:
             raise
-        except Exception as error:  # of this model's corpus alone: the others go on
+        except Exception as error:  # it concerns this model's corpus alone
             if self._stopped():
                 raise KeyboardInterrupt from error
             _, words = trouble_of(error, self._log)
@@ -190,7 +190,7 @@ class _Turn:
         return run
 
     def _close(self, state: str) -> None:
-        """Write down that the night has ended, tidy up, and draw the page."""
+        """Store the night's end, remove old campaigns, and write the page."""
         self._save(state=state, ended_at=self._clock().astimezone(timezone.utc))
         self._log.line(f"night {self._night.number} {state}: {self._night.verdict}")
         write_junit(self._night)
@@ -198,7 +198,7 @@ class _Turn:
         write_page(self._history)
 
     def _prune(self) -> None:
-        """Remove what is not to be kept; a folder that can't be removed hides no night's result."""
+        """Remove old campaigns; log the error where that fails."""
         try:
             if lost := prune_history(self._history, self._config.keep):
                 self._log.line(f"campaigns of {lost} older nights removed")
