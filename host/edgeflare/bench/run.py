@@ -271,6 +271,6 @@ def _full_disk_told(folder: Path) -> Iterator[None]:
         if not (folder / BENCH_NAME).is_file():
             raise no_space_to_begin(folder) from error
         raise DiskFullError(
-            f"No space is left on the disk of {folder}; what was found so far is kept there. "
-            f"Free some space, then {_advice(folder)}."
+            f"no space is left on the disk of {folder}; what was found so far is kept there: free some space, then "
+            f"{_advice(folder)}"
         ) from error

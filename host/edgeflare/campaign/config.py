@@ -54,7 +54,7 @@ class ModelConfig(_Section):
         Flag("--deployed", "The deployed model.", tables=("deployed",), example="deployed.tflite"),
     ]
     runtime: Literal["tflite", "onnx", "tensorrt"] | None = Field(
-        None,
+        default=None,
         description="tflite, onnx or tensorrt; by default the device's, or by the file's extension.",
         examples=["onnx"],
     )
@@ -81,7 +81,7 @@ class ModelConfig(_Section):
             each=True,
         ),
     ] = Field(
-        InputOptions(),
+        default=InputOptions(),
         description="What the file doesn't tell: color, layout, size, resize, and scale, mean, std of pixels, "
         "(pixel * scale - mean) / std; of audio front_end, rate, samples.",
         examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
@@ -95,7 +95,7 @@ class ModelConfig(_Section):
             deployed="; label: it returns a class index and no scores",
         ),
     ] = Field(
-        "auto",
+        default="auto",
         description="auto (by the output's type and the seeds), probabilities, logits, transcript or, the "
         "deployed model only, label (a class index, no scores).",
     )
@@ -108,7 +108,9 @@ class ModelConfig(_Section):
             each=True,
         ),
     ] = Field(
-        None, description="Which output counts, where the model has several.", examples=["logits"]
+        default=None,
+        description="Which output counts, where the model has several.",
+        examples=["logits"],
     )
     decoder: Annotated[
         DecoderOptions | None,
@@ -118,7 +120,7 @@ class ModelConfig(_Section):
             "kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. May be repeated.",
         ),
     ] = Field(
-        None,
+        default=None,
         description="Of a speech recogniser whose file doesn't tell how its outputs become text.",
         examples=[{"kind": "ctc", "vocabulary": "tokens.txt", "space": "|"}],
     )
@@ -131,33 +133,33 @@ class SeedsConfig(_Section):
         description="Folder of images or audio, one file, or an .npz."
     )
     size: tuple[Pixels, Pixels] | None = Field(
-        None, description="Height and width; by default the original's input size."
+        default=None, description="Height and width; by default the original's input size."
     )
     resize: Annotated[
         Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop"] | None,
         Flag("--resize"),
     ] = Field(
-        None,
+        default=None,
         description="For seeds of another size: nearest, bilinear, bilinear-antialias (as PIL and torchvision), "
         "area, bicubic or crop.",
         examples=["bilinear"],
     )
     cut: Annotated[Literal["first", "windows"] | None, Flag("--cut", metavar="RULE")] = Field(
-        None,
+        default=None,
         description="For audio longer than the model takes: first (its beginning) or windows (one piece after "
         "the other, each a seed).",
         examples=["windows"],
     )
     resample: Annotated[bool, Flag("--resample-audio")] = Field(
-        False, description="Resample audio of other rates."
+        default=False, description="Resample audio of other rates."
     )
     labels: Annotated[AbsolutePath | None, Flag("--labels")] = Field(
-        None,
+        default=None,
         description="Maps class folders to class numbers (JSON, TOML, text).",
         examples=["labels.json"],
     )
     limit: Annotated[int | None, Flag("--limit")] = Field(
-        None, ge=1, description="Only the first so many seeds.", examples=[100]
+        default=None, ge=1, description="Only the first so many seeds.", examples=[100]
     )
 
 
@@ -169,7 +171,7 @@ class SearchConfig(_Section):
     """
 
     strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(
-        "boundary",
+        default="boundary",
         description="The search strategy: boundary (the default: along the original's decision boundary, with the "
         "fewest device queries), dflare, dflare-d (it without state tracing), dflare-r (it with operators chosen "
         "uniformly), diffchaser (a genetic search) or none (nothing is searched: only the seeds themselves are "
@@ -237,26 +239,26 @@ class SearchConfig(_Section):
         examples=[{"device_budget": 20, "max_l2": 2.0}],
     )
     operators: Annotated[tuple[str, ...], Flag("--operator", metavar="NAME")] = Field(
-        (),
+        default=(),
         description="A mutation operator; may be repeated. Default: those of the strategy's variant.",
         examples=[["gaussian-noise", "median-blur"]],
     )
     max_queries: Annotated[int, Flag("--max-queries", metavar="N")] = Field(
-        2000, ge=0, description="Search queries for each seed; 0: no limit."
+        default=2000, ge=0, description="Search queries for each seed; 0: no limit."
     )
     max_host_queries: Annotated[int, Flag("--max-host-queries", metavar="N")] = Field(
-        1_000_000,
+        default=1_000_000,
         ge=0,
         description="Inputs given to the original alone, for each seed; default 1000000. 0: no limit.",
     )
     timeout_s: Annotated[Seconds, Flag("--timeout", metavar="SECONDS")] = Field(
-        180.0, description="Seconds for each seed; 0: no limit."
+        default=180.0, description="Seconds for each seed; 0: no limit."
     )
     confirmations: Annotated[int, Flag("--confirmations", metavar="N")] = Field(
-        2, ge=1, le=1000, description="How often a trigger is sent again."
+        default=2, ge=1, le=1000, description="How often a trigger is sent again."
     )
     margin_floor: Annotated[float, Flag("--margin-floor", metavar="F")] = Field(
-        1e-3,
+        default=1e-3,
         ge=0,
         lt=1,
         allow_inf_nan=False,
@@ -265,16 +267,16 @@ class SearchConfig(_Section):
         "isn't is not sent to the device. 0 <= F < 1; 0: none.",
     )
     seed: Annotated[int, Flag("--seed", metavar="N")] = Field(
-        0, description="Fixes all randomness."
+        default=0, description="Fixes all randomness."
     )
     oracle: Annotated[OracleName, Flag("--oracle", metavar="NAME")] = Field(
-        "auto",
+        default="auto",
         description="What a deviation is: label (another top-1 class), transcript (another word), tolerance "
         "(scores further apart than --tolerance, whatever the class) or auto (the default: transcript for "
         "speech recognisers, else label).",
     )
     tolerance: Annotated[float | None, Flag("--tolerance", metavar="F")] = Field(
-        None,
+        default=None,
         gt=0,
         lt=1,
         allow_inf_nan=False,
@@ -360,29 +362,31 @@ class FleetConfig(_Section):
     """How several devices share a campaign."""
 
     mode: Annotated[Literal["split", "replicate"], Flag("--fleet", metavar="MODE")] = Field(
-        "split",
+        default="split",
         description="split: devices of one kind share the seeds (the default). replicate: each device searches "
         "from every seed, then every trigger is tried on every device and their answers are compared.",
     )
     allow_mixed: Annotated[bool, Flag("--allow-mixed")] = Field(
-        False,
+        default=False,
         description="Let devices that differ share the seeds; what is found then depends on which device took "
         "which seed.",
     )
     device_queries: Annotated[int | None, Flag("--device-queries", metavar="N")] = Field(
-        None,
+        default=None,
         ge=1,
         description="Once a device was asked N times, no new search begins on it.",
         examples=[100_000],
     )
     total_queries: Annotated[int | None, Flag("--total-queries", metavar="N")] = Field(
-        None, ge=1, description="The same for all devices together.", examples=[1_000_000]
+        default=None, ge=1, description="The same for all devices together.", examples=[1_000_000]
     )
     handover_s: Annotated[Seconds, Flag("--handover", metavar="SECONDS")] = Field(
-        30.0, description="A device away for so long hands its seeds to the others; default 30."
+        default=30.0,
+        description="A device away for so long hands its seeds to the others; default 30.",
     )
     patience_s: Annotated[Seconds, Flag("--patience", metavar="SECONDS")] = Field(
-        600.0, description="With no device left for so long the campaign pauses; default 600."
+        default=600.0,
+        description="With no device left for so long the campaign pauses; default 600.",
     )
 
 
@@ -399,41 +403,45 @@ class CampaignConfig(_Section):
         BeforeValidator(_one_or_several),
         Flag("--device", metavar="DEVICE", panel=DEVICES),
     ] = Field(
-        ("local",),
+        default=("local",),
         min_length=1,
         description="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
     )
     original_timeout_s: Annotated[
         float, Flag("--original-timeout", metavar="SECONDS", panel=SEARCH)
     ] = Field(
-        60.0,
+        default=60.0,
         ge=1,
         le=86400,
         allow_inf_nan=False,
         description="Seconds that loading the original here, or one inference of it, may take; default 60.",
     )
     python: Annotated[str | None, Flag("--python", panel=DEVICES)] = Field(
-        None,
+        default=None,
         min_length=1,
         description="The devices' Python command, over what the inventory says; else python3 there.",
         examples=["/home/pi/venv/bin/python"],
     )
     inventory: Annotated[AbsolutePath | None, Flag("--inventory", panel=DEVICES)] = Field(
-        None, description="The device inventory (TOML).", examples=["devices.toml"]
+        default=None, description="The device inventory (TOML).", examples=["devices.toml"]
     )
     out: Annotated[Annotated[Path, AfterValidator(toml.expanded)] | None, Flag("--out")] = Field(
-        None,
+        default=None,
         description="Folder to make for the campaign; by default under campaigns/.",
         examples=["campaigns/first"],
     )
-    search: SearchConfig = Field(SearchConfig(), description="How to search from each seed.")
-    fleet: FleetConfig = Field(FleetConfig(), description="How several devices share the campaign.")
+    search: SearchConfig = Field(
+        default=SearchConfig(), description="How to search from each seed."
+    )
+    fleet: FleetConfig = Field(
+        default=FleetConfig(), description="How several devices share the campaign."
+    )
     limits: LimitsConfig = Field(
-        LimitsConfig(),
+        default=LimitsConfig(),
         description="What the results must keep to: `edgeflare run` ends with exit code 1 where one is crossed.",
     )
     concurrency: Annotated[int | None, Flag("--concurrency", panel=DEVICES)] = Field(
-        None,
+        default=None,
         ge=1,
         le=4096,
         description="Searches in flight on each device; by default as many as keep it busy. Doesn't change what "
@@ -441,13 +449,13 @@ class CampaignConfig(_Section):
         examples=[16],
     )
     one_trip: Annotated[bool, Flag("--one-trip", panel=DEVICES)] = Field(
-        False,
+        default=False,
         description="For devices far away or that take batches: gather what all searches ask into few large "
         "requests. That alone doesn't change what is found; for boundary it also sends 4 candidates at once "
         "(option candidates), which does.",
     )
     control: Annotated[bool, Flag("--control", panel=SEARCH)] = Field(
-        False,
+        default=False,
         description="Then search from the same seeds with the original against itself: each trigger there is a "
         "false alarm; the report gives their rate. Every search that finds nothing goes to its limit (see "
         "--max-queries).",
@@ -456,12 +464,12 @@ class CampaignConfig(_Section):
     control_model: Annotated[
         AbsolutePath | None, Flag("--control-model", metavar="FILE", panel=SEARCH)
     ] = Field(
-        None,
+        default=None,
         description="--control against this float copy of the original, perhaps of another runtime.",
         examples=["float.tflite"],
     )
     allow_disagreement: Annotated[bool, Flag("--allow-disagreement", panel=SEARCH)] = Field(
-        False, description="Go on though the pair looks wrong."
+        default=False, description="Go on though the pair looks wrong."
     )
 
     @model_validator(mode="after")

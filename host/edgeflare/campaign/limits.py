@@ -24,48 +24,52 @@ class LimitsConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_deviation_rate: Share | None = Field(
-        None, description="Of the searched seeds, the largest share with a trigger.", examples=[0.9]
+        default=None,
+        description="Of the searched seeds, the largest share with a trigger.",
+        examples=[0.9],
     )
     max_seed_deviation_rate: Share | None = Field(
-        None,
+        default=None,
         description="Of all seeds, the largest share on which the models differ as they are.",
         examples=[0.02],
     )
     min_median_queries: Annotated[int, Field(strict=True, ge=1)] | None = Field(
-        None,
+        default=None,
         description="Median of the search queries to a seed's first trigger; without one: more than any.",
         examples=[5],
     )
     min_l2: Annotated[Number, Field(gt=0)] | None = Field(
-        None,
+        default=None,
         description="No trigger that was searched for is nearer to its seed. Pixels count from 0 to 1, samples "
         "from -1 to 1.",
         examples=[0.5],
     )
     max_severity: Annotated[Number, Field(ge=0, le=1)] | None = Field(
-        None,
+        default=None,
         description="No trigger whose smaller margin is larger; give the search a device_budget. The margin is "
         "top-1 minus top-2 probability, of both models; of transcripts that of the words that differ.",
         examples=[0.3],
     )
     max_disagreement: Annotated[Number, Field(ge=0, le=1)] | None = Field(
-        None,
+        default=None,
         description="None at which more probability lies on different classes, or more words differ. A badly "
         "damaged model is sure of nothing, so that this measures damage better than the severity.",
         examples=[0.2],
     )
     new_pairs: Annotated[bool, Field(strict=True)] = Field(
-        True,
+        default=True,
         description="false: no pair of classes deviates that doesn't in the baseline.",
         examples=[False],
     )
     baseline: AbsolutePath | None = Field(
-        None,
+        default=None,
         description="The folder of a finished campaign, for new_pairs.",
         examples=["campaigns/last-release"],
     )
     max_new_triggers: Annotated[int, Field(strict=True, ge=0)] | None = Field(
-        None, description="Of a replay: inputs that deviate and did not before.", examples=[0]
+        default=None,
+        description="Of a replay: inputs that deviate and did not before.",
+        examples=[0],
     )
 
     @model_validator(mode="after")

@@ -164,7 +164,7 @@ class Lines:
             )
         if step.under_way:
             line += (
-                f"; {step.under_way} under way, {step.in_hand} with a trigger in hand, "
+                f"; {step.under_way} under way, {step.in_hand} with a trigger, "
                 f"{step.host_queries} host queries"
             )
         waiting = any(state != "up" for state, _ in self._devices.values())

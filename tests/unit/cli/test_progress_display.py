@@ -150,7 +150,7 @@ def test_work_inside_searches_shows_before_the_first_one_ends(
     now += 6
     lines(inside)
     said = capsys.readouterr().err
-    assert "search: 0 of 30; 12 under way, 3 with a trigger in hand, 15000 host queries" in said
+    assert "search: 0 of 30; 12 under way, 3 with a trigger, 15000 host queries" in said
     with Bars(Stop(), terminal) as bars:
         bars(Stage("search", "boundary", 30))
         bars(inside)
