@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.fleet import Asked, Connect, Prompt
 from edgeflare.campaign.progress import Event, Progress
+from edgeflare.campaign.replay import run_replay
 from edgeflare.campaign.run import resume_campaign, run_campaign
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import CampaignLock
@@ -76,6 +77,10 @@ class CampaignRunner:
     def resume(self, folder: Path, **settings: Any) -> None:
         """Resume a campaign, with these settings of `resume_campaign`."""
         resume_campaign(folder, ask=self._ask, connect=self._connect, **settings)
+
+    def replay(self, source: Path, config: CampaignConfig, **settings: Any) -> None:
+        """Run a replay, with these settings of `run_replay`."""
+        run_replay(source, config, ask=self._ask, connect=self._connect, **settings)
 
 
 def check_free(folder: Path, marker: str, what: str) -> None:

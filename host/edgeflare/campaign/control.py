@@ -117,17 +117,8 @@ def check_control(config: CampaignConfig) -> None:
             # what the deployed model's file tells isn't known yet; which scale it is doesn't matter here
             config = _scaled(_scaled(config, config.deployed.input), InputOptions(scale="1/255"))
         config = control_config(config, Path())
-        fleet = stack.enter_context(
-            Fleet.open(
-                [LOCAL],
-                config,
-                Campaigner(uuid.uuid4().hex, "a control"),
-                ask=None,
-                uploading=_unheard,
-                tell=_unheard,
-                need_all=True,
-            )
-        )
+        campaigner = Campaigner(uuid.uuid4().hex, "a control")
+        fleet = stack.enter_context(Fleet.open([LOCAL], config, campaigner, need_all=True))
         resolve_pair(config, original, fleet)
 
 
@@ -334,7 +325,3 @@ def _named() -> Iterator[None]:
     except EdgeFlareError as error:
         error.args = (f"{_PREFIX}{error}", *error.args[1:])
         raise
-
-
-def _unheard(text: str) -> None:
-    del text

@@ -62,6 +62,10 @@ def fleet_devices(config: CampaignConfig) -> list[Device]:
     return found
 
 
+def _ignore(text: str) -> None:
+    del text
+
+
 class Fleet(AbstractContextManager["Fleet"]):
     """Open devices, in the campaign's order; `missing` are those that could not be opened, with why."""
 
@@ -78,9 +82,9 @@ class Fleet(AbstractContextManager["Fleet"]):
         config: CampaignConfig,
         campaigner: Campaigner,
         *,
-        ask: Prompt | None,
-        uploading: Tell,
-        tell: Tell,
+        ask: Prompt | None = None,
+        uploading: Tell = _ignore,
+        tell: Tell = _ignore,
         connect: Connect = connect,
         need_all: bool,
     ) -> "Fleet":

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from edgeflare.analysis.replayed import ReplaySummary, replay_summary
+from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.config import CampaignConfig
-from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
+from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.progress import Event, Notice
-from edgeflare.campaign.replay import run_replay
 from edgeflare.campaign.replay_settings import replay_config
-from edgeflare.campaign.run import run_campaign
 from edgeflare.campaign.single import check_files
 from edgeflare.errors import (
     AgentDiedError,
@@ -72,9 +71,8 @@ class Task(NamedTuple):
     history: History
     night: Night
     log: NightLog
-    ask: Prompt | None
+    campaigns: CampaignRunner
     tell: Tell
-    connect: Connect
     stopped: Callable[[], bool]
 
     @property
@@ -190,15 +188,13 @@ class _Run:
     def _replayed(self, source: Path, config: CampaignConfig, name: str) -> ReplaySummary:
         task, out = self._task, self._task.folder / name
         (device,) = fleet_devices(config)
-        run_replay(
+        task.campaigns.replay(
             source,
             replay_config(config, {"out": out}),
             only="seeds" if name == "seeds" else None,
             target=target_name(task.model.name, device.name),
             name=self._called(name),
-            ask=task.ask,
             progress=lambda event: task.tell("replay", event),
-            connect=task.connect,
         )
         with Store.open(out) as store:
             self._identity = identity_of(store, config.search)
@@ -210,12 +206,11 @@ class _Run:
     def _search_for(self, config: CampaignConfig) -> None:
         task, out, baseline = self._task, self._task.folder / "search", self._baseline
         search = config.search if baseline is None else as_in(baseline, config.search)
-        run_campaign(
-            config.model_copy(update={"out": out, "search": search}),
+        task.campaigns.run(
+            config.model_copy(update={"search": search}),
+            out,
             name=self._called("search"),
-            ask=task.ask,
             progress=lambda event: task.tell("search", event),
-            connect=task.connect,
         )
         with Store.open(out) as store:
             self._search = search_figures(store)

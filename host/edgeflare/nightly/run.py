@@ -5,8 +5,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from typing import TypeAlias
 
-from edgeflare.campaign.batch import BatchWatch, Report, begin_campaign, silent
-from edgeflare.campaign.fleet import Asked, Connect, Prompt
+from edgeflare.campaign.batch import BatchWatch, CampaignRunner, Report, begin_campaign, silent
+from edgeflare.campaign.fleet import Connect, Prompt
 from edgeflare.campaign.progress import Event, Notice
 from edgeflare.devices import connect
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
@@ -68,8 +68,8 @@ def run_nightly(
             prune_history(history, config.keep)
         night = history.begin(clock(), len(chosen))
         with NightLog(night.folder / LOG_NAME, clock) as log:
-            asked = Asked(ask) if ask is not None else None
-            turn = _Turn(config, history, night, log, clock, asked, progress, connect, stopped)
+            campaigns = CampaignRunner(ask, connect)
+            turn = _Turn(config, history, night, log, clock, campaigns, progress, stopped)
             return turn.go(chosen)
 
 
@@ -117,9 +117,8 @@ class _Turn:
         night: Night,
         log: NightLog,
         clock: Clock,
-        ask: Prompt | None,
+        campaigns: CampaignRunner,
         progress: BatchWatch,
-        connect: Connect,
         stopped: Callable[[], bool],
     ) -> None:
         self._config = config
@@ -127,9 +126,8 @@ class _Turn:
         self._night = night
         self._log = log
         self._clock = clock
-        self._ask = ask
+        self._campaigns = campaigns
         self._progress = progress
-        self._connect = connect
         self._stopped = stopped
 
     def go(self, chosen: Sequence[tuple[NightlyModel, str]]) -> Night:
@@ -163,9 +161,8 @@ class _Turn:
             self._history,
             self._night,
             self._log,
-            self._ask,
+            self._campaigns,
             tell,
-            self._connect,
             self._stopped,
         )
         run = run_one(task)

@@ -8,6 +8,7 @@ import pytest
 from nights import add_night, red, run_of
 
 from edgeflare import BatchProgress
+from edgeflare.campaign import batch
 from edgeflare.errors import (
     DiskFullError,
     EdgeFlareError,
@@ -67,7 +68,7 @@ def campaigns_that(monkeypatch: pytest.MonkeyPatch, outcomes: dict[str, BaseExce
     def run_campaign(config: Any, **_: Any) -> None:
         raise outcomes[config.devices[0]]
 
-    monkeypatch.setattr(one, "run_campaign", run_campaign)
+    monkeypatch.setattr(batch, "run_campaign", run_campaign)
 
 
 def test_what_goes_wrong_in_one_run_is_told_there_and_hides_no_other(
@@ -291,7 +292,7 @@ def test_a_corpus_is_sent_again_as_that_device_saw_it_last(
         raise UnreachableError("pi4 is off")
 
     monkeypatch.setattr(one, "_has_entries", lambda _: True)
-    monkeypatch.setattr(one, "run_replay", run_replay)
+    monkeypatch.setattr(batch, "run_replay", run_replay)
     run_nightly(config, devices=["local"], clock=clock)
     assert asked == ["int8/local", "big/local"]
 
