@@ -10,6 +10,7 @@ from edgeflare.campaign.candidates import (
 from edgeflare.campaign.comparison_folder import candidates_named
 from edgeflare.campaign.config import CampaignConfig, FleetConfig, config_from, load_config
 from edgeflare.campaign.demo import demo_config
+from edgeflare.campaign.flags import SettingFlag, flags_of
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.live import CampaignStatus, campaign_status
 from edgeflare.campaign.measures import Measure
@@ -41,6 +42,7 @@ __all__ = [
     "Reproduction",
     "SelfTest",
     "SelfTestPair",
+    "SettingFlag",
     "Stage",
     "Step",
     "TopScore",
@@ -48,6 +50,7 @@ __all__ = [
     "candidates_named",
     "config_from",
     "demo_config",
+    "flags_of",
     "fresh_folder",
     "load_config",
     "replay_base",

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from edgeflare.campaign.flags import SettingFlag
+    from edgeflare.campaign import SettingFlag
 
 FILES = "Models and seeds"
 
@@ -140,8 +140,7 @@ def _generality(setting: "SettingFlag") -> tuple[int, bool]:
 
 @cache
 def _settings() -> list["SettingFlag"]:
-    from edgeflare.campaign.config import CampaignConfig
-    from edgeflare.campaign.flags import flags_of
+    from edgeflare.campaign import CampaignConfig, flags_of
 
     return flags_of(CampaignConfig)
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from edgeflare import BatchProgress, DeviceStatus, Event, Fleet, Notice, Stage, Step, summarize
+from edgeflare import Event, Notice, summarize
+from edgeflare.campaign import BatchProgress, Fleet, Stage, Step
 from edgeflare.cli.guard import say
 from edgeflare.cli.stopping import Stop
+from edgeflare.devices import DeviceStatus
 from edgeflare.errors import DiskFullError, UsageError
 
 if TYPE_CHECKING:
