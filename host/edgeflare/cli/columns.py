@@ -1,4 +1,4 @@
-"""Tables that drop the least important columns where the terminal is narrow."""
+"""Tables that leave out the least needed figures where the terminal is narrow."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
