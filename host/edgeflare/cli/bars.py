@@ -21,10 +21,12 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from edgeflare import DeviceStatus, Event, Fleet, Notice, Stage, Step
+from edgeflare import Event, Notice
+from edgeflare.campaign import Fleet, Stage, Step
 from edgeflare.cli.device_lines import MOST_LINES, device_table
 from edgeflare.cli.stopping import Stop
 from edgeflare.cli.watch import notice_text
+from edgeflare.devices import DeviceStatus
 
 _LINES_OF_BARS = 8
 _FRAMES_PER_SECOND = 5

@@ -11,7 +11,7 @@ from edgeflare.cli.guard import guarded, say
 from edgeflare.cli.options import Json, command_with, typed
 
 if TYPE_CHECKING:
-    from edgeflare import BatchProgress
+    from edgeflare.campaign import BatchProgress
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -28,7 +28,7 @@ Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
 @guarded
 def suites(json: Json = False) -> None:
     """List the suites that come with EdgeFlare."""
-    from edgeflare import suite_about, suite_names
+    from edgeflare.bench import suite_about, suite_names
     from edgeflare.cli.bench_tables import print_suites
 
     print_suites([suite_about(name) for name in suite_names()], json)
@@ -85,7 +85,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run every strategy of a suite on every pair, several times, and compare them."""
-    from edgeflare import load_suite, run_bench
+    from edgeflare.bench import load_suite, run_bench
     from edgeflare.campaign import fresh_folder
     from edgeflare.cli.prompt import ask
 
@@ -121,7 +121,7 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with a bench that was interrupted or killed; finished cells are kept."""
-    from edgeflare import resume_bench
+    from edgeflare.bench import resume_bench
     from edgeflare.cli.prompt import ask
 
     devices = typed(context.obj).values
@@ -140,7 +140,8 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what a bench found so far, and write its report's files anew."""
-    from edgeflare import StoreError, bench_report, write_report
+    from edgeflare import StoreError
+    from edgeflare.bench import bench_report, write_report
     from edgeflare.cli.bench_tables import print_report
 
     report = bench_report(folder)
@@ -154,7 +155,7 @@ def show(
 def _run(
     folder: Path, bench: Callable[[Callable[["BatchProgress"], None]], Path], json: bool
 ) -> None:
-    from edgeflare import bench_report, write_report
+    from edgeflare.bench import bench_report, write_report
     from edgeflare.cli.bench_tables import print_report
     from edgeflare.cli.stopping import stoppable
     from edgeflare.cli.watch import watching_batch

@@ -29,7 +29,8 @@ def demo(
     json: Json = False,
 ) -> None:
     """Search on real MNIST digits with a real int8 model; no device needed."""
-    from edgeflare import demo_config, run_campaign
+    from edgeflare import run_campaign
+    from edgeflare.campaign import demo_config
 
     stated = typed(context.obj)
     config = demo_config(stated.values, stated.flags, seeds=seeds, campaign_seed=seed)
@@ -40,7 +41,7 @@ def init(
     path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("campaign.toml"),
 ) -> None:
     """Write a commented campaign.toml."""
-    from edgeflare import write_starter
+    from edgeflare.campaign import write_starter
 
     write_starter(path)
     say(f"wrote {path}; edit it, then: edgeflare run {path}")

@@ -11,7 +11,8 @@ from edgeflare.cli.guard import say
 from edgeflare.cli.options import FILES, Json, Typed, command_with, typed
 
 if TYPE_CHECKING:
-    from edgeflare import CampaignConfig, Candidates, Measure
+    from edgeflare import CampaignConfig
+    from edgeflare.campaign import Candidates, Measure
 
 _FAILED = 3
 CompareCommand = command_with(
@@ -90,7 +91,8 @@ def compare(
     json: Json = False,
 ) -> None:
     """Rank candidate deployed models of one original by how hard they are to make deviate."""
-    from edgeflare import EdgeFlareError, candidates_named, rank_campaigns
+    from edgeflare import EdgeFlareError, rank_campaigns
+    from edgeflare.campaign import candidates_named
     from edgeflare.cli.ranking_tables import print_ranking
 
     candidates = list(candidates_named(candidates, level=level))

@@ -45,11 +45,11 @@ def nightly(
     1 where a model got worse or a limit was crossed, else with 3 where a device was away or a run failed,
     else with 0.
     """
-    from edgeflare import accept_night, load_nightly, run_nightly
     from edgeflare.cli.nightly_lines import print_accepted, print_night, state_word
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.stopping import INTERRUPTED, stoppable
     from edgeflare.cli.watch import watching_batch
+    from edgeflare.nightly import accept_night, load_nightly, run_nightly
 
     loaded = load_nightly(config)
     if accept:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from edgeflare import Night, NightRun
 from edgeflare.cli.tables import print_json
+from edgeflare.nightly import Night, NightRun
 
 _STYLES = {
     "green": "green",

@@ -87,7 +87,8 @@ def replay(
 def _replay(
     source: Path, trigger: list[str], config: "CampaignConfig", only: str | None, json: bool
 ) -> None:
-    from edgeflare import check_limits, replay_summary, run_replay
+    from edgeflare import run_replay
+    from edgeflare.analysis import check_limits, replay_summary
     from edgeflare.cli.limit_lines import end_by
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.replay_tables import print_replay
@@ -108,7 +109,7 @@ def _replay(
 
 
 def _reproduce(source: Path, trigger: list[str], config: "CampaignConfig", json: bool) -> None:
-    from edgeflare import reproduce
+    from edgeflare.campaign import reproduce
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.replay_tables import print_reproductions
     from edgeflare.cli.stopping import stoppable
