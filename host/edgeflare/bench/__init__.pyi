@@ -38,7 +38,6 @@ from .rows import (
     SearchRow as SearchRow,
 )
 from .run import (
-    BenchProgress as BenchProgress,
     resume_bench as resume_bench,
     run_bench as run_bench,
 )

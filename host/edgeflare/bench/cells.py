@@ -21,9 +21,14 @@ class Cell(NamedTuple):
         """The cell's folder below ``cells/``, such as "LeNet-1/dflare/0"."""
         return f"{plain(self.pair)}/{self.strategy}/{self.repeat}"
 
+    @property
+    def words(self) -> str:
+        """The cell's name in messages."""
+        return f"{self.pair}, {self.strategy}, repeat {self.repeat}"
+
 
 def cells(suite: Suite) -> tuple[Cell, ...]:
-    """Return all cells, by pair, repeat and strategy, so that an early look compares strategies."""
+    """Return all cells, by pair, repeat and strategy, so that an unfinished bench compares strategies."""
     found = []
     for pair in suite.pairs:
         running = suite.strategies_of(pair.name)
@@ -35,7 +40,7 @@ def cells(suite: Suite) -> tuple[Cell, ...]:
 
 
 def made_model(folder: Path, pair: PairConfig) -> Path:
-    """Return where, in a bench's folder, the deployed model is that the suite asks to make."""
+    """Return the path, in a bench's folder, of a deployed model that is made from the original."""
     return folder / "models" / f"{plain(pair.name)}.onnx"
 
 

@@ -1,4 +1,4 @@
-"""What has changed between the cells of one pair: they are to be compared, so that nothing may."""
+"""Changes between the cells of one pair, which must not differ since they are compared."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -66,6 +66,6 @@ def check_same_devices(bench: Bench, cell: Cell, *, force: bool) -> str | None:
 
 
 def devices_of(bench: Bench, cell: Cell) -> dict[str, dict[str, Any]]:
-    """Return the fingerprint of each device that a cell's campaign knows, by name."""
+    """Return the fingerprint of each device of a cell's campaign, by name."""
     with Store.open(bench.campaign(cell)) as store:
         return store.fingerprints()

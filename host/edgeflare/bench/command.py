@@ -1,4 +1,4 @@
-"""The command that makes a bench like one that is there."""
+"""The command that repeats a bench."""
 
 import shlex
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The files that a suite names: looked for before a bench begins, since its folder keeps the suite as it is."""
+"""Check of the files that a suite names, before a bench begins."""
 
 import importlib.util
 from collections.abc import Iterator

@@ -1,23 +1,19 @@
 """A bench's folder: what its ``bench.json`` says, and how far its cells are."""
 
-import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from edgeflare._internal.files import write_durably
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.suite import Suite, suite_from
-from edgeflare.errors import StoreError, UsageError
+from edgeflare.campaign.batch import description, write_description
+from edgeflare.errors import UsageError
 from edgeflare.store import Store
-from edgeflare.store.documents import read_json
-from edgeflare.store.failures import told_of
 
 BENCH_NAME = "bench.json"
-FORMAT = 1
 _DATABASE = "campaign.sqlite"
 
 State: TypeAlias = Literal["finished", "unfinished", "missing"]
@@ -68,15 +64,7 @@ def open_bench(folder: Path) -> Bench:
         raise UsageError(
             f"{folder} is not a bench's folder: it has no {BENCH_NAME}; check the path"
         )
-    with told_of(folder):
-        text = path.read_bytes()
-    try:
-        said = read_json(text)
-        if said["format"] != FORMAT:
-            raise StoreError(
-                f"{path} has the format {said['format']}, this edgeflare reads {FORMAT}; "
-                "use the edgeflare that wrote it"
-            )
+    with description(path, "restore it from a copy, or run the bench anew") as said:
         return Bench(
             folder,
             suite_from(said["suite"], f"{path}: suite"),
@@ -85,25 +73,18 @@ def open_bench(folder: Path) -> Bench:
             Path(said["inventory"]) if said.get("inventory") else None,
             said.get("python"),
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StoreError(
-            f"{path} is damaged; restore it from a copy, or run the bench anew"
-        ) from error
 
 
 def write_bench(bench: Bench) -> None:
     """Put what `open_bench` reads on disk, atomically. Raises StoreError."""
-    said: dict[str, Any] = {
-        "format": FORMAT,
+    said = {
         "suite": bench.suite.model_dump(mode="json"),
         "devices": list(bench.devices),
         "inventory": bench.inventory and str(bench.inventory),
         "python": bench.python,
         "failed": dict(bench.failed),
     }
-    text = json.dumps(said, indent=2, ensure_ascii=False, allow_nan=False)
-    with told_of(bench.folder):
-        write_durably(bench.folder / BENCH_NAME, f"{text}\n".encode())
+    write_description(bench.folder / BENCH_NAME, said)
 
 
 def _holds_campaign(folder: Path) -> bool:

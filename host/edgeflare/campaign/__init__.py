@@ -1,8 +1,8 @@
-"""A campaign: its configuration, its run, and how it goes on after an interruption."""
+"""A campaign: its configuration, its run, and how it is resumed after an interruption."""
 
+from edgeflare.campaign.batch import BatchProgress
 from edgeflare.campaign.calibration import write_calibration
 from edgeflare.campaign.candidates import (
-    CandidateProgress,
     CandidateRun,
     Candidates,
     run_candidates,
@@ -10,6 +10,7 @@ from edgeflare.campaign.candidates import (
 from edgeflare.campaign.comparison_folder import candidates_named
 from edgeflare.campaign.config import CampaignConfig, FleetConfig, config_from, load_config
 from edgeflare.campaign.demo import demo_config
+from edgeflare.campaign.flags import SettingFlag, flags_of
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.live import CampaignStatus, campaign_status
 from edgeflare.campaign.measures import Measure
@@ -24,9 +25,9 @@ from edgeflare.campaign.selftest import SelfTest, SelfTestPair, run_selftest
 from edgeflare.campaign.starter import write_starter
 
 __all__ = [
+    "BatchProgress",
     "CampaignConfig",
     "CampaignStatus",
-    "CandidateProgress",
     "CandidateRun",
     "Candidates",
     "Event",
@@ -42,6 +43,7 @@ __all__ = [
     "SearchResult",
     "SelfTest",
     "SelfTestPair",
+    "SettingFlag",
     "Stage",
     "Step",
     "TopScore",
@@ -50,6 +52,7 @@ __all__ = [
     "candidates_named",
     "config_from",
     "demo_config",
+    "flags_of",
     "load_config",
     "replay_base",
     "replay_config",

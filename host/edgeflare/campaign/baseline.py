@@ -11,7 +11,7 @@ from edgeflare.types import TRIGGERS, Transcript
 Pair = tuple[int, int]
 """Two class indices: the original model's label, the deployed model's."""
 BASELINE_PAIRS = "baseline_pairs"
-"""The fact that keeps the baseline's pairs, so that a campaign can be judged once its baseline is gone."""
+"""Name of the fact with the baseline's class pairs: limits can be checked after the baseline was deleted."""
 
 
 def deviating_pairs(store: Store) -> set[Pair]:

@@ -1,24 +1,28 @@
 """Candidate deployed models of one original: one campaign each, with nothing else different (section 5.4.2)."""
 
-import json
-import shlex
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
-from edgeflare._internal.files import is_unused, new_folder_name, remove_torn, write_durably
+from edgeflare._internal.files import new_folder_name
 from edgeflare.campaign import single
+from edgeflare.campaign.batch import (
+    BatchWatch,
+    CampaignRunner,
+    Report,
+    begin_campaign,
+    opened_folder,
+    silent,
+    write_description,
+)
 from edgeflare.campaign.changes import check_unchanged
-from edgeflare.campaign.comparison_folder import COMPARISON_NAME, FORMAT, read_comparison
+from edgeflare.campaign.comparison_folder import COMPARISON_NAME, read_comparison
 from edgeflare.campaign.config import CampaignConfig, SearchConfig, config_from
-from edgeflare.campaign.fleet import Asked, Connect, Prompt, fleet_devices
+from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
 from edgeflare.campaign.measures import check_rankable, search_for
-from edgeflare.campaign.progress import Event, Notice
-from edgeflare.campaign.reporter import resume_advice
-from edgeflare.campaign.resolution import RESOLVED, STRATEGY
-from edgeflare.campaign.run import resume_campaign, run_campaign
+from edgeflare.campaign.progress import Notice
+from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.devices import Device, connect, runtime_for
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (
@@ -28,14 +32,12 @@ from edgeflare.errors import (
     PreflightError,
     UsageError,
 )
-from edgeflare.store import CampaignLock, Store
+from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.failures import told_of
-from edgeflare.store.lock import LOCK_NAMES
 
 _SHOWN = 5
 _OWN = (ModelError, PreflightError, DeviceError)
-"""What may be one candidate's own failing, so that the others go on."""
+"""Errors that concern one candidate alone: the other candidates are run all the same."""
 
 
 @dataclass(frozen=True)
@@ -61,23 +63,6 @@ class Candidates:
         return tuple(run for run in self.runs if run.failed is None)
 
 
-class CandidateProgress(NamedTuple):
-    """What happens with the `number`-th (from 1) of `total` candidates; without an event it begins."""
-
-    name: str
-    number: int
-    total: int
-    event: Event | None
-
-
-Watch: TypeAlias = Callable[[CandidateProgress], None]
-
-
-def silent(progress: CandidateProgress) -> None:
-    """Tell nobody."""
-    del progress
-
-
 def run_candidates(
     like: CampaignConfig | Path,
     models: Sequence[Path],
@@ -85,10 +70,10 @@ def run_candidates(
     measure: str | None = None,
     out: Path | None = None,
     ask: Prompt | None = None,
-    progress: Watch = silent,
+    progress: BatchWatch = silent,
     connect: Connect = connect,
 ) -> Candidates:
-    """Run a campaign with each of these deployed models, one after the other, or go on with them.
+    """Run, or resume, a campaign with each of these deployed models, one after the other.
 
     Everything but the file is as `like` says, its `deployed` options included: a configuration, or a
     campaign's folder, whose search is then repeated as it was. Of a configuration the search is made fit
@@ -119,20 +104,15 @@ def run_candidates(
     config = _as_stated_of_words(config, like)
     config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
     folder = (config.out or new_folder_name("comparisons", config.original.path.stem)).absolute()
-    _check_free(folder)
-    with told_of(folder, begun=False):
-        folder.mkdir(parents=True, exist_ok=True)
-    with CampaignLock(folder):
-        _check_free(folder)
-        with told_of(folder):
-            remove_torn(folder)
+    with opened_folder(folder, COMPARISON_NAME, "a comparison"):
         names = _begun(folder, config, files)
-        turn = _Turn(folder, config, Asked(ask) if ask is not None else None, progress, connect)
-        return Candidates(folder, turn.run(names))
+        return Candidates(
+            folder, _Comparison(folder, config, CampaignRunner(ask, connect)).run(names, progress)
+        )
 
 
 def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) -> CampaignConfig:
-    """Return what every candidate's campaign is run from."""
+    """Return the configuration shared by the candidates' campaigns."""
     if isinstance(like, CampaignConfig):
         labels_only = like.deployed.output == "label"
         wanted = measure or ("queries" if labels_only else "disagreement")
@@ -172,7 +152,7 @@ def _transcribes(config: CampaignConfig) -> bool:
 def _check_runtimes(
     config: CampaignConfig, files: Sequence[Path], devices: Sequence[Device]
 ) -> None:
-    """Raise UsageError for a model that nothing says the runtime of: no setting, no device, no extension."""
+    """Raise UsageError for a model whose runtime is unknown: by no setting, no device, no file extension."""
     if config.original.runtime is None:
         runtime_for(config.original.path)
     if config.deployed.runtime is None and any(device.runtime is None for device in devices):
@@ -180,95 +160,49 @@ def _check_runtimes(
             runtime_for(file)
 
 
-class _Turn:
-    """A process's turn at a comparison, whose lock it holds."""
+class _Comparison:
+    """A comparison whose lock this process holds."""
 
-    def __init__(
-        self,
-        folder: Path,
-        config: CampaignConfig,
-        ask: Prompt | None,
-        progress: Watch,
-        connect: Connect,
-    ) -> None:
+    def __init__(self, folder: Path, config: CampaignConfig, campaigns: CampaignRunner) -> None:
         self._folder = folder
         self._config = config
-        self._ask = ask
-        self._progress = progress
-        self._connect = connect
+        self._campaigns = campaigns
 
-    def run(self, names: dict[str, Path]) -> tuple[CandidateRun, ...]:
+    def run(self, names: dict[str, Path], progress: BatchWatch) -> tuple[CandidateRun, ...]:
         runs: list[CandidateRun] = []
         errors: list[EdgeFlareError] = []
         for number, (name, model) in enumerate(names.items(), 1):
-            watch = self._watch(name, number, len(names))
-            watch(None)
+            folder = self._folder / name
+            report = begin_campaign(progress, name, folder, number, len(names))
             failed = None
             try:
-                self._one(name, model, watch)
+                self._one(name, model, folder, report)
             except _OWN as error:
                 failed = str(error)
                 errors.append(error)
-                watch(Notice(f"{name} can't be run, the others go on: {error}"))
-            except EdgeFlareError:
-                if done := [run.name for run in runs if run.failed is None]:
-                    watch(Notice(f"Finished before that: {', '.join(done)}; {self._goes_on()}"))
-                raise
-            runs.append(CandidateRun(name, model, self._folder / name, failed))
+                report(Notice(f"{name} can't be run, the others go on: {error}"))
+            report(ended="failed" if failed else "finished")
+            runs.append(CandidateRun(name, model, folder, failed))
         if len(errors) == len(runs):
             raise _all_failed(errors)
         return tuple(runs)
 
-    def _one(self, name: str, model: Path, watch: Callable[[Event | None], None]) -> None:
-        folder = self._folder / name
-        settings: dict[str, Any] = {
-            "name": name,
-            "ask": self._ask,
-            "progress": watch,
-            "connect": self._connect,
-        }
+    def _one(self, name: str, model: Path, folder: Path, report: Report) -> None:
         if (folder / DATABASE_NAME).is_file():
             _check_unchanged(name, folder)
-            resume_campaign(folder, **settings)
+            self._campaigns.resume(folder, name=name, progress=report)
             return
-        with told_of(self._folder):
-            if folder.exists():  # a campaign that was never quite made
-                shutil.rmtree(folder)
-        config = _with_model(self._config, model)
-        config = config.model_copy(update={"out": folder, "search": self._resolved()})
-        run_campaign(config, **settings)
+        config = _with_model(self._config, model).model_copy(update={"search": self._resolved()})
+        self._campaigns.run(config, folder, name=name, progress=report)
 
     def _resolved(self) -> SearchConfig:
-        """Return the search with what it was resolved to for another candidate."""
+        """Return the search with the options that were resolved for another candidate."""
         search = self._config.search
         if search.strategy != STRATEGY:
             return search
-        for database in sorted(self._folder.glob(f"*/{DATABASE_NAME}")):
-            with Store.open(database.parent) as store:
-                found = store.setting("search", "options")
-            if all(found.get(name) is not None for name in RESOLVED):
-                options = {**search.options, **{name: found[name] for name in RESOLVED}}
-                return search.model_copy(update={"options": options})
-        return search
-
-    @property
-    def _quoted(self) -> str:
-        return shlex.quote(str(self._folder))
-
-    def _goes_on(self) -> str:
-        return f"their campaigns lie in {self._folder}, and the same command with --out {self._quoted} goes on"
-
-    def _watch(self, name: str, number: int, total: int) -> Callable[[Event | None], None]:
-        """Return what tells a candidate's events; advice to resume its campaign becomes the comparison's."""
-        own = resume_advice(self._folder / name)
-        ours = f"run the same comparison again with --out {self._quoted}"
-
-        def watch(event: Event | None) -> None:
-            if isinstance(event, Notice) and own in event.text:
-                event = Notice(event.text.replace(own, ours))
-            self._progress(CandidateProgress(name, number, total, event))
-
-        return watch
+        databases = sorted(self._folder.glob(f"*/{DATABASE_NAME}"))
+        found = (resolved_as_in(database.parent, search) for database in databases)
+        return next((one for one in found if one is not None), search)
 
 
 def _check_unchanged(name: str, folder: Path) -> None:
@@ -295,7 +229,7 @@ def _with_model(config: CampaignConfig, model: Path) -> CampaignConfig:
 
 
 def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[str, Path]:
-    """Put on disk what is compared, and return the candidates' names, those of an earlier turn kept.
+    """Write the description of the comparison; return the candidates' names, earlier ones unchanged.
 
     Raises UsageError where the folder was begun with other settings.
     """
@@ -315,31 +249,16 @@ def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[
     for file in files:
         name = name_of.get(str(file)) or _free(file.stem, {*known, *names})
         names[name] = file
-    said = {
-        "format": FORMAT,
-        "settings": settings,
-        "candidates": {**known, **{name: str(file) for name, file in names.items()}},
-    }
-    with told_of(folder):
-        write_durably(path, f"{json.dumps(said, indent=2, ensure_ascii=False)}\n".encode())
+    candidates = {**known, **{name: str(file) for name, file in names.items()}}
+    write_description(path, {"settings": settings, "candidates": candidates})
     return names
 
 
 def _settings(config: CampaignConfig) -> dict[str, Any]:
-    """Return everything that decides what is found, candidates aside."""
+    """Return every setting that affects the results, except for the candidates."""
     values = config.model_dump(mode="json", exclude={"out", "concurrency", "inventory", "limits"})
     values["deployed"].pop("path")
     return values
-
-
-def _check_free(folder: Path) -> None:
-    if (folder / COMPARISON_NAME).is_file():
-        return
-    with told_of(folder):
-        if not is_unused(folder, LOCK_NAMES):
-            raise UsageError(
-                f"{folder} exists and is neither a comparison nor an empty folder; choose another --out"
-            )
 
 
 def _free(stem: str, taken: set[str]) -> str:

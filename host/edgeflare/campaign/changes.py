@@ -1,4 +1,4 @@
-"""What has changed since a campaign began: on the host's disk, in its libraries, on its devices."""
+"""Changes since a campaign was started: of model and seed files, libraries and devices."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ _SHOWN = 5
 
 
 def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
-    """Return a sentence for each model, seed file and library that is not what it was."""
+    """Return a sentence for each model, seed file and library that has changed."""
     found = [*_changed_models(config, store), *_changed_seeds(config, store)]
     return [*found, *_changed_libraries(config, store)]
 
@@ -79,7 +79,7 @@ def _changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:
     if not source.exists():
         if not store.fact("seeds_complete"):
             yield f"the seeds at {source} are gone"
-        return  # the campaign has samples of its own
+        return  # the samples are in the campaign's store
     known = ((seed.id, seed.file_sha256) for seed in store.seeds() if seed.file_sha256)
     for name in changed_files(source, known):
         yield f"the seed file {name} has changed or is gone"

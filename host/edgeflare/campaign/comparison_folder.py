@@ -1,19 +1,17 @@
-"""The folder of a comparison, and what the paths that name candidates stand for."""
+"""The folder of a comparison, and the resolution of paths to candidates."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from edgeflare.campaign.batch import description
 from edgeflare.campaign.measures import check_level
-from edgeflare.errors import StoreError, UsageError
+from edgeflare.errors import UsageError
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.documents import read_json
-from edgeflare.store.failures import told_of
 from edgeflare.store.lock import LOCK_NAMES
 
 COMPARISON_NAME = "comparison.json"
-FORMAT = 1
 
 
 def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Path, ...]:
@@ -35,18 +33,8 @@ def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Pat
 
 def read_comparison(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the settings of a comparison, and its candidates' files by name. Raises StoreError."""
-    with told_of(path.parent):
-        text = path.read_bytes()
-    try:
-        said = read_json(text)
-        if said["format"] != FORMAT:
-            raise StoreError(
-                f"{path} has the format {said['format']}, this edgeflare reads {FORMAT}; use the "
-                "edgeflare that wrote it"
-            )
+    with description(path, "run the comparison anew in another folder") as said:
         return dict(said["settings"]), {str(k): str(v) for k, v in said["candidates"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StoreError(f"{path} is damaged; run the comparison anew in another folder") from error
 
 
 def _stands_for(path: Path) -> list[Path]:

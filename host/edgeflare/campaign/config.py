@@ -79,25 +79,21 @@ class ModelConfig(_Section):
             "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear (or nearest, "
             "bilinear-antialias, area); of audio front_end=whisper, mlperf-tiny-kws or waveform, "
             "rate=16000, samples=16000. May be repeated.",
+            each=True,
         ),
-        Flag("--original-input", "The same for the original alone.", tables=("original",)),
-        Flag("--deployed-input", "The same for the deployed model alone.", tables=("deployed",)),
     ] = Field(
         default=InputOptions(),
         description="What the file doesn't tell: color, layout, size, resize, and scale, mean, std of pixels, "
         "(pixel * scale - mean) / std; of audio front_end, rate, samples.",
-        examples=[
-            {"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
-        ],
+        examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
     )
     output: Annotated[
         Literal["auto", "probabilities", "logits", "label", "transcript"],
-        Flag("--output", "All models' outputs: auto, probabilities, logits or transcript."),
-        Flag("--original-output", "The same for the original alone.", tables=("original",)),
         Flag(
-            "--deployed-output",
-            "The same for the deployed model alone; label: it returns a class index and no scores.",
-            tables=("deployed",),
+            "--output",
+            "All models' outputs: auto, probabilities, logits or transcript.",
+            each=True,
+            deployed="; label: it returns a class index and no scores",
         ),
     ] = Field(
         default="auto",
@@ -110,18 +106,7 @@ class ModelConfig(_Section):
             "--output-name",
             "Which output counts, by its name, where all models have several.",
             metavar="NAME",
-        ),
-        Flag(
-            "--original-output-name",
-            "The same for the original alone.",
-            metavar="NAME",
-            tables=("original",),
-        ),
-        Flag(
-            "--deployed-output-name",
-            "The same for the deployed model alone.",
-            metavar="NAME",
-            tables=("deployed",),
+            each=True,
         ),
     ] = Field(
         default=None,
@@ -336,7 +321,7 @@ class SearchConfig(_Section):
 
     @property
     def strategy_notice(self) -> str:
-        """What to tell the user where the oracle chose another strategy than the default; else ""."""
+        """The notice for the user where the oracle changed the default strategy; else ""."""
         if self.strategy != _FOR_TOLERANCE or "strategy" in self.model_fields_set:
             return ""
         return (
@@ -362,7 +347,7 @@ class SearchConfig(_Section):
 
     @model_validator(mode="after")
     def _is_affordable(self) -> "SearchConfig":
-        """Refuse what a search of `max_queries` could never ask."""
+        """Refuse options that need more queries than `max_queries` allows."""
         options = self.options if self.strategy == "boundary" else {}
         for name in ("device_budget", "candidates"):
             wanted = options.get(name)
@@ -394,10 +379,7 @@ class FleetConfig(_Section):
         examples=[100_000],
     )
     total_queries: Annotated[int | None, Flag("--total-queries", metavar="N")] = Field(
-        default=None,
-        ge=1,
-        description="The same for all devices together.",
-        examples=[1_000_000],
+        default=None, ge=1, description="The same for all devices together.", examples=[1_000_000]
     )
     handover_s: Annotated[Seconds, Flag("--handover", metavar="SECONDS")] = Field(
         default=30.0,
@@ -524,9 +506,7 @@ def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | 
 
 
 def load_config(
-    path: Path,
-    overrides: Mapping[str, Any] | None = None,
-    typed: Mapping[str, str] | None = None,
+    path: Path, overrides: Mapping[str, Any] | None = None, typed: Mapping[str, str] | None = None
 ) -> CampaignConfig:
     """Read a ``campaign.toml``; its relative paths start at its own folder.
 

@@ -24,7 +24,7 @@ from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.pair import resolve_pair
 from edgeflare.campaign.progress import Event, Notice, Stage
 from edgeflare.campaign.progress import Fleet as FleetEvent
-from edgeflare.campaign.reporter import Reporter, resume_advice
+from edgeflare.campaign.reporter import Reporter
 from edgeflare.campaign.stages import not_interrupted, state_after
 from edgeflare.campaign.statistics import rounded_up
 from edgeflare.devices import LOCAL, DeviceStatus, runtime_for
@@ -45,9 +45,9 @@ from edgeflare.types import TRIGGERS, Status
 
 CONTROL_NAME = "control"
 REFUSED = "control_refused"
-"""The fact that says why a control can't be run."""
+"""Name of the fact with the reason why a control can't be run."""
 _FOR_GOOD = (ModelError, PreflightError, StrategyError)
-"""What ends the same whenever the control is tried: its models and its search are fixed."""
+"""Errors that a second attempt would repeat, since the control's models and search are fixed."""
 _BATCH = 256
 _PREFIX = "control: "
 
@@ -94,7 +94,7 @@ def control_config(config: CampaignConfig, folder: Path) -> CampaignConfig:
 
 
 def check_control(config: CampaignConfig) -> None:
-    """Raise what the control would once the search is done: a model that can't be run, or doesn't fit.
+    """Raise, before the search, the errors of the control: a model that can't be run, or doesn't fit.
 
     Raises UsageError, too, where the copy to compare with is the deployed model.
     """
@@ -117,26 +117,17 @@ def check_control(config: CampaignConfig) -> None:
             # what the deployed model's file tells isn't known yet; which scale it is doesn't matter here
             config = _scaled(_scaled(config, config.deployed.input), InputOptions(scale="1/255"))
         config = control_config(config, Path())
-        fleet = stack.enter_context(
-            Fleet.open(
-                [LOCAL],
-                config,
-                Campaigner(uuid.uuid4().hex, "a control"),
-                ask=None,
-                uploading=_unheard,
-                tell=_unheard,
-                need_all=True,
-            )
-        )
+        campaigner = Campaigner(uuid.uuid4().hex, "a control")
+        fleet = stack.enter_context(Fleet.open([LOCAL], config, campaigner, need_all=True))
         resolve_pair(config, original, fleet)
 
 
 def run_control(
     config: CampaignConfig, store: Store, reporter: Reporter, *, force: bool = False
 ) -> None:
-    """Run the control of a campaign whose search is finished, or go on with it.
+    """Run, or resume, the control of a campaign whose search is finished.
 
-    One that can't be run, now or later, is told as a notice, and the campaign is finished without it. Raises
+    A control that can't be run, now or later, is reported as a notice, and the campaign finishes without it. Raises
     an `EdgeFlareError` of any other kind; `resume_campaign` goes on from there.
     """
     folder = control_folder(store.folder)
@@ -150,7 +141,7 @@ def run_control(
             reporter(Stage("control", f"{event.name}: {event.detail}", event.total))
         elif not isinstance(event, Notice):
             reporter(event)
-        elif resume_advice(folder) not in event.text:  # the whole campaign is to be resumed
+        elif event.resume is None:  # else the whole campaign is to be resumed
             reporter(Notice(f"{_PREFIX}{event.text}"))
 
     reporter.watch(store, lambda: seen)
@@ -177,10 +168,7 @@ def run_control(
         with not_interrupted():
             reporter.end(state_after(error), str(error))
             reporter(
-                Notice(
-                    "the search is finished and kept, its control is not; "
-                    + resume_advice(store.folder)
-                )
+                Notice("the search is finished and kept, its control is not", resume=store.folder)
             )
         raise
     reporter.end("finished")
@@ -241,7 +229,7 @@ def _notice(text: str, store: Store, reporter: Reporter) -> None:
 
 
 def _scaling_in(store: Store) -> InputOptions:
-    """Return how the campaign scaled the original's pixels, which may have been told by the deployed model alone."""
+    """Return the pixel scaling of the campaign's original, which may come from the deployed model's file alone."""
     with decoding(store.folder):
         spec = store.models["original"]["input"]
         if "size" not in spec:  # of audio
@@ -298,7 +286,7 @@ def _other_arithmetic(runtime: str, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def _is_begun(store: Store) -> bool:
-    """Whether there is a control to go on with; what is left of one that was never quite made goes."""
+    """Whether there is a control to resume; an incomplete folder of one is deleted."""
     folder = control_folder(store.folder)
     if store.fact("control_begun"):
         if (folder / DATABASE_NAME).is_file():
@@ -315,7 +303,7 @@ def _is_of_a_campaign(path: Path) -> bool:
 
 
 def _fill(store: Store, control: Store) -> None:
-    """Give the control the campaign's own seeds, which need not be where they were read from any more."""
+    """Copy the campaign's seeds into the control: the files that they were read from may be gone."""
     store.set_fact("control_begun", True)
     if store.sample_rate is not None:
         control.set_sample_rate(store.sample_rate)
@@ -337,7 +325,3 @@ def _named() -> Iterator[None]:
     except EdgeFlareError as error:
         error.args = (f"{_PREFIX}{error}", *error.args[1:])
         raise
-
-
-def _unheard(text: str) -> None:
-    del text

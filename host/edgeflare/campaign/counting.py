@@ -1,4 +1,4 @@
-"""How much of a campaign is done, counted in its store over the replicas that it has now."""
+"""Progress counts of a campaign, from its store, over its present replicas."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ def counted(store: Store) -> Tally:
 
 
 def expected(store: Store) -> int:
-    """Return how many outcomes there are in the end."""
+    """Return the number of outcomes of the finished campaign."""
     return store.seed_count() * len(replicas_of(store))
 
 

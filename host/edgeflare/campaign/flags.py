@@ -1,7 +1,7 @@
 """The command-line flags of the configuration: each is stated once, at the field that it sets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
@@ -19,7 +19,9 @@ class Flag:
 
     `help` is by default the field's description, `panel` (of ``--help``) that of the field's table. `tables` are
     the tables in which it sets the field, where several are of one class; by default all of them. With a `key` it
-    sets this entry, of type `type`, of a field that is a table. `example` is the starter file's value.
+    sets this entry, of type `type`, of a field that is a table. `example` is the starter file's value. With `each`
+    there is one flag more for each model, ``--original-...`` and ``--deployed-...``; `deployed` is added to the
+    latter's help.
     """
 
     name: str
@@ -30,6 +32,8 @@ class Flag:
     key: str = ""
     type: Any = None
     example: Any = None
+    each: bool = False
+    deployed: str = ""
 
     @property
     def parameter(self) -> str:
@@ -89,8 +93,18 @@ def flags_of(config: type[BaseModel]) -> list[SettingFlag]:
 
 
 def flags_in(field: FieldInfo) -> list[Flag]:
-    """Return the flags that stand in a field's annotation."""
-    return [one for one in field.metadata if isinstance(one, Flag)]
+    """Return the flags that stand in a field's annotation, each model's own ones after that for both."""
+    found: list[Flag] = []
+    for flag in (one for one in field.metadata if isinstance(one, Flag)):
+        found.append(flag)
+        for table, model, more in (
+            ("original", "original", ""),
+            ("deployed", "deployed model", flag.deployed),
+        ):
+            if flag.each:
+                name, text = f"--{table}-{flag.name[2:]}", f"The same for the {model} alone{more}."
+                found.append(replace(flag, name=name, help=text, tables=(table,)))
+    return found
 
 
 def table_of(field: FieldInfo) -> type[BaseModel] | None:

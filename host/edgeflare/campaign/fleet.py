@@ -1,4 +1,4 @@
-"""The devices of a campaign: opened together, each steady over lost connections, closed together."""
+"""The devices of a campaign: opened and closed together; each session reconnects after a lost connection."""
 
 import getpass
 import platform
@@ -33,7 +33,7 @@ Tell: TypeAlias = Callable[[str], None]
 
 
 class Campaigner(NamedTuple):
-    """Who asks the devices: the campaign's id, and its name for people, for their leases."""
+    """The campaign as the owner of device leases: its id, and its name for people."""
 
     id: str
     name: str
@@ -62,6 +62,10 @@ def fleet_devices(config: CampaignConfig) -> list[Device]:
     return found
 
 
+def _ignore(text: str) -> None:
+    del text
+
+
 class Fleet(AbstractContextManager["Fleet"]):
     """Open devices, in the campaign's order; `missing` are those that could not be opened, with why."""
 
@@ -78,16 +82,16 @@ class Fleet(AbstractContextManager["Fleet"]):
         config: CampaignConfig,
         campaigner: Campaigner,
         *,
-        ask: Prompt | None,
-        uploading: Tell,
-        tell: Tell,
+        ask: Prompt | None = None,
+        uploading: Tell = _ignore,
+        tell: Tell = _ignore,
         connect: Connect = connect,
         need_all: bool,
     ) -> "Fleet":
         """Open all devices side by side; without `need_all` those that can be.
 
-        `ask` is asked each question once; `uploading` hears of uploads, `tell` of lost devices and ones
-        that are back, both from other threads. Raises what `open_device` raises.
+        Each question is asked once. `uploading` is called with uploads, `tell` with lost and reconnected
+        devices, both from other threads. Raises what `open_device` raises.
         """
         asked = Asked(ask) if ask is not None else None
 
@@ -147,7 +151,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         return len(self.sessions)
 
     def status(self) -> tuple[DeviceStatus, ...]:
-        """Return what every device does right now."""
+        """Return the present status of every device."""
         return tuple(session.status() for session in self.sessions)
 
     def lacks(self) -> str:
@@ -193,7 +197,7 @@ def _close_what_opened(attempt: "Future[DeviceSession | EdgeFlareError]") -> Non
 
 
 class Asked:
-    """Remembers the user's answers, so that a device that comes back asks nobody again."""
+    """Caches the user's answers, so that a device that reconnects does not ask again."""
 
     def __init__(self, ask: Prompt) -> None:
         self._ask: Prompt = ask
@@ -201,7 +205,7 @@ class Asked:
         self._lock = threading.Lock()
 
     def only_remember(self) -> None:
-        """Ask the user no more: nobody may be there, and the display is in use."""
+        """Stop asking the user, who may be away while the terminal shows progress; known answers are still given."""
         self._ask = lambda _: None
 
     def __call__(self, question: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a campaign does right now, left in its folder by the process that runs it, for other terminals."""
+"""The live status of a campaign, written into its folder by the process that runs it, for other processes."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def now() -> str:
 
 
 def beginning(folder: Path) -> CampaignStatus:
-    """Return the status of a campaign that this process begins, or goes on with, now."""
+    """Return the first status of a campaign that this process starts or resumes."""
     return CampaignStatus(
         folder=str(folder),
         state="running",
@@ -81,7 +81,7 @@ def beginning(folder: Path) -> CampaignStatus:
 
 
 def leave_status(status: CampaignStatus) -> None:
-    """Put the status into the campaign's folder, whole or not at all. Raises OSError."""
+    """Write the status into the campaign's folder, atomically. Raises OSError."""
     path = Path(status.folder) / LIVE_NAME
     write_whole(path, json.dumps(status.to_json()).encode())
 
@@ -117,12 +117,12 @@ def campaign_status(folder: Path) -> CampaignStatus:
 def _state(running: bool, told: RunState) -> RunState:
     if running:
         return "running"
-    # One that said "finished" and isn't lacks its control.
+    # "finished" of an unfinished campaign: its search is finished, its control is not.
     return "interrupted" if told in ("running", "finished") else told
 
 
 def _message(left: CampaignStatus, store: Store) -> str:
-    """Say why it stopped, and what of it is finished nevertheless."""
+    """Return why it stopped, and which part of it is finished."""
     of_search = "its search is finished, its control is not" if store.fact("finished") else ""
     return "; ".join(filter(None, [left.message or _by_kill(left.state), of_search]))
 
@@ -150,6 +150,6 @@ def _left(folder: Path) -> CampaignStatus | None:
 
 
 def _never_told(store: Store) -> CampaignStatus:
-    """Return the status of a campaign whose process was killed before it said anything."""
+    """Return the status of a campaign whose process was killed before it wrote one."""
     began = store.created_at.isoformat(timespec="seconds")
     return replace(beginning(store.folder), pid=None, host="", started_at=began, updated_at=began)

@@ -1,4 +1,4 @@
-"""What candidates can be ranked by, and the search that tells it."""
+"""The measures by which candidates are ranked, and the search that each of them needs."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
@@ -12,7 +12,7 @@ Measure: TypeAlias = Literal["disagreement", "severity", "queries"]
 models' margins; or the queries to the first one."""
 
 DEVICE_BUDGET = 8
-"""Device queries for each seed where the most severe trigger is looked for and nothing else is stated.
+"""Default number of device queries for each seed where the most severe trigger is searched for.
 
 Of five prunings of LeNet-5 on 150 seeds the two closest are apart by 1.2 half widths of the interval with the
 first trigger alone, by 1.8 with 8 queries and by 1.7 with 20.
@@ -20,7 +20,7 @@ first trigger alone, by 1.8 with 8 queries and by 1.7 with 20.
 
 
 def check_measure(measure: str) -> None:
-    """Raise UsageError unless there is such a measure."""
+    """Raise UsageError for an unknown measure."""
     if measure not in get_args(Measure):
         raise UsageError(f"there is no measure {measure}; take {', '.join(get_args(Measure))}")
 
@@ -32,7 +32,7 @@ def check_level(level: float) -> None:
 
 
 def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) -> None:
-    """Raise UsageError where searches by this strategy don't tell `measure`, or the models don't.
+    """Raise UsageError where this strategy, or the models' outputs, can't give `measure`.
 
     `label_only` names the candidates that return a class and no probabilities.
     """
@@ -50,7 +50,7 @@ def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) 
 
 
 def search_for(measure: str, search: SearchConfig) -> SearchConfig:
-    """Return the search that `measure` needs, as far as `search` leaves it open.
+    """Return `search` with its open settings chosen for `measure`.
 
     "queries": the paper's, dflare. Else the most severe trigger is looked for: boundary with a device
     budget. A strategy or budget that was stated stays. Raises UsageError for an unknown measure.

@@ -45,7 +45,7 @@ class Explanation(NamedTuple):
 
 
 def alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSpec]:
-    """Return the usual mistakes, undone on the original: what is changed -> its spec."""
+    """Return the original's spec with each of the usual mistakes corrected, by a description of the correction."""
     numerator, denominator = original.scale
     changed = {
         "the other colour order": original._replace(
@@ -67,7 +67,7 @@ def better_explanation(
     *,
     labels_only: bool = False,
 ) -> Explanation | None:
-    """Return the best alternative, if one is clearly better than what is stated.
+    """Return the best alternative preprocessing where it is clearly better than the stated one.
 
     `specs` are those of original and deployed model; `scores` runs the original under a spec.
     Clearly better: closer on so many of the first 32 seeds that the lower 95 % bound of their share

@@ -73,7 +73,7 @@ class DeployedModel:
 
     @property
     def depth(self) -> int:
-        """Requests in flight that keep the device busy."""
+        """The number of requests in flight that keeps the device busy."""
         return self._session.depth
 
     @property
@@ -205,7 +205,7 @@ def readers(
     sides: tuple[Side, Side],
     raws: tuple[Sequence[Output], Sequence[Output]],
 ) -> tuple[tuple[OutputReader, OutputReader], list[str]]:
-    """Return how each model's raw outputs become answers, as stated or told from those on the seeds.
+    """Return how each model's raw outputs become answers, as stated or as inferred from those on the seeds.
 
     The second value has what the user should know of what was told.
     """
@@ -234,7 +234,7 @@ def readers(
 
 
 def _told(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig) -> InputOptions:
-    """Return what a model's own file tells: its metadata, and its quantisation for the scaling."""
+    """Return the input options in a model's file: its metadata, and the scaling implied by its quantisation."""
     in_file = options_in_file(metadata, str(config.path))
     return known_of(in_file, scaling_of_range(tensor), InputOptions())
 

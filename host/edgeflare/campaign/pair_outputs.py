@@ -33,7 +33,7 @@ def text_source(
     in_file: Mapping[str, Any] | None,
     whose: str,
 ) -> TextSource | None:
-    """Return where a model's text comes from, as stated, or as `in_file` says; None of one that returns scores.
+    """Return how a model's outputs become text, as stated or as in its file; None for a model that returns scores.
 
     Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated doesn't.
     """
@@ -139,7 +139,7 @@ def check_no_frames(output: TensorInfo, whose: str) -> None:
 
 
 def original_classes(output: TensorInfo, config: ModelConfig) -> int:
-    """Return how many classes there are: as many as the original has scores.
+    """Return the number of classes: that of the original's scores.
 
     Raises ModelError where its output is none of scores.
     """

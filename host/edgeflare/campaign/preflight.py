@@ -1,4 +1,4 @@
-"""Before a search begins: do the two models belong together, on the seeds as they are?"""
+"""Checks before a search: whether the two models agree on enough seeds to belong together."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -120,10 +120,10 @@ def slowness(
         f"{search.timeout_s:g} s"
     )
     if affordable < 1:
-        return [f"{took} ends a search after its first query: state a longer --timeout."]
+        return [f"{took} ends a search after its first query: state a longer --timeout"]
     sentence = (
-        f"{took} ends a search after about {affordable} queries; such an end depends on speed. For "
-        f"repeatable results state --max-queries {affordable} or a longer --timeout."
+        f"{took} ends a search after about {affordable} queries; such an end depends on speed; for "
+        f"repeatable results state --max-queries {affordable} or a longer --timeout"
     )
     return [sentence]
 

@@ -1,4 +1,4 @@
-"""What pydantic says of a wrong setting, in plain words, with the value that was given."""
+"""Error sentences for wrong settings, made from pydantic's errors, with the given value."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,7 @@
-"""What a running campaign tells whoever watches."""
+"""The events that a running campaign reports."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from edgeflare.devices import DeviceStatus
@@ -34,13 +35,18 @@ class Step(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """Something the user should know; the campaign goes on."""
+    """Something the user should know.
+
+    `resume` is the folder of a campaign that has stopped, from which `edgeflare resume` goes on; None where the
+    campaign goes on by itself.
+    """
 
     text: str
+    resume: Path | None = None
 
 
 class Fleet(NamedTuple):
-    """What every device of the campaign does right now; told about once a second."""
+    """What every device of the campaign does right now; reported about once a second."""
 
     devices: tuple[DeviceStatus, ...]
 
@@ -50,5 +56,5 @@ Progress: TypeAlias = Callable[[Event], None]
 
 
 def silent(event: Event) -> None:
-    """Tell nobody."""
+    """Ignore it."""
     del event

@@ -41,7 +41,7 @@ def replay_base(
     original: Path | None = None,
     deployed: Path | None = None,
 ) -> CampaignConfig:
-    """Return the configuration that a replay starts from: the source's own, or that of `campaign`.
+    """Return the configuration on which a replay is based: that of the source, or of `campaign`.
 
     `campaign` is a ``campaign.toml`` or a campaign's folder. A corpus has no models of its own: it needs that,
     or both model files. Raises UsageError where it has neither, StoreError where a folder can't be used.
@@ -112,7 +112,7 @@ def run_replay(
 
 
 def fill_on(store: Store) -> None:
-    """Bring the inputs that are missing into a replay that was killed while they were stored.
+    """Store the missing inputs of a replay that was killed while they were stored.
 
     Raises StoreError where it was killed before it knew which inputs those are.
     """
@@ -130,7 +130,7 @@ def fill_on(store: Store) -> None:
 
 
 def _begun(source: ReplaySource, selected: list[str], notices: Sequence[str], store: Store) -> None:
-    """Fill a new replay; leave nothing where that fails."""
+    """Store the inputs of a new replay; delete its folder where that fails."""
     fact = {
         "source": source.to_json(),
         "selected": selected,
@@ -213,7 +213,7 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
         model = getattr(config, which)
         kind = known.get(which, {}).get("output", {}).get("kind")
         if kind and model.output == "auto" and _same_file(model.path, known[which]):
-            # A few triggers are less to tell by than the campaign's seeds were.
+            # The campaign's seeds tell more about the outputs than a few triggers do.
             config = config.model_copy(update={which: model.model_copy(update={"output": kind})})
     return config
 
@@ -282,7 +282,7 @@ def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:
 def _notices(
     config: CampaignConfig, source: ReplaySource, chosen: Iterable[Entry], only: str | None
 ) -> list[str]:
-    """Return what there is to know of the source."""
+    """Return the notices about the source."""
     if source.store is None:
         return []
     notices = []

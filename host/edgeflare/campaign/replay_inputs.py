@@ -53,7 +53,7 @@ class ReplaySource:
     target: str | None = None
 
     def inputs(self, wanted: Wanted) -> Iterator[ReplayInput]:
-        """Yield the inputs that are wanted, a campaign's triggers before its seeds; each sample once.
+        """Yield the selected inputs, a campaign's triggers before its seeds; each sample once.
 
         Of a trigger that several replicas found, the first one that is wanted stands for all.
         """
@@ -68,7 +68,7 @@ class ReplaySource:
             yield from _seeds(self.store, wanted)
 
     def entries(self) -> list[Entry]:
-        """Return what names the inputs, in their order."""
+        """Return the entries of all inputs, in order."""
         found: list[Entry] = []
 
         def note(entry: Entry) -> bool:
@@ -80,7 +80,7 @@ class ReplaySource:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a replay remembers of it."""
+        """Return the JSON object that a replay stores about it."""
         about: dict[str, Any] = {"kind": self.kind, "folder": str(self.folder)}
         if self.store is None:
             return {**about, "target": self.target}
@@ -150,7 +150,7 @@ def _triggers(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
 
 
 def _looks(store: Store) -> Mapping[tuple[str, str], Mapping[str, Look]]:
-    """Return what each device said of triggering inputs, by seed and sample, where each searched for itself."""
+    """Return each device's answers on triggering inputs, by seed and sample, where each device searched alone."""
     looks: dict[tuple[str, str], dict[str, Look]] = {}
     for one in store.replays():
         if is_answer(one.deployed):

@@ -54,7 +54,7 @@ def replay_config(
 
 
 def _with_file(model: ModelConfig, path: Path | None) -> ModelConfig:
-    """Return how a file is run in the place of a model's own."""
+    """Return the model's configuration with another file."""
     if path is None:
         return model
     path = Path(path).expanduser().absolute()

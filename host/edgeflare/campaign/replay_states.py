@@ -1,4 +1,4 @@
-"""What became of each input of a replay, told by the replay's folder alone."""
+"""The result of each input of a replay, from the replay's folder alone."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -110,19 +110,19 @@ class ReplayedInput:
 
 
 def input_to_json(one: ReplayInput) -> dict[str, Any]:
-    """Return what a replay remembers of an input: everything but its sample and that one's rate."""
+    """Return the JSON object of an input: all but its sample and the sample's rate."""
     left_out = ("sample", "looks", "rate")
     about = {name: value for name, value in vars(one).items() if name not in left_out}
     return {**about, "looks": {name: list(look) for name, look in one.looks.items()}}
 
 
 def input_from(about: Mapping[str, Any], sample: Sample, rate: int | None = None) -> ReplayInput:
-    """Return what `input_to_json` was given."""
+    """Return the input of a JSON object made by `input_to_json`."""
     return ReplayInput(**{**about, "looks": _looks(about)}, sample=sample, rate=rate)
 
 
 def replay_fact(store: Store) -> Mapping[str, Any]:
-    """Return what a replay remembers of its source. Raises StoreError where the campaign is none."""
+    """Return what a replay stores about its source. Raises StoreError where the campaign is no replay."""
     fact: Mapping[str, Any] | None = store.fact(REPLAY)
     if fact is None:
         raise StoreError(
@@ -210,7 +210,7 @@ def _heard_otherwise(before: str | None, now: str) -> bool:
 
 
 def _last_look(about: Mapping[str, Any], devices: Collection[str]) -> Look | None:
-    """Return what was said last by one of these devices, which share the inputs; None where none was asked."""
+    """Return the last answer of one of these devices, which share the inputs; None where none was asked."""
     looks = [look for name, look in _looks(about).items() if name in devices]
     return looks[-1] if looks else None
 

@@ -1,4 +1,4 @@
-"""One stored trigger, or some, asked about again: what both models said then, and what they say now."""
+"""Reproduction of stored triggers: both models' answers then and now."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +21,6 @@ from edgeflare.campaign.replay_states import (
     replay_fact,
     replayed_inputs,
 )
-from edgeflare.campaign.reporter import RESUME
 from edgeflare.devices import connect
 from edgeflare.store import Store
 from edgeflare.store.records import is_answer
@@ -39,7 +38,7 @@ class TopScore(NamedTuple):
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A stored trigger asked about again on one device, beside what was stored of it.
+    """A stored trigger reproduced on one device, with the stored answers.
 
     `found_on` is the device whose stored answer is meant, None where none is stored. `original_before`,
     `deployed_before` and `original_now`, `deployed_now` are the most probable classes of each model's
@@ -69,7 +68,7 @@ class Reproduction:
 
     @property
     def bit_equal(self) -> bool | None:
-        """Whether both models' scores are what they were, to the last bit; None where none are stored."""
+        """Whether both models' scores are bit-equal to the stored ones; None where none are stored."""
         known = (self.original_equal, self.deployed_equal)
         return None if None in known else all(known)
 
@@ -91,7 +90,7 @@ def reproduce(
     progress: Progress = silent,
     connect: Connect = connect,
 ) -> tuple[Reproduction, ...]:
-    """Ask about the stored triggers of these seeds again; return what came of each on each device.
+    """Send the stored triggers of these seeds again; return the result of each on each device.
 
     `config` is made by `replay_config`. The replay is kept where `config.out` names a folder for it, and
     leaves nothing behind else. Raises as `run_replay`.
@@ -160,7 +159,7 @@ def _reproduction(
 
 
 def _stored(source: Store, about: Mapping[str, Mapping[str, Any]]) -> dict[str, _Answers]:
-    """Return what the source has of these inputs, the device that found one first."""
+    """Return the source's answers on these inputs; the device that found an input comes first."""
     if source.fact("replay") is not None:
         return _answers(source, set(about))
     ids = {(one["seed_id"], one["replica"]): name for name, one in about.items()}
@@ -210,10 +209,10 @@ def _same(before: Output | None, now: Output | None) -> bool:
 
 
 def _without_advice(progress: Progress) -> Progress:
-    """Pass on what happens, but for how to resume what will be gone."""
+    """Pass on all events but notices on how to resume: the folder will be deleted."""
 
     def tell(event: Event) -> None:
-        if not (isinstance(event, Notice) and RESUME in event.text):
+        if not (isinstance(event, Notice) and event.resume):
             progress(event)
 
     return tell

@@ -1,13 +1,11 @@
-"""Tells whoever watches: the caller's progress function, and other terminals by the live status."""
+"""Passes a campaign's events to the caller's progress function, and writes the live status."""
 
 import queue
-import shlex
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from edgeflare.campaign.counting import counted
 from edgeflare.campaign.live import CampaignStatus, RunState, beginning, leave_status, now
@@ -16,17 +14,14 @@ from edgeflare.campaign.progress import Fleet as FleetEvent
 from edgeflare.devices import DeviceStatus
 from edgeflare.store import Store
 
-RESUME = "go on with: "
-"""What the advice on how to go on with a campaign begins with."""
-
 _EVERY_S = 1.0
 
 
 class Reporter:
-    """Passes events on and keeps the live status in the campaign's folder.
+    """Passes events on and writes the live status into the campaign's folder.
 
     `tell` may be called from any thread; all else, and the caller's progress function, belong to one.
-    What is told before `watch` names the folder is kept for it.
+    What is told before `watch` names the folder is held back until then.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -40,7 +35,7 @@ class Reporter:
         self._lock = threading.Lock()
 
     def watch(self, store: Store, fleet: Callable[[], tuple[DeviceStatus, ...]]) -> None:
-        """From now on keep the live status of this campaign, with what `fleet` says of the devices."""
+        """Write the live status of this campaign from now on, with the device status that `fleet` returns."""
         self._store = store
         so_far = counted(store)
         self._live = replace(
@@ -76,13 +71,13 @@ class Reporter:
             self._progress(Stage("device", text))
 
     def notice(self, text: str) -> None:
-        """Say something to the user now, and keep it in the store."""
+        """Report a notice now, and store it."""
         if self._store is not None:
             self._store.add_notice(text)
         self(Notice(text))
 
     def tick(self) -> None:
-        """Say, at most once a second, what the devices do."""
+        """Report the devices' status, at most once a second."""
         self._pass_on_what_was_told()
         if self._live is None or time.monotonic() < self._next:
             return
@@ -93,7 +88,7 @@ class Reporter:
         self._leave(replace(self._live, devices=devices))
 
     def end(self, state: RunState, message: str = "") -> None:
-        """Leave the last status."""
+        """Write the last status."""
         self._pass_on_what_was_told()
         if self._live is not None:
             self._leave(
@@ -102,7 +97,7 @@ class Reporter:
 
     def _leave(self, live: CampaignStatus) -> None:
         self._live = replace(live, updated_at=now())
-        with suppress(OSError):  # a view only: the campaign goes on without it
+        with suppress(OSError):  # a view only: the campaign runs without it
             leave_status(self._live)
 
     def _pass_on_what_was_told(self) -> None:
@@ -111,8 +106,3 @@ class Reporter:
             self._progress(Notice(text))
             if self._store is not None:
                 self._store.add_notice(text)
-
-
-def resume_advice(folder: Path) -> str:
-    """Return the words that tell how to go on."""
-    return f"{RESUME}{shlex.join(['edgeflare', 'resume', str(folder)])}"

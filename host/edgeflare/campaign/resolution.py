@@ -1,4 +1,4 @@
-"""What the boundary search leaves open, chosen once: when a campaign is created, by what queries cost."""
+"""Choice of the boundary search's open options, once, when a campaign is created, by the cost of queries."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,10 +6,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
 from itertools import cycle, islice
+from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Protocol
 
-from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.config import CampaignConfig, SearchConfig
 from edgeflare.campaign.progress import Notice, Stage
 from edgeflare.campaign.reporter import Reporter
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
@@ -45,7 +46,7 @@ def resolve_search(
     store: Store,
     reporter: Reporter,
 ) -> CampaignConfig:
-    """Return the configuration with nothing left open of the boundary search, and store it.
+    """Return the configuration with all options of the boundary search chosen, and store it.
 
     Does nothing for other strategies, nor where all is stated or was resolved before: a campaign that is
     resumed keeps what it began with. What the searches find depends on the result, and that on how
@@ -85,6 +86,16 @@ def resolve_search(
     return config
 
 
+def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:
+    """Return a boundary search with the open options as a campaign resolved them; None where it has not yet."""
+    with Store.open(campaign) as store:
+        found = store.setting("search", "options")
+    if any(found.get(name) is None for name in RESOLVED):
+        return None
+    options = {**search.options, **{name: found[name] for name in RESOLVED}}
+    return search.model_copy(update={"options": options})
+
+
 def cost_ratio(
     original: Original,
     devices: Sequence[Measured],
@@ -120,7 +131,7 @@ def cost_ratio(
 def _there(
     devices: Sequence[Measured], sample: Sample, patience_s: float, handover_s: float
 ) -> Sequence[Measured]:
-    """Return the devices that answer, all of them where there is no choice."""
+    """Return the devices that answer within the limits; a single device in any case."""
     if len(devices) == 1:
         return devices
     first = [device.submit([sample]) for device in devices]
@@ -142,7 +153,7 @@ def _away(devices: Sequence[Measured], patience_s: float) -> DeviceAwayError:
 def _typical(
     ask: Callable[[Sample], object], samples: Sequence[Sample], clock: Callable[[], float]
 ) -> float:
-    """Return the median of an asking's seconds; 0.0 where none was answered."""
+    """Return the median seconds of a query; 0.0 where none was answered."""
     took: list[float] = []
     for sample in islice(cycle(samples), _TIMES):
         began = clock()

@@ -1,4 +1,4 @@
-"""A campaign from its configuration to its folder, and on from where it was interrupted."""
+"""Runs and resumes a campaign with its control."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -50,7 +50,7 @@ def resume_campaign(
     progress: Progress = silent,
     connect: Connect = connect,
 ) -> Path:
-    """Go on with a campaign that was interrupted, or do nothing where it is finished; return its folder.
+    """Resume a campaign that was interrupted, or do nothing where it is finished; return its folder.
 
     Seeds that are finished stay as they are; the others start again and, on the same kind of CPU, end as
     they would have. `changes` (nested) are laid on top of the configuration that the campaign began with: its

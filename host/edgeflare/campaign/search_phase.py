@@ -1,4 +1,4 @@
-"""The search from every seed, and, where every device searched for itself, the replay of what each found."""
+"""The search from every seed, and, where every device searched alone, the replay of all triggers on all devices."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ from edgeflare.types import (
 )
 
 _KNOWN = 256
-"""A strategy is given both models' answers on so many seeds."""
+"""Number of seeds whose answers by both models are given to a strategy."""
 
 
 class SearchPhase:
@@ -255,7 +255,7 @@ class SearchPhase:
         return KnownAnswers(original, deployed)
 
     def _tell_of_the_floor(self, tally: "_Tally") -> None:
-        """Say it where the margin floor kept most inputs of most searches from the device."""
+        """Report where the margin floor excluded most inputs of most searches."""
         if 2 * tally.starved > tally.ended:
             self._reporter(
                 Notice(
@@ -266,7 +266,7 @@ class SearchPhase:
             )
 
     def _tell_what_is_left(self, done: int, total: int) -> None:
-        """Say why seeds are left: devices that take no more part, or limits."""
+        """Report why seeds remain: devices that dropped out, or limits."""
         if any(one.state is State.RETIRED for one in self._fleet):
             raise DeviceAwayError(
                 f"{total - done} of {total} searches are left: {self._fleet.lacks()}"

@@ -1,4 +1,4 @@
-"""Both models are asked about every seed of the store."""
+"""The queries of both models on every seed of the store."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,9 +34,9 @@ from edgeflare.store import (
 from edgeflare.types import Decision, Output, Sample, Status
 
 FIRST_SEEDS = 64
-"""So many seeds tell what kind of output a model has."""
+"""Number of seeds by which the kind of a model's output is detected."""
 _HOPELESS = 3
-"""So many seeds in a row on which the device can't answer, and it can't answer at all."""
+"""After this number of consecutive seeds that the device can't answer, it is taken to answer none."""
 
 
 class Read(NamedTuple):
@@ -87,7 +87,7 @@ class SeedPhase:
             _check_limit("device_queries", each, wanted[replica], left)
 
     def read(self, sides: tuple[Side, Side], replica: str, names: Sequence[str]) -> Read:
-        """Tell how outputs become answers: as the store has it, else from the first seeds' outputs.
+        """Return how outputs become answers: as stored, else as detected on the first seeds' outputs.
 
         Those come from the devices of these names, which serve `replica`; they are kept.
         """
@@ -233,7 +233,7 @@ class SeedPhase:
 
 
 class _Batch:
-    """Answers on their way to the store, some at once: one transaction costs as much as many answers."""
+    """Buffers answers for the store: one transaction costs as much as many answers."""
 
     _SIZE = 64
 
@@ -271,7 +271,7 @@ class _Batch:
 def _scored(
     answer: Answered[SeedRecord], original: OutputReader, deployed: OutputReader, oracle: Oracle
 ) -> SeedAnswer:
-    """Return what the store keeps of raw outputs."""
+    """Return the stored record of raw outputs."""
     assert answer.outputs is not None  # noqa: S101 - those without were left out
     raw = cast("tuple[RawOutput, RawOutput]", answer.outputs[:2])
     both = original.read(raw[0]), deployed.read(raw[1])

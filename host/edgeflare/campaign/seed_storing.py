@@ -22,7 +22,7 @@ def store_seeds(
     classes: int | None,
     rate: int | None = None,
 ) -> None:
-    """Bring all seeds into the store that are not there yet; nothing to do where that was finished.
+    """Store all seeds that are not stored yet; do nothing where that is complete.
 
     Their labels are of so many `classes`; None: the models are speech recognisers, and labels are ignored. `rate`: that
     of audio, in Hz.

@@ -12,12 +12,15 @@ from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.control import alarms_in, control_config
 from edgeflare.campaign.demo import FOLDER, demo_config
 from edgeflare.campaign.progress import Event, Notice, Progress, Stage, silent
-from edgeflare.campaign.reporter import RESUME
 from edgeflare.devices import LOCAL
 from edgeflare.store import Store
 
 SELFTEST_STRATEGY = "boundary"
-_OPTIONS = {"crossing": "least-l2", "effort": 32, "candidates": 1}  # nothing is left to be measured
+_OPTIONS = {
+    "crossing": "least-l2",
+    "effort": 32,
+    "candidates": 1,
+}  # all options are stated, so none is measured
 _MAX_QUERIES = 25
 
 
@@ -35,13 +38,13 @@ class SelfTestPair:
 
     @property
     def false_alarms(self) -> int:
-        """How many triggers should not be there."""
+        """The number of triggers found where none is expected."""
         return self.triggers if self.of_one_model else 0
 
 
 @dataclass(frozen=True)
 class SelfTest:
-    """What the self-test came to: `strategy` and `margin_floor` of its searches, and what each pair gave."""
+    """The result of the self-test: `strategy` and `margin_floor` of its searches, and the result of each pair."""
 
     strategy: str
     margin_floor: float
@@ -95,7 +98,7 @@ def run_selftest(*, seeds: int = 20, progress: Progress = silent) -> SelfTest:
 
 
 def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, bool]]:
-    """Give each pair's name, its campaign in a folder of its own, and whether it is of one model."""
+    """Yield each pair's name, its configuration, and whether both are the same model."""
     demo = demo_config(seeds=seeds, out=scratch / "int8")
     search = demo.search.model_copy(
         update={
@@ -113,12 +116,12 @@ def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, boo
 
 
 def _named(name: str, progress: Progress) -> Progress:
-    """Return a progress function that says which pair a stage belongs to, and of no folder: none stays."""
+    """Return a progress function that names the pair in each stage, and drops notices on how to resume."""
 
     def tell(event: Event) -> None:
         if isinstance(event, Stage):
             event = event._replace(detail=f"{name}, {event.detail}")
-        if not (isinstance(event, Notice) and RESUME in event.text):
+        if not (isinstance(event, Notice) and event.resume):
             progress(event)
 
     return tell

@@ -1,4 +1,4 @@
-"""One campaign from its configuration to its folder, and on from where it was interrupted, its control aside."""
+"""Runs and resumes one campaign, without its control."""
 
 import os
 import uuid
@@ -35,10 +35,10 @@ from edgeflare.store import CampaignLock, Store
 from edgeflare.store.failures import decoding
 
 Fill: TypeAlias = Callable[[Store], None]
-"""Brings all seeds into a new campaign's store that are not there yet."""
+"""Stores the seeds of a new campaign that are not stored yet."""
 
 After: TypeAlias = Callable[[CampaignConfig, Store, Reporter], None]
-"""What is to be done once every search is finished, with the devices closed and the folder still locked."""
+"""Called once every search is finished, with the devices closed and the folder still locked."""
 
 
 def begin(
@@ -122,7 +122,7 @@ def go_on(
     progress: Progress = silent,
     connect: Connect = connect,
 ) -> Path:
-    """Go on with a campaign; return its folder.
+    """Resume a campaign; return its folder.
 
     `fill` stands in for the source of the seeds. The rest, and what it raises, are as `resume_campaign`
     says.
@@ -169,7 +169,7 @@ def check_files(config: CampaignConfig) -> None:
 
 
 def _finish(after: After | None, store: Store, reporter: Reporter) -> None:
-    """Do what comes after the search, unless the search is only paused; with what it was resolved to."""
+    """Call `after` where the search is finished, with the resolved configuration."""
     if after is not None and store.fact("finished") and not is_finished(store):
         after(config_from(store.campaign, str(store.folder)), store, reporter)
 
@@ -215,7 +215,7 @@ def _search_on(
 
 
 class _Parts(NamedTuple):
-    """What a campaign needs beside its devices and its store."""
+    """The parts of a campaign besides its devices and its store."""
 
     original: OriginalModel
     source: SeedSource | None
@@ -231,7 +231,7 @@ class _Parts(NamedTuple):
 
 
 def _described(device: Device) -> dict[str, Any]:
-    """Return a device's inventory entry as JSON: what it leaves open stays open, files have whole paths."""
+    """Return a device's inventory entry as JSON: only stated fields, with absolute paths."""
     files = {
         field: path.absolute()
         for field in ("key", "known_hosts", "ssh_config")
@@ -241,13 +241,13 @@ def _described(device: Device) -> dict[str, Any]:
 
 
 def _devices(config: CampaignConfig, store: Store, *, anew: bool) -> list[Device]:
-    """Return the devices the campaign began with, or what the configuration now says."""
+    """Return the stored devices of the campaign, or those of the configuration where `anew`."""
     known = [] if anew else stored_devices(store)
     return known or fleet_devices(config)
 
 
 def stored_devices(store: Store) -> list[Device]:
-    """Return the devices that the campaign began with; none where that is not known yet."""
+    """Return the stored devices of the campaign; none where they are not stored yet."""
     known = store.fact("devices") or ()
     with decoding(store.folder, "the fact 'devices'"):
         return [Device.model_validate(one) for one in known]

@@ -1,4 +1,4 @@
-"""A campaign with both models and its store at hand, stage by stage; each stage goes on where it stopped."""
+"""The stages of a campaign whose models, devices and store are open; each continues where it stopped."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,6 @@ import numpy as np
 from edgeflare.answers import class_scores
 from edgeflare.campaign.config import CampaignConfig
 from edgeflare.campaign.counting import add_asked, all_searched, counted, expected
-from edgeflare.campaign.deciding import oracle_of
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.live import LIVE_NAME, RunState
 from edgeflare.campaign.mismatch import SEEDS_TRIED, Explanation, better_explanation
@@ -18,7 +17,7 @@ from edgeflare.campaign.pair import CountedDevice, Side
 from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
 from edgeflare.campaign.progress import Notice, Stage
 from edgeflare.campaign.replay_states import REPLAY
-from edgeflare.campaign.reporter import Reporter, resume_advice
+from edgeflare.campaign.reporter import Reporter
 from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_phase import SearchPhase
 from edgeflare.campaign.seed_phase import Read, SeedPhase
@@ -28,17 +27,18 @@ from edgeflare.devices import check_like
 from edgeflare.devices.slowed import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import InputSpec, OriginalModel
+from edgeflare.oracles import oracle_for
 from edgeflare.search import build_strategy
 from edgeflare.seeds import SeedSource
 from edgeflare.store import MEASURING, WALL_S, Store
 from edgeflare.types import Sample, Seed, Strategy
 
 _PROBES = 16
-"""So many seeds, and as much noise, tell whether devices answer alike."""
+"""Number of seeds and of noise samples used to compare devices."""
 
 
 class Campaign:
-    """What both a new campaign and one that is resumed do."""
+    """The stages that a new and a resumed campaign share."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Campaign:
         self._replicas = {"": names} if self._shared else {name: [name] for name in names}
 
     def begin(self, source: SeedSource | None) -> None:
-        """Run a campaign that was just made; one that taught nothing leaves no folder behind."""
+        """Run a new campaign; its folder is deleted if it fails before anything useful was stored."""
         self._reporter.watch(self._store, self._fleet.status)
         try:
             if source is not None and self._config.search.strategy_notice:
@@ -93,7 +93,7 @@ class Campaign:
         self._ended()
 
     def _run(self, source: SeedSource | None) -> None:
-        """Do what is left; how the devices fare meanwhile is kept, and at the end told if they were slow."""
+        """Run the remaining stages; store the devices' telemetry, and report at the end which were slowed down."""
         began = time.monotonic()
         try:
             with TelemetryKeeper(self._fleet, self._store):
@@ -106,7 +106,14 @@ class Campaign:
                     self._reporter(Notice(one.words))
 
     def _go_through(self, source: SeedSource | None) -> None:
-        oracle = oracle_of(self._config, self._sides)
+        search, (original, deployed) = self._config.search, self._sides
+        oracle = oracle_for(
+            search.oracle,
+            transcribes=original.transcribes,
+            floor=search.margin_floor,
+            tolerance=search.tolerance,
+            labels_only=deployed.labels_only,
+        )
         if source is not None:
             side = self._sides[0]
             store_seeds(
@@ -205,7 +212,7 @@ class Campaign:
             self._reporter.notice(text)
 
     def _check(self, read: Read) -> None:
-        """Look at both models' answers on the seeds; once for each replica.
+        """Check both models' answers on the seeds; once for each replica.
 
         Not those of a replay, whose inputs are there because they deviate.
         """
@@ -263,13 +270,13 @@ class Campaign:
         return for_good or not seeds
 
     def _stopped(self, error: BaseException) -> None:
-        """Leave the last status, and say how to go on."""
+        """Write the last status, and report what is finished and how to resume."""
         with not_interrupted():
             folder = self._store.folder
             self._reporter.end(state_after(error), str(error))
             done, total = counted(self._store).done, expected(self._store)
             self._reporter(
-                Notice(f"{done} of {total} searches are finished and kept; {resume_advice(folder)}")
+                Notice(f"{done} of {total} searches are finished and kept", resume=folder)
             )
 
 
@@ -287,7 +294,7 @@ def strategy_of(config: CampaignConfig) -> Strategy:
 
 
 def state_after(error: BaseException) -> RunState:
-    """Return what is to be said of a campaign that this error ended."""
+    """Return the state of a campaign that was ended by this error."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return "paused" if isinstance(error, DeviceAwayError) else "failed"
@@ -295,6 +302,6 @@ def state_after(error: BaseException) -> RunState:
 
 @contextmanager
 def not_interrupted() -> Iterator[None]:
-    """Let the first error through, not one of its aftermath: a full disk can't take a last word either."""
+    """Suppress errors of the cleanup, so that the first error is raised: on a full disk it fails, too."""
     with suppress(EdgeFlareError, OSError):
         yield

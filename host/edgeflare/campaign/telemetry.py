@@ -1,4 +1,4 @@
-"""Keeps how the devices fare, minute by minute."""
+"""Stores the devices' telemetry, minute by minute."""
 
 import threading
 import time
@@ -54,7 +54,7 @@ class TelemetryKeeper:
             try:
                 self._write(all_of_it=False)
             except StoreError:
-                continue  # the search meets the same error, and tells it
+                continue  # the search meets the same error, and raises it
 
     def _write(self, *, all_of_it: bool) -> None:
         for session in self._fleet:

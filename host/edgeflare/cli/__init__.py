@@ -1,4 +1,4 @@
-"""The command line: it parses, calls one function of `edgeflare`, prints."""
+"""The command line: it parses arguments, calls one public function of EdgeFlare, and prints the result."""
 
 import io
 import sys

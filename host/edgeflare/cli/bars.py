@@ -25,6 +25,7 @@ from edgeflare import Event, Notice
 from edgeflare.campaign import Fleet, Stage, Step
 from edgeflare.cli.device_lines import MOST_LINES, device_table
 from edgeflare.cli.stopping import Stop
+from edgeflare.cli.watch import notice_text
 from edgeflare.devices import DeviceStatus
 
 _LINES_OF_BARS = 8
@@ -42,7 +43,7 @@ class _Rate(ProgressColumn):
 
 
 class Bars(AbstractContextManager["Bars"]):
-    """One bar a stage, the finished ones stay; below them a line for each device while it works.
+    """One bar for each stage; finished bars stay. Below them a line for each device.
 
     Of several campaigns in a row the running one's bars are shown, below a line that says which it is.
 
@@ -57,11 +58,9 @@ class Bars(AbstractContextManager["Bars"]):
         self._bars = Progress(*_columns(width), console=self._console)
         self._task: TaskID | None = None
         self._devices: tuple[DeviceStatus, ...] = ()
-        self._heading: Text | None = None
+        self._heading = Text()
         self._live = Live(
-            console=self._console,
-            get_renderable=self._frame,
-            refresh_per_second=_FRAMES_PER_SECOND,
+            console=self._console, get_renderable=self._frame, refresh_per_second=_FRAMES_PER_SECOND
         )
         self._live.start()
 
@@ -76,9 +75,9 @@ class Bars(AbstractContextManager["Bars"]):
         self._end()
 
     def __call__(self, event: Event) -> None:
-        """Take what the campaign reports."""
+        """Show an event of the campaign."""
         if isinstance(event, Notice):
-            self._say(event.text)
+            self._say(notice_text(event))
         elif isinstance(event, Fleet):
             self._devices = event.devices
         elif isinstance(event, Stage):
@@ -86,14 +85,14 @@ class Bars(AbstractContextManager["Bars"]):
         elif self._task is not None:
             self._bars.update(self._task, completed=event.done, found=self._found(event))
 
-    def restart(self, heading: Text | None) -> None:
-        """Take away what a campaign that has ended left; `heading` stands above the next one's bars."""
-        self._devices, self._task, self._heading = (), None, heading
+    def restart(self, heading: str) -> None:
+        """Remove the bars of a finished campaign; `heading` is shown above those of the next one."""
+        self._devices, self._task, self._heading = (), None, Text(heading, style="bold")
         self._bars = Progress(*_columns(self._console.width), console=self._console)
 
-    def keep(self, line: Text) -> None:
-        """Print a line above the display, to stay."""
-        self._console.print(line, soft_wrap=True, highlight=False)
+    def keep(self, line: str) -> None:
+        """Print a line above the bars, which stays."""
+        self._console.print(Text(line), soft_wrap=True, highlight=False)
 
     def _begin(self, stage: Stage) -> None:
         self._finish()
@@ -111,9 +110,7 @@ class Bars(AbstractContextManager["Bars"]):
             text += f" (+{step.in_hand})"
         if self._tell_queries:
             queries, what = step.queries, "queries"
-            if (
-                not step.done
-            ):  # until the first search has ended, what the original is asked shows that it works
+            if not step.done:  # until the first search has ended, the host's queries show progress
                 queries, what = step.host_queries, "on host"
             text += f", {_short(queries)} {what}"
         return text
@@ -125,7 +122,7 @@ class Bars(AbstractContextManager["Bars"]):
 
     def _frame(self) -> Group:
         parts: list[RenderableType] = [self._bars]
-        if self._heading is not None:
+        if self._heading:
             heading = self._heading.copy()
             heading.truncate(self._console.width, overflow="ellipsis")
             parts.insert(0, heading)

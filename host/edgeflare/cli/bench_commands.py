@@ -9,10 +9,12 @@ import typer
 
 from edgeflare._internal.files import new_folder_name
 from edgeflare.cli.guard import guarded, say
-from edgeflare.cli.options import DEVICES, Devices, Inventory, Json
+from edgeflare.cli.options import Json, command_with, typed
+from edgeflare.cli.tables import print_bench, print_result
+from edgeflare.reports import table_of
 
 if TYPE_CHECKING:
-    from edgeflare.bench import BenchProgress
+    from edgeflare.campaign import BatchProgress
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,8 +32,6 @@ Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
 def suites(json: Json = False) -> None:
     """List the suites that come with EdgeFlare."""
     from edgeflare.bench import suite_about, suite_names
-    from edgeflare.cli.tables import print_result
-    from edgeflare.reports import table_of
 
     found = [suite_about(name) for name in suite_names()]
     rows = [
@@ -44,9 +44,15 @@ def suites(json: Json = False) -> None:
     )
 
 
-@app.command()
+@app.command(
+    cls=command_with(
+        *("device", "inventory", "python"),
+        python={"help": "The devices' Python command; default python3 there."},
+    )
+)
 @guarded
 def run(
+    context: typer.Context,
     suite: Annotated[
         str, typer.Argument(help="A packaged suite (see `bench suites`) or a suite file (TOML).")
     ],
@@ -78,21 +84,12 @@ def run(
         typer.Option(min=1, help="So many seed inputs of each pair.", rich_help_panel=_NARROWED),
     ] = None,
     repeats: Annotated[
-        int | None,
-        typer.Option(min=1, help="So many random seeds.", rich_help_panel=_NARROWED),
+        int | None, typer.Option(min=1, help="So many random seeds.", rich_help_panel=_NARROWED)
     ] = None,
     max_queries: Annotated[
         int | None,
         typer.Option(
             min=0, help="Search queries for each seed; 0: no limit.", rich_help_panel=_NARROWED
-        ),
-    ] = None,
-    device: Devices = None,
-    inventory: Inventory = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="The devices' Python command; default python3 there.", rich_help_panel=DEVICES
         ),
     ] = None,
     json: Json = False,
@@ -109,24 +106,20 @@ def run(
         max_queries=max_queries,
     )
     folder = new_folder_name("benches", chosen.name) if out is None else out
+    devices = typed(context.obj).values
     _run(
         folder,
         lambda progress: run_bench(
-            chosen,
-            folder,
-            devices=device or ["local"],
-            inventory=inventory,
-            python=python,
-            ask=ask,
-            progress=progress,
+            chosen, folder, **{"devices": ["local"], **devices}, ask=ask, progress=progress
         ),
         json,
     )
 
 
-@app.command()
+@app.command(cls=command_with("device", "inventory"))
 @guarded
 def resume(
+    context: typer.Context,
     folder: Bench,
     force: Annotated[
         bool,
@@ -134,24 +127,16 @@ def resume(
             "--force", help="Go on though a model, seed file or library is not what it was."
         ),
     ] = False,
-    device: Devices = None,
-    inventory: Inventory = None,
     json: Json = False,
 ) -> None:
     """Go on with a bench that was interrupted or killed; finished cells are kept."""
     from edgeflare.bench import resume_bench
     from edgeflare.cli.prompt import ask
 
+    devices = typed(context.obj).values
     _run(
         folder,
-        lambda progress: resume_bench(
-            folder,
-            force=force,
-            devices=device or (),
-            inventory=inventory,
-            ask=ask,
-            progress=progress,
-        ),
+        lambda progress: resume_bench(folder, force=force, **devices, ask=ask, progress=progress),
         json,
     )
 
@@ -166,7 +151,6 @@ def show(
     """Show what a bench found so far, and write its report's files anew."""
     from edgeflare import StoreError
     from edgeflare.bench import bench_report, write_report
-    from edgeflare.cli.tables import print_bench
 
     report = bench_report(folder)
     try:
@@ -177,15 +161,21 @@ def show(
 
 
 def _run(
-    folder: Path, bench: Callable[[Callable[["BenchProgress"], None]], Path], json: bool
+    folder: Path, bench: Callable[[Callable[["BatchProgress"], None]], Path], json: bool
 ) -> None:
     from edgeflare.bench import bench_report, write_report
-    from edgeflare.cli.bench_bars import watching_bench
     from edgeflare.cli.stopping import stoppable
-    from edgeflare.cli.tables import print_bench
+    from edgeflare.cli.watch import watching_batch
 
-    with stoppable() as stop, watching_bench(stop, folder) as progress:
+    command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
+    advice = f"the cells that are finished are kept; go on with: {command}"
+    with (
+        stoppable() as stop,
+        watching_batch(stop, what="cell ", advice=lambda _: advice) as progress,
+    ):
         bench(progress)
+    if progress.last is None:
+        say(f"note: {folder} is finished: nothing is left to do")
     report = bench_report(folder)
     try:
         write_report(report, folder)
@@ -194,7 +184,6 @@ def _run(
     if not json:
         say(f"\nEverything is in {folder}; the report is {folder / 'report.md'}")
     if report.failed:
-        command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
         cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
         say(f"edgeflare: {cells} can't be run, see above; once that is mended: {command}")
         raise typer.Exit(_FAILED)

@@ -1,5 +1,6 @@
 """``demo``, ``init``, ``resume``, ``status``, ``show`` and ``export``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from edgeflare.cli.guard import say
 from edgeflare.cli.options import Json, command_with, typed
-from edgeflare.cli.running import run_config, run_on
+from edgeflare.cli.running import run_and_show
 
 Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
 
@@ -28,10 +29,12 @@ def demo(
     json: Json = False,
 ) -> None:
     """Search on real MNIST digits with a real int8 model; no device needed."""
+    from edgeflare import run_campaign
     from edgeflare.campaign import demo_config
 
     stated = typed(context.obj)
-    run_config(demo_config(stated.values, stated.flags, seeds=seeds, campaign_seed=seed), json)
+    config = demo_config(stated.values, stated.flags, seeds=seeds, campaign_seed=seed)
+    run_and_show(partial(run_campaign, config), json)
 
 
 def init(
@@ -56,8 +59,13 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with a campaign that was interrupted, paused or killed; finished seeds are kept."""
+    from edgeflare import resume_campaign
+
     stated = typed(context.obj)
-    run_on(campaign, json, force=force, changes=stated.values, typed=stated.flags)
+    run_and_show(
+        partial(resume_campaign, campaign, force=force, changes=stated.values, typed=stated.flags),
+        json,
+    )
 
 
 def status(

@@ -9,10 +9,12 @@ import typer
 
 from edgeflare.cli.guard import say
 from edgeflare.cli.options import FILES, Json, Typed, command_with, typed
+from edgeflare.cli.tables import print_result
+from edgeflare.reports import ranking_document
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
-    from edgeflare.campaign import CandidateProgress, Candidates, Measure
+    from edgeflare.campaign import Candidates, Measure
 
 _FAILED = 3
 CompareCommand = command_with(
@@ -93,8 +95,6 @@ def compare(
     """Rank candidate deployed models of one original by how hard they are to make deviate."""
     from edgeflare import EdgeFlareError, rank_campaigns
     from edgeflare.campaign import candidates_named
-    from edgeflare.cli.tables import print_result
-    from edgeflare.reports import ranking_document
 
     candidates = list(candidates_named(candidates, level=level))
     chosen = cast("Measure | None", measure)
@@ -109,14 +109,14 @@ def compare(
         for name, why in failed.items():
             say(f"not ranked: {name}: {why}")
         if ran is not None:
-            say(_goes_on(ran))
+            say(_goes_on(ran.folder))
         say("edgeflare: fewer than two candidates are left, so that there is nothing to rank")
         raise typer.Exit(_FAILED)
     try:
         ranking = rank_campaigns(folders, measure=chosen, level=level)
     except EdgeFlareError:
         if ran is not None:
-            say(_goes_on(ran))
+            say(_goes_on(ran.folder))
         raise
     more = {"failed": failed, "folder": str(ran.folder) if ran else None}
     print_result(json, lambda: ranking.to_json() | more, lambda: ranking_document(ranking, failed))
@@ -131,24 +131,23 @@ def _run(
 ) -> "Candidates":
     """Run the campaigns of those candidates that are model files."""
     from edgeflare import run_candidates
-    from edgeflare.campaign import Stage
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.stopping import stoppable
-    from edgeflare.cli.watch import watching
+    from edgeflare.cli.watch import watching_batch
 
-    with stoppable() as stop, watching(stop) as watch:
-
-        def progress(report: "CandidateProgress") -> None:
-            begins = Stage("candidate", f"{report.name}, {report.number} of {report.total}")
-            watch(begins if report.event is None else report.event)
-
-        return run_candidates(like, models, measure=measure, out=out, ask=ask, progress=progress)
+    with (
+        stoppable() as stop,
+        watching_batch(
+            stop, what="candidate ", advice=lambda last: _goes_on(last.folder.parent)
+        ) as watch,
+    ):
+        return run_candidates(like, models, measure=measure, out=out, ask=ask, progress=watch)
 
 
 def _like(
     candidates: Sequence[Path], model: Path, campaign: Path | None, stated: Typed
 ) -> "CampaignConfig | Path":
-    """Return what to run the candidates like: as the flags say, else like the first campaign that is named."""
+    """Return the configuration for the candidates: by the flags, else that of the first named campaign's folder."""
     from edgeflare import UsageError, config_from, load_config
 
     folder = next((path for path in candidates if path.is_dir()), None)
@@ -178,9 +177,9 @@ def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]
     return found
 
 
-def _goes_on(ran: "Candidates") -> str:
-    """Say where the work lies that was done before something failed."""
+def _goes_on(folder: Path) -> str:
+    """Return the sentence on where the finished campaigns are and how to continue."""
     return (
-        f"The candidates' campaigns lie in {ran.folder}; the same command with --out "
-        f"{shlex.quote(str(ran.folder))} goes on from there"
+        f"The candidates' campaigns lie in {folder}; the same command with --out {shlex.quote(str(folder))} goes on "
+        "from there"
     )

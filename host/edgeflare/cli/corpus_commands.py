@@ -78,8 +78,7 @@ def show(corpus: Corpus, json: Json = False) -> None:
 def remove(
     corpus: Corpus,
     model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="What only this deployed model showed."),
+        str | None, typer.Option(metavar="NAME", help="What only this deployed model showed.")
     ] = None,
     pair: Annotated[
         str | None,

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from edgeflare.cli.guard import guarded, say
+from edgeflare.cli.options import Json
 from edgeflare.cli.virtual_commands import app as virtual_app
 
 app = typer.Typer(no_args_is_help=True, help="The devices that run deployed models.")
@@ -16,7 +17,6 @@ Name = Annotated[
     typer.Argument(help="local, a name in the inventory, ssh://user@host:port or adb://SERIAL."),
 ]
 Inventory = Annotated[Path | None, typer.Option(help="The device inventory (TOML).")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
 @app.command("list")
@@ -82,8 +82,7 @@ def check(
         str | None, typer.Option(help="The device's Python command; default python3 there.")
     ] = None,
     model: Annotated[
-        Path | None,
-        typer.Option(help="Try this model; none: a small one of EdgeFlare's own."),
+        Path | None, typer.Option(help="Try this model; none: a small one of EdgeFlare's own.")
     ] = None,
     inventory: Inventory = None,
     json: Json = False,
@@ -110,8 +109,7 @@ def check(
 def trust(
     device: Name,
     fingerprint: Annotated[
-        str | None,
-        typer.Option(help="Trust the key only if it has this fingerprint (SHA256:...)."),
+        str | None, typer.Option(help="Trust the key only if it has this fingerprint (SHA256:...).")
     ] = None,
     inventory: Inventory = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``devices list`` and ``devices status``: several devices are asked side by side; one that can't be asked says why."""
+"""``devices list`` and ``devices status``: devices are queried in parallel; a device that fails has its error as report."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Reports: TypeAlias = Mapping[str, DeviceReport | DeviceError]
 
 
 def reports_of(devices: Sequence[Device]) -> Reports:
-    """Ask all devices; return the report of each by its name, or why there is none."""
+    """Query all devices; return the report of each, or its error, by name."""
     one_question_at_a_time = threading.Lock()
 
     def ask(question: str) -> str | None:
@@ -41,7 +41,7 @@ def reports_of(devices: Sequence[Device]) -> Reports:
 
 
 def print_reports(reports: Reports, as_json: bool) -> None:
-    """Print what the devices said: a table, or an object by name, with "error" for those that said nothing."""
+    """Print the reports as a table, or as an object by name, with "error" for devices that failed."""
     if as_json:
         print_json(
             {

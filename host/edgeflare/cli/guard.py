@@ -23,12 +23,12 @@ class _Debug:
 
 
 def set_debug(on: bool) -> None:
-    """Let tracebacks through from now on, or not."""
+    """Set whether tracebacks are shown."""
     _Debug.on = on
 
 
 def _is_users(filename: object) -> bool:
-    """Whether a file that can't be used is the user's, not one that comes with EdgeFlare."""
+    """Whether an unusable file is the user's, not one of the installed package."""
     return isinstance(filename, str | bytes) and not Path(os.fsdecode(filename)).is_relative_to(
         _PACKAGE
     )

@@ -45,9 +45,10 @@ def nightly(
     1 where a model got worse or a limit was crossed, else with 3 where a device was away or a run failed,
     else with 0.
     """
-    from edgeflare.cli.nightly_lines import print_accepted, print_night, watching_nightly
+    from edgeflare.cli.nightly_lines import print_accepted, print_night, state_word
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.stopping import INTERRUPTED, stoppable
+    from edgeflare.cli.watch import watching_batch
     from edgeflare.nightly import accept_night, load_nightly, run_nightly
 
     loaded = load_nightly(config)
@@ -56,7 +57,10 @@ def nightly(
         print_accepted(lines, json)
         return
     try:
-        with stoppable() as stop, watching_nightly(stop) as progress:
+        with (
+            stoppable() as stop,
+            watching_batch(stop, result=lambda run: state_word(run.ended)) as progress,
+        ):
             night = run_nightly(
                 loaded,
                 models=model or (),

@@ -1,16 +1,12 @@
-"""Shows a night: while it runs on stderr, and how it came out on stdout."""
+"""Prints how a night came out."""
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from edgeflare.cli.bench_bars import Log, Terminal
-from edgeflare.cli.stopping import Stop
 from edgeflare.cli.tables import print_json
-from edgeflare.nightly import Night, NightlyProgress, NightRun
+from edgeflare.nightly import Night, NightRun
 
 _STYLES = {
     "green": "green",
@@ -22,29 +18,9 @@ _STYLES = {
 _WORDS = {"first": "green (first)", "regression": "red", "failed": "not run"}
 
 
-@contextmanager
-def watching_nightly(stop: Stop) -> Iterator["NightDisplay"]:
-    """Yield the function to which a night reports: in a terminal bars, elsewhere lines; all on stderr."""
-    view = Terminal(stop) if sys.stderr.isatty() else Log()
-    with view:
-        yield NightDisplay(view)
-
-
-class NightDisplay:
-    """Takes what a night reports."""
-
-    def __init__(self, view: Log | Terminal) -> None:
-        self._view = view
-
-    def __call__(self, report: NightlyProgress) -> None:
-        """Take a report."""
-        name = f"{report.number} of {report.total}: {report.model} on {report.device}"
-        if report.ended is not None:
-            self._view.ended(f"{name}: {_WORDS.get(report.ended.state, report.ended.state)}")
-        elif report.event is None:
-            self._view.begin(name)
-        else:
-            self._view(report.event)
+def state_word(state: str) -> str:
+    """Return how a run's state is called in the terminal."""
+    return _WORDS.get(state, state)
 
 
 def print_night(night: Night, json: bool) -> None:
@@ -72,7 +48,7 @@ def print_accepted(lines: Sequence[str], json: bool) -> None:
 
 
 def _line(run: NightRun) -> Text:
-    line = Text(_WORDS.get(run.state, run.state), style=_STYLES[run.state])
+    line = Text(state_word(run.state), style=_STYLES[run.state])
     line.append(f"  {run.name}", style="not bold default")
     if run.figures:
         line.append(f": {run.figures}", style="not bold default")

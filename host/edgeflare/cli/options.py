@@ -1,8 +1,9 @@
 """Options that several commands have, and the flags that stand in the campaign's configuration."""
 
 import inspect
+import json
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -11,26 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from edgeflare.cli.parse import pairs
-
 if TYPE_CHECKING:
-    from edgeflare.campaign.flags import SettingFlag
+    from edgeflare.campaign import SettingFlag
 
-FILES, DEVICES = "Models and seeds", "Devices"
+FILES = "Models and seeds"
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Devices = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--device",
-        metavar="DEVICE",
-        help="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
-        rich_help_panel=DEVICES,
-    ),
-]
-Inventory = Annotated[
-    Path | None, typer.Option(help="The device inventory (TOML).", rich_help_panel=DEVICES)
-]
 
 
 @dataclass(frozen=True)
@@ -49,35 +36,77 @@ class Typed:
 
 
 def typed(given: Mapping[str, Any]) -> Typed:
-    """Return what the parsed `given` of a command states, by parameter name; None and empty lists stand for
-    nothing.
+    """Return what a command's parsed parameters state; None and empty lists state nothing.
 
     A flag for one model wins over that for both. Raises UsageError for a KEY=VALUE that is none, and for an option
     stated in two ways.
     """
-    from edgeflare import UsageError
-
     found = Typed({}, {})
     for setting in sorted(_settings(), key=_generality):
-        name, value = setting.flag.name, given.get(setting.flag.parameter)
+        value: Any = given.get(setting.flag.parameter)
         if value in (None, [], ()):
             continue
-        entries = pairs(value, name) if setting.is_table else {"": value}
-        for *tables, last in setting.places:
+        if setting.kind is Path:
+            value = Path(value)
+        entries = pairs(value, setting.flag.name) if setting.is_table else {"": value}
+        for place in setting.places:
             for key, entry in entries.items():
-                *path, leaf = [*tables, last, key] if key else [*tables, last]
-                table = found.values
-                for part in path:
-                    table = table.setdefault(part, {})
-                if setting.flag.key and table.get(leaf, entry) != entry:
-                    raise UsageError(
-                        f"{name} {entry} and --option {leaf}={table[leaf]} contradict each other; state one"
-                    )
-                table[leaf] = entry
-                found.flags[".".join([*path, leaf])] = f"{name} {key}".rstrip()
+                spelled = f"{setting.flag.name} {key}".rstrip()
+                _put(found, (*place, key) if key else place, entry, spelled)
     if "control_model" in found.values:
         found.values["control"] = True
     return found
+
+
+def _put(found: Typed, place: tuple[str, ...], value: Any, spelled: str) -> None:
+    """State a value; of two flags the later one counts, of an option of the strategy both must say the same."""
+    from edgeflare import UsageError
+
+    table, last = found.values, place[-1]
+    for name in place[:-1]:
+        table = table.setdefault(name, {})
+    if place[:-1] == ("search", "options") and table.get(last, value) != value:
+        raise UsageError(
+            f"{spelled} {value} and --option {last}={table[last]} contradict each other; state one"
+        )
+    table[last] = value
+    found.flags[".".join(place)] = spelled
+
+
+def pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
+    """Return ``KEY=VALUE`` texts as a table.
+
+    Numbers, true / false, comma-separated values, and lists and objects in JSON are read; the rest is text.
+    """
+    from edgeflare import UsageError
+
+    table: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise UsageError(f"{flag} {text!r} is not of the form KEY=VALUE")
+        table[key.strip()] = _value(value.strip())
+    return table
+
+
+def _value(text: str) -> Any:
+    if text.startswith(("[", "{")):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    if "," in text:
+        return [_value(part.strip()) for part in text.split(",")]
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def command_with(*names: str, **changed: Mapping[str, Any]) -> type[TyperCommand]:
@@ -111,8 +140,7 @@ def _generality(setting: "SettingFlag") -> tuple[int, bool]:
 
 @cache
 def _settings() -> list["SettingFlag"]:
-    from edgeflare.campaign.config import CampaignConfig
-    from edgeflare.campaign.flags import flags_of
+    from edgeflare.campaign import CampaignConfig, flags_of
 
     return flags_of(CampaignConfig)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.guard import end_by, say
+from edgeflare.cli.guard import say
 from edgeflare.cli.options import (
     FILES,
     Json,
@@ -94,6 +94,7 @@ def _replay(
 ) -> None:
     from edgeflare import run_replay
     from edgeflare.analysis import check_limits, replay_summary
+    from edgeflare.cli.guard import end_by
     from edgeflare.cli.prompt import ask
     from edgeflare.cli.stopping import stoppable
     from edgeflare.cli.tables import print_result

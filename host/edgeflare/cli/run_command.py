@@ -1,12 +1,13 @@
 """``run``: a new campaign."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgeflare.cli.options import Json, Typed, command_with, typed
-from edgeflare.cli.running import run_config
+from edgeflare.cli.running import run_and_show
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -22,7 +23,9 @@ def run(
     json: Json = False,
 ) -> None:
     """Find, for each seed input, an input on which the device's model decides differently."""
-    run_config(config_of(campaign, typed(context.obj)), json)
+    from edgeflare import run_campaign
+
+    run_and_show(partial(run_campaign, config_of(campaign, typed(context.obj))), json)
 
 
 def config_of(campaign: Path | None, stated: Typed) -> "CampaignConfig":

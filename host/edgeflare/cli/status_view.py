@@ -34,7 +34,7 @@ def print_status(status: CampaignStatus, as_json: bool) -> None:
 
 
 def watch_status(folder: Path, as_json: bool) -> None:
-    """Look each second until the campaign ends or the user has seen enough.
+    """Show the status each second until the campaign ends or the user stops it.
 
     In a terminal the view is refreshed in place; elsewhere a line is printed at most every half minute
     and when something changes; with `as_json` one object a line each second.
@@ -51,7 +51,7 @@ def watch_status(folder: Path, as_json: bool) -> None:
 
 
 def status_text(status: CampaignStatus, width: int, now: datetime, most: int = MOST_LINES) -> Text:
-    """Return what there is to say at this time, each line of figures at most `width` characters."""
+    """Return the status as text, each line of figures at most `width` characters."""
     lines = [Text(f"{status.folder}: ").append(status.state, _STYLES.get(status.state, "yellow"))]
     if status.message:
         lines.append(Text(status.message))
@@ -136,7 +136,7 @@ def _process(status: CampaignStatus, now: datetime) -> str:
 
 
 def _silent_s(status: CampaignStatus, now: datetime) -> float:
-    """Return for how long the process has said nothing; 0 where the clocks don't tell."""
+    """Return the seconds since the process's last update; 0 where the clocks disagree."""
     said = datetime.fromisoformat(status.updated_at)
     return max(0.0, (now - said).total_seconds())
 

@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 
 class Stop:
-    """Whether the user has asked for an end.
+    """Whether the user has asked to stop.
 
     The first signal raises KeyboardInterrupt in the main thread. The second one, while the campaign is
     put down, only says so; the third one ends the process: nothing that was written is lost. So does the end of
@@ -39,7 +39,7 @@ class Stop:
         return self.signals > 0
 
     def take(self, number: int, frame: FrameType | None) -> None:
-        """Take a signal."""
+        """Handle a signal."""
         del number, frame
         self.signals += 1
         if self.signals == 1:
@@ -65,11 +65,11 @@ class Stop:
 
 @contextmanager
 def stoppable(grace_s: float = _GRACE_S) -> Iterator[Stop]:
-    """Take Ctrl-C, SIGTERM and SIGHUP for a block, in the main thread.
+    """Handle Ctrl-C, SIGTERM and SIGHUP within a block, in the main thread.
 
     Once one has come they stay taken until the process ends, so that an impatient second one meets no
     half-ended interpreter. A signal that the process was started to ignore (``nohup``) stays ignored.
-    A signal may tear what was under way, a database's transaction say, so that an error of its own takes
+    A signal may interrupt an operation, such as a database's transaction, so that another error takes
     the place of KeyboardInterrupt: after a signal every `EdgeFlareError` becomes one again.
     """
     from edgeflare import EdgeFlareError

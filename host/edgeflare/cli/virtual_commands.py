@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from edgeflare.cli.guard import guarded, say
+from edgeflare.cli.options import Json
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,16 +46,7 @@ def up(
     from edgeflare.cli.virtual_text import Steps, up_text
     from edgeflare.virtual import BoardSettings, board_up
 
-    settings = BoardSettings(
-        name,
-        port,
-        cores,
-        memory,
-        cpu,
-        mirror,
-        keyring,
-        rebuild,
-    )
+    settings = BoardSettings(name, port, cores, memory, cpu, mirror, keyring, rebuild)
     steps = Steps(sys.stderr)
     try:
         report = board_up(settings, steps)
@@ -65,10 +57,7 @@ def up(
 
 @app.command()
 @guarded
-def status(
-    name: Name = "virtual",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
-) -> None:
+def status(name: Name = "virtual", json: Json = False) -> None:
     """Show whether a virtual board runs, where it is reached, and what is on it."""
     from edgeflare.cli.tables import print_json
     from edgeflare.cli.virtual_text import status_text

@@ -1,4 +1,4 @@
-"""What the commands on a virtual board print."""
+"""The output of the commands for virtual boards."""
 
 import shlex
 from typing import TextIO
@@ -7,7 +7,7 @@ from edgeflare.virtual import BoardStatus, StopReport, UpReport
 
 
 class Steps:
-    """Prints each step when it begins, and its seconds behind it when it is done."""
+    """Prints each step when it begins, and its duration when it is done."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -19,7 +19,7 @@ class Steps:
         self._open = seconds is None
 
     def close(self) -> None:
-        """End the line of a step that did not come to its end."""
+        """End the line of an unfinished step."""
         if self._open:
             self._write("\n")
             self._open = False
@@ -57,7 +57,7 @@ def up_text(report: UpReport) -> str:
 
 
 def status_text(status: BoardStatus) -> str:
-    """Return how a board is, a line each."""
+    """Return a board's status, one line for each item."""
     state, build = status.state, status.build
     up = f"edgeflare devices virtual up{_option(status.name)}"
     if state is None and status.running:

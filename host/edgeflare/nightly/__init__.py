@@ -1,4 +1,4 @@
-"""Nightly runs: every model on every device, held against the last green night; history and trend page."""
+"""Nightly runs: every model on every device, compared with the last green night; history and trend page."""
 
 from edgeflare.nightly.accepting import accept_night
 from edgeflare.nightly.config import KeepConfig, NightlyConfig, NightlyModel, load_nightly
@@ -10,7 +10,7 @@ from edgeflare.nightly.night import (
     ReplayCounts,
     SearchFigures,
 )
-from edgeflare.nightly.run import NightlyProgress, run_nightly
+from edgeflare.nightly.run import run_nightly
 
 __all__ = [
     "Check",
@@ -20,7 +20,6 @@ __all__ = [
     "NightRun",
     "NightlyConfig",
     "NightlyModel",
-    "NightlyProgress",
     "ReplayCounts",
     "SearchFigures",
     "accept_night",

@@ -1,4 +1,4 @@
-"""Taking a red night for the new baseline: the model was changed on purpose."""
+"""Accepting a red night as the new baseline, after an intended change of the model."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def accept_night(
     devices: Sequence[str] = (),
     clock: Clock = now,
 ) -> tuple[str, ...]:
-    """Take how each model fared on each device last, where that isn't green, for what later nights are held to.
+    """Accept the last run of each model on each device, where it isn't green, as the baseline of later nights.
 
     `models` and `devices` name those that are meant, all where they are empty. Returns a line for each
     that was accepted. Raises UsageError where there is none, or a name is unknown; StoreError where the
@@ -45,7 +45,7 @@ def accept_night(
 
 
 def _last_searched(history: History, model: str, device: str) -> Baseline | None:
-    """Return the newest night in which a model was searched on a device to the end."""
+    """Return the newest night with a finished search of a model on a device."""
     for night in reversed(history.nights()):
         run = night.run(model, device)
         if run is not None and run.search is not None and night.campaign(run).is_dir():

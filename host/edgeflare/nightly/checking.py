@@ -1,4 +1,4 @@
-"""What is wrong with a night's configuration, found before the night begins."""
+"""Checks of a night's configuration, before the night begins."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ _SHOWN = 5
 
 
 def check_night(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]]) -> None:
-    """Look at every model and device of a night, without reaching a device or loading a model.
+    """Check every model and device of a night, without connecting to a device or loading a model.
 
     Raises UsageError, one sentence with every mistake: a device that isn't in the inventory, an inventory or
     a ``campaign.toml`` that is missing or wrong, an unknown strategy, a file that isn't there.

@@ -18,7 +18,7 @@ _TONIGHT = "tonight's model"
 
 
 def search_checks(campaign: Path) -> list[Check]:
-    """Hold a night's search against the campaign's own limits."""
+    """Check a night's search against the campaign's own limits."""
     return [
         Check(part="search", name=one.name, words=one.words, crossed=one.crossed)
         for one in check_limits(campaign)
@@ -27,7 +27,7 @@ def search_checks(campaign: Path) -> list[Check]:
 
 
 def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) -> list[Check]:
-    """Look for inputs that deviate and did not in the last green night, that of the day `since`.
+    """Check for inputs that deviate and did not in the last green night, that of the day `since`.
 
     Those on which the models agreed and that give no finite answer now, or none, are a regression, too.
     """

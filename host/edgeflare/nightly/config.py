@@ -81,7 +81,7 @@ class NightlyLimits(LimitsConfig):
 
 
 class KeepConfig(_Section):
-    """What stays of older nights: the campaigns of the last `nights`, within `mb` megabytes together.
+    """Retention: the campaigns of the last `nights` nights are kept, up to `mb` megabytes in all.
 
     Figures, words and logs stay for ever, and so do the campaigns that later nights are compared with.
     """
@@ -91,7 +91,7 @@ class KeepConfig(_Section):
 
 
 class NightlyConfig(_Section):
-    """Everything that nightly runs are run from.
+    """The configuration of nightly runs.
 
     Each of the `models` runs on each of the `devices` alone. What stands in `search`, `fleet` and
     `limits` wins over the campaign's own. `vary_seed` adds the night's number to the campaign seed, so

@@ -1,4 +1,4 @@
-"""The folder of a history: its nights, newest last, and what tonight is compared with."""
+"""The folder of a history: its nights, newest last, and the baseline of the next night."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _STEM = 60
 
 
 class Baseline(NamedTuple):
-    """The last green night of a model on a device, and how that one fared in it."""
+    """The last green night of a model on a device, and its run in that night."""
 
     night: Night
     run: NightRun
@@ -74,7 +74,7 @@ class History:
         return [folder for folder in self._folders() if self._read(folder) is None]
 
     def begin(self, now: datetime, planned: int) -> Night:
-        """Make the folder of a new night, and close those that were cut short."""
+        """Make the folder of a new night; mark earlier ones that were cut short as interrupted."""
         nights = self.nights()
         for one in nights:
             if one.state == "running":

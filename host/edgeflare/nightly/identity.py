@@ -1,10 +1,10 @@
-"""What a night's answers depend on, and what of it is not as it was."""
+"""The identity of a run (models, device, host, search), and its changes between nights."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from edgeflare.campaign.config import SearchConfig
-from edgeflare.campaign.resolution import RESOLVED, STRATEGY
+from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Identity
 from edgeflare.store import Store
@@ -14,7 +14,7 @@ _LONGEST = 60
 
 
 def identity_of(store: Store, asked: SearchConfig) -> Identity:
-    """Return what decides the answers of a campaign on one device; `asked` is the search before it was resolved."""
+    """Return the identity of a campaign on one device; `asked` is the search before it was resolved."""
     models = store.models
     devices = store.devices()
     return Identity(
@@ -27,17 +27,14 @@ def identity_of(store: Store, asked: SearchConfig) -> Identity:
 
 
 def as_in(baseline: Baseline, search: SearchConfig) -> SearchConfig:
-    """Return a search with what it leaves open as it was resolved in the last green night.
+    """Return a search with its open options as they were resolved in the last green night.
 
     What the boundary search leaves open is chosen by how fast the device is just then, so that it would else
     differ from night to night. Where the settings have changed it is chosen anew.
     """
     if search.strategy != STRATEGY or baseline.run.identity.search != _settings(search):
         return search
-    with Store.open(baseline.campaign) as store:
-        found = store.setting("search", "options")
-    resolved = {name: found[name] for name in RESOLVED if found.get(name) is not None}
-    return search.model_copy(update={"options": {**search.options, **resolved}})
+    return resolved_as_in(baseline.campaign, search) or search
 
 
 def _settings(search: SearchConfig) -> dict[str, Any]:
@@ -45,7 +42,7 @@ def _settings(search: SearchConfig) -> dict[str, Any]:
 
 
 def changes(before: Identity, now: Identity) -> tuple[str, ...]:
-    """Return a line for everything that is not as it was; none where all is the same."""
+    """Return a line for each change; none where nothing has changed."""
     files = [
         f"the {which} model's file: SHA-256 was {_digest(old)}, is {_digest(new)}"
         for which, old, new in (

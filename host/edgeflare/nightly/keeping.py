@@ -1,4 +1,4 @@
-"""What a history's corpora learn of a night: only once the night is green, or accepted as the new baseline.
+"""Update of a history's corpora by a night, once it is green or accepted as the new baseline.
 
 While a model is red its corpus stays as it was in the last green night, so that what came back is new every
 night until it is mended. The triggers of the red nights are added then, too.
@@ -10,21 +10,12 @@ from pathlib import Path
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
 from edgeflare.nightly.history import History
 from edgeflare.nightly.night import Night, NightRun
-from edgeflare.store.corpus import Corpus, is_corpus
-
-
-def corpus_has_entries(folder: Path) -> bool:
-    """Whether there is anything in a corpus to be sent again. Raises StoreError."""
-    if not is_corpus(folder):
-        return False
-    with Corpus.open(folder) as corpus:
-        return len(corpus) > 0
 
 
 def learn(history: History, night: Night, run: NightRun, tell: Callable[[str], None]) -> None:
     """Add the triggers of a green run, and of the red ones since the green one before, to the model's corpus.
 
-    Its entries are told what became of them in this run's replay; `tell` hears what there is to know.
+    The results of this run's replay are added to its entries; `tell` is called with each notice.
     Raises StoreError, and UsageError where the inputs are of another form than before.
     """
     corpus = history.corpus(run.model)

@@ -34,7 +34,7 @@ class NightLog:
             self._file.write("".join(f"{one}\n" for one in lines))
 
     def event(self, event: Event, where: str) -> None:
-        """Take what a campaign reports; `where` says which."""
+        """Log an event of the campaign called `where`."""
         if isinstance(event, Notice):
             self.line(f"{where}: note: {event.text}")
         elif isinstance(event, Stage):
@@ -45,7 +45,7 @@ class NightLog:
             self._last = event
 
     def end_stage(self) -> None:
-        """Write how far the stage came that has ended."""
+        """Log the progress of the stage that has ended."""
         if self._stage is not None and self._last is not None:
             total = "" if self._stage.total is None else f" of {self._stage.total}"
             found = f", found {self._last.found}" if self._last.searched else ""

@@ -1,4 +1,4 @@
-"""What a night leaves in its ``night.json``: each model on each device, in figures and words."""
+"""The records of a night in its ``night.json``: each model on each device, in figures and words."""
 
 from datetime import datetime
 from pathlib import Path
@@ -67,7 +67,7 @@ class ReplayCounts(_Record):
 
 
 class Check(_Record):
-    """One thing that was looked at in a night; `crossed`: it is why the night is red."""
+    """One check of a night; `crossed`: it failed, and makes the night red."""
 
     part: Literal["search", "replay", "comparison"]
     name: str
@@ -185,7 +185,7 @@ class Night(_Record):
         return f"{green}; {first} of {self.planned} compared with nothing yet" if first else green
 
     def run(self, model: str, device: str) -> NightRun | None:
-        """Return how this model fared on this device, None where it did not run."""
+        """Return the run of this model on this device, None where there is none."""
         return next((one for one in self.runs if (one.model, one.device) == (model, device)), None)
 
     def campaign(self, run: NightRun) -> Path:
@@ -208,5 +208,5 @@ class Night(_Record):
 
 
 def _later(words: str) -> str:
-    """Return how a run is called that was no green one until a person accepted it."""
+    """Return the words for a run that a person accepted later."""
     return f"{words}, accepted later"

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from edgeflare.analysis.replayed import ReplaySummary, replay_summary
+from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.config import CampaignConfig
-from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
+from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.progress import Event, Notice
-from edgeflare.campaign.replay import run_replay
 from edgeflare.campaign.replay_settings import replay_config
-from edgeflare.campaign.run import run_campaign
 from edgeflare.campaign.single import check_files
 from edgeflare.errors import (
     AgentDiedError,
@@ -29,7 +28,6 @@ from edgeflare.nightly.config import NightlyConfig, NightlyModel
 from edgeflare.nightly.figures import replay_figures, search_figures
 from edgeflare.nightly.history import REPORT_NAME, Baseline, History, run_folder
 from edgeflare.nightly.identity import as_in, changes, identity_of
-from edgeflare.nightly.keeping import corpus_has_entries
 from edgeflare.nightly.log import NightLog
 from edgeflare.nightly.night import (
     Check,
@@ -41,12 +39,13 @@ from edgeflare.nightly.night import (
     SearchFigures,
 )
 from edgeflare.store import Store
+from edgeflare.store.corpus import Corpus, is_corpus
 from edgeflare.store.corpus_records import target_name
 from edgeflare.types import Decision
 
 Part: TypeAlias = Literal["replay", "search"]
 Trouble: TypeAlias = tuple[Literal["away", "failed"], str]
-Tell: TypeAlias = Callable[[Part, Event], None]
+Tell: TypeAlias = Callable[[Part | None, Event], None]
 
 _AWAY = (
     AgentDiedError,
@@ -55,7 +54,7 @@ _AWAY = (
     DeviceTimeoutError,
     UnreachableError,
 )
-"""What says that a device is not to be had just now; anything else a person has to mend."""
+"""Errors of a device that is away or busy; any other error needs a person."""
 
 _AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
 
@@ -64,7 +63,7 @@ UNCHANGED = "nothing that is known: files, device, libraries and settings are as
 
 
 class Task(NamedTuple):
-    """A model and a device of a night, and where to run and tell."""
+    """A model and a device of a night, with the settings of the run."""
 
     config: NightlyConfig
     model: NightlyModel
@@ -72,9 +71,8 @@ class Task(NamedTuple):
     history: History
     night: Night
     log: NightLog
-    ask: Prompt | None
+    campaigns: CampaignRunner
     tell: Tell
-    connect: Connect
     stopped: Callable[[], bool]
 
     @property
@@ -84,7 +82,7 @@ class Task(NamedTuple):
 
 
 def run_one(task: Task) -> NightRun:
-    """Run a model on a device, and tell how it fared: whatever goes wrong concerns this run alone.
+    """Run a model on a device and return the result; any error is part of it, and concerns this run alone.
 
     Raises DiskFullError, which concerns all, and KeyboardInterrupt also where a signal that `stopped` knows
     of made something else of itself: what it tore fails with an error of its own.
@@ -103,7 +101,7 @@ def run_one(task: Task) -> NightRun:
 
 
 def trouble_of(error: Exception, log: NightLog) -> Trouble:
-    """Return what an error makes of a run, and its sentence."""
+    """Return the state of a run that failed with this error, and the sentence about it."""
     if isinstance(error, _AWAY):
         return "away", str(error)
     if isinstance(error, EdgeFlareError):
@@ -114,7 +112,7 @@ def trouble_of(error: Exception, log: NightLog) -> Trouble:
 
 
 class _Run:
-    """What is known so far of a run."""
+    """The results of a run so far."""
 
     def __init__(self, task: Task) -> None:
         self.trouble: Trouble | None = None
@@ -133,14 +131,14 @@ class _Run:
             task.model, task.device, night=task.night.number, baseline=green
         )
         if green is not None:
-            # The pair was fit to be searched once: if it isn't any more, the figures are to say so.
+            # The pair passed this check before; if it wouldn't now, the figures shall show that.
             config = config.model_copy(update={"allow_disagreement": True})
         check_files(config)
         self._send_again(config)
         self._search_for(config)
 
     def result(self, seconds: float) -> NightRun:
-        """Return what became of the run."""
+        """Return the record of the run."""
         task, baseline = self._task, self._baseline
         crossed = [check.words for check in self._checks if check.crossed]
         words = (*crossed, *([self.trouble[1]] if self.trouble else []))
@@ -176,7 +174,7 @@ class _Run:
         """Replay the corpus, and the seeds on which the models agreed in the last green night."""
         task, replays = self._task, list[ReplaySummary]()
         corpus = task.history.corpus(task.model.name)
-        if corpus_has_entries(corpus):
+        if _has_entries(corpus):
             replays.append(self._replayed(corpus, config, "replay"))
         if self._baseline is not None and _has_agreeing_seeds(self._baseline.campaign):
             replays.append(self._replayed(self._baseline.campaign, config, "seeds"))
@@ -190,15 +188,13 @@ class _Run:
     def _replayed(self, source: Path, config: CampaignConfig, name: str) -> ReplaySummary:
         task, out = self._task, self._task.folder / name
         (device,) = fleet_devices(config)
-        run_replay(
+        task.campaigns.replay(
             source,
             replay_config(config, {"out": out}),
             only="seeds" if name == "seeds" else None,
             target=target_name(task.model.name, device.name),
             name=self._called(name),
-            ask=task.ask,
             progress=lambda event: task.tell("replay", event),
-            connect=task.connect,
         )
         with Store.open(out) as store:
             self._identity = identity_of(store, config.search)
@@ -210,12 +206,11 @@ class _Run:
     def _search_for(self, config: CampaignConfig) -> None:
         task, out, baseline = self._task, self._task.folder / "search", self._baseline
         search = config.search if baseline is None else as_in(baseline, config.search)
-        run_campaign(
-            config.model_copy(update={"out": out, "search": search}),
+        task.campaigns.run(
+            config.model_copy(update={"search": search}),
+            out,
             name=self._called("search"),
-            ask=task.ask,
             progress=lambda event: task.tell("search", event),
-            connect=task.connect,
         )
         with Store.open(out) as store:
             self._search = search_figures(store)
@@ -239,7 +234,7 @@ class _Run:
             self._task.tell(part, Notice(f"no report could be written: {error}"))
 
     def _called(self, part: str) -> str:
-        """Return what others who want the device are told is using it."""
+        """Return the name of the device's user that others are shown."""
         return f"nightly-{self._task.night.stamp}-{self._task.model.name}-{part}"
 
 
@@ -258,3 +253,11 @@ def _has_agreeing_seeds(campaign: Path) -> bool:
         return any(
             seed.outputs is not None and seed.outputs.decision in _AGREED for seed in store.seeds()
         )
+
+
+def _has_entries(folder: Path) -> bool:
+    """Whether there is anything in a corpus to be sent again. Raises StoreError."""
+    if not is_corpus(folder):
+        return False
+    with Corpus.open(folder) as corpus:
+        return len(corpus) > 0

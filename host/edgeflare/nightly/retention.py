@@ -1,4 +1,4 @@
-"""What is removed of older nights: campaigns, never figures, words and logs."""
+"""Removal of older nights' campaigns; figures, words and logs stay."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ class _Kept(NamedTuple):
 
 
 def prune_history(history: History, keep: KeepConfig) -> int:
-    """Remove the campaigns of the oldest nights beyond what is to be kept; return how many nights lost some.
+    """Remove the oldest nights' campaigns beyond the retention limits; return the number of nights concerned.
 
     The newest night stays whole, and the search of each model's last green night on each device stays
     whatever it takes. Raises StoreError.

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import partial
 from typing import TypeAlias
 
-from edgeflare.campaign.fleet import Asked, Connect, Prompt
+from edgeflare.campaign.batch import BatchWatch, CampaignRunner, Report, begin_campaign, silent
+from edgeflare.campaign.fleet import Connect, Prompt
 from edgeflare.campaign.progress import Event, Notice
 from edgeflare.devices import connect
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
 from edgeflare.nightly.checking import check_night
 from edgeflare.nightly.config import NightlyConfig, NightlyModel
-from edgeflare.nightly.history import LOG_NAME, History
+from edgeflare.nightly.history import LOG_NAME, History, run_folder
 from edgeflare.nightly.junit import write_junit
 from edgeflare.nightly.keeping import learn
 from edgeflare.nightly.log import NightLog
@@ -26,39 +25,14 @@ from edgeflare.store import CampaignLock
 Clock: TypeAlias = Callable[[], datetime]
 
 
-@dataclass(frozen=True)
-class NightlyProgress:
-    """What a running night tells: where it is, and what the campaign there reports.
-
-    Run `number` of `total`, from 1, is `model` on `device`, at its `part`. `event` is None where the run
-    begins; `ended` says, without an event, how it came out.
-    """
-
-    model: str
-    device: str
-    number: int
-    total: int
-    part: Part | None = None
-    event: Event | None = None
-    ended: NightRun | None = None
-
-
-Watch: TypeAlias = Callable[[NightlyProgress], None]
-
-
 def now() -> datetime:
-    """Return the time."""
+    """Return the present time, UTC."""
     return datetime.now(timezone.utc)
 
 
 def never() -> bool:
-    """Return that nobody has asked for an end."""
+    """Return False: no signal has asked to stop."""
     return False
-
-
-def silent(progress: NightlyProgress) -> None:
-    """Tell nobody."""
-    del progress
 
 
 def run_nightly(
@@ -68,7 +42,7 @@ def run_nightly(
     devices: Sequence[str] = (),
     clock: Clock = now,
     ask: Prompt | None = None,
-    progress: Watch = silent,
+    progress: BatchWatch = silent,
     connect: Connect = connect,
     stopped: Callable[[], bool] = never,
 ) -> Night:
@@ -90,24 +64,24 @@ def run_nightly(
     history = History(config.history)
     history.make()
     with _full_disk_told(history), CampaignLock(history.folder):
-        with suppress(StoreError):  # of what is kept too long the night's end tells
+        with suppress(StoreError):  # the end of the night tries again, and logs the error
             prune_history(history, config.keep)
         night = history.begin(clock(), len(chosen))
         with NightLog(night.folder / LOG_NAME, clock) as log:
-            asked = Asked(ask) if ask is not None else None
-            turn = _Turn(config, history, night, log, clock, asked, progress, connect, stopped)
+            campaigns = CampaignRunner(ask, connect)
+            turn = _Turn(config, history, night, log, clock, campaigns, progress, stopped)
             return turn.go(chosen)
 
 
 @contextmanager
 def _full_disk_told(history: History) -> Iterator[None]:
-    """Advise what fits a night where no space is left."""
+    """Replace the advice of a DiskFullError by that for a night."""
     try:
         yield
     except DiskFullError as error:
         raise DiskFullError(
-            f"No space is left on the disk of {history.folder}; what is finished of the night is kept. Free "
-            "some space, for example by a lower keep.mb or keep.nights, and run the night again."
+            f"no space is left on the disk of {history.folder}; what is finished of the night is kept: free "
+            "some space, for example by a lower keep.mb or keep.nights, and run the night again"
         ) from error
 
 
@@ -134,7 +108,7 @@ def chosen_runs(
 
 
 class _Turn:
-    """A process's turn at a history, whose lock it holds."""
+    """One night of a history whose lock this process holds."""
 
     def __init__(
         self,
@@ -143,9 +117,8 @@ class _Turn:
         night: Night,
         log: NightLog,
         clock: Clock,
-        ask: Prompt | None,
-        progress: Watch,
-        connect: Connect,
+        campaigns: CampaignRunner,
+        progress: BatchWatch,
         stopped: Callable[[], bool],
     ) -> None:
         self._config = config
@@ -153,9 +126,8 @@ class _Turn:
         self._night = night
         self._log = log
         self._clock = clock
-        self._ask = ask
+        self._campaigns = campaigns
         self._progress = progress
-        self._connect = connect
         self._stopped = stopped
 
     def go(self, chosen: Sequence[tuple[NightlyModel, str]]) -> Night:
@@ -163,19 +135,25 @@ class _Turn:
         self._log.line(f"night {self._night.number} begins: {len(chosen)} runs")
         try:
             for number, (model, device) in enumerate(chosen, 1):
-                self._run(model, device, NightlyProgress(model.name, device, number, len(chosen)))
+                name, folder = f"{model.name} on {device}", run_folder(model.name, device)
+                where = self._night.folder / folder
+                report = begin_campaign(self._progress, name, where, number, len(chosen))
+                self._run(name, model, device, report)
         except BaseException as error:
-            with suppress(EdgeFlareError, OSError):  # a full disk can't take a last word either
+            with suppress(EdgeFlareError, OSError):  # on a full disk this fails, too
                 self._log.line(f"interrupted: {error or type(error).__name__}")
                 self._close("interrupted")
             raise
         self._close("finished")
         return self._night
 
-    def _run(self, model: NightlyModel, device: str, where: NightlyProgress) -> None:
-        name = f"{model.name} on {device}"
-        self._progress(where)
+    def _run(self, name: str, model: NightlyModel, device: str, report: Report) -> None:
         self._log.line(f"{name} begins")
+
+        def tell(part: Part | None, event: Event) -> None:
+            self._log.event(event, f"{name}, {part}" if part else name)
+            report(event)
+
         task = Task(
             self._config,
             model,
@@ -183,26 +161,25 @@ class _Turn:
             self._history,
             self._night,
             self._log,
-            self._ask,
-            partial(self._tell, where),
-            self._connect,
+            self._campaigns,
+            tell,
             self._stopped,
         )
         run = run_one(task)
         self._log.end_stage()
         if run.is_baseline:
-            run = self._learnt(run, where)
+            run = self._learnt(run, lambda text: tell(None, Notice(text)))
         self._log.line("\n".join([f"{name}: {run.state}", *run.words, *run.changed]))
         self._save(runs=(*self._night.runs, run))
-        self._progress(NightlyProgress(model.name, device, where.number, where.total, ended=run))
+        report(ended=run.state)
 
-    def _learnt(self, run: NightRun, where: NightlyProgress) -> NightRun:
-        """Let the model's corpus learn of a green run; one that it can't take is no green one."""
+    def _learnt(self, run: NightRun, tell: Callable[[str], None]) -> NightRun:
+        """Add a green run's triggers to the model's corpus; a run whose triggers it can't take is not green."""
         try:
-            learn(self._history, self._night, run, lambda text: self._note(where, text))
+            learn(self._history, self._night, run, tell)
         except DiskFullError:
             raise
-        except Exception as error:  # of this model's corpus alone: the others go on
+        except Exception as error:  # it concerns this model's corpus alone
             if self._stopped():
                 raise KeyboardInterrupt from error
             _, words = trouble_of(error, self._log)
@@ -210,7 +187,7 @@ class _Turn:
         return run
 
     def _close(self, state: str) -> None:
-        """Write down that the night has ended, tidy up, and draw the page."""
+        """Store the night's end, remove old campaigns, and write the page."""
         self._save(state=state, ended_at=self._clock().astimezone(timezone.utc))
         self._log.line(f"night {self._night.number} {state}: {self._night.verdict}")
         write_junit(self._night)
@@ -218,7 +195,7 @@ class _Turn:
         write_page(self._history)
 
     def _prune(self) -> None:
-        """Remove what is not to be kept; a folder that can't be removed hides no night's result."""
+        """Remove old campaigns; log the error where that fails."""
         try:
             if lost := prune_history(self._history, self._config.keep):
                 self._log.line(f"campaigns of {lost} older nights removed")
@@ -228,13 +205,3 @@ class _Turn:
     def _save(self, **values: object) -> None:
         self._night = self._night.model_copy(update=values)
         self._history.save(self._night)
-
-    def _note(self, where: NightlyProgress, text: str) -> None:
-        self._tell(where, None, Notice(text))
-
-    def _tell(self, where: NightlyProgress, part: Part | None, event: Event) -> None:
-        name = f"{where.model} on {where.device}"
-        self._log.event(event, f"{name}, {part}" if part else name)
-        self._progress(
-            NightlyProgress(where.model, where.device, where.number, where.total, part, event)
-        )

@@ -8,7 +8,6 @@ import pytest
 from command import DEMO
 
 from edgeflare.bench import (
-    BenchProgress,
     bench_report,
     load_suite,
     open_bench,
@@ -16,7 +15,7 @@ from edgeflare.bench import (
     run_bench,
     write_report,
 )
-from edgeflare.campaign import Stage, resolution
+from edgeflare.campaign import BatchProgress, Stage, resolution
 from edgeflare.store import Store
 
 SUITE = f"""
@@ -76,9 +75,9 @@ def test_cells_that_were_told_the_same_search_alike(
     ratios = iter([9.0, 2000.0])  # one for those that leave all open, one for the natural ones
     monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: next(ratios))
 
-    def stop_in_the_second_repeat(progress: BenchProgress) -> None:
+    def stop_in_the_second_repeat(progress: BatchProgress) -> None:
         search = isinstance(progress.event, Stage) and progress.event.name == "search"
-        if search and progress.cell.repeat == 1:
+        if search and progress.name.endswith("repeat 1"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -11,10 +11,10 @@ from edgeflare.analysis import summarize
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.opening import open_bench
 from edgeflare.bench.report import bench_report
-from edgeflare.bench.run import BenchProgress, resume_bench, run_bench
+from edgeflare.bench.run import resume_bench, run_bench
 from edgeflare.bench.suite import Suite, load_suite
 from edgeflare.bench.writing import write_report
-from edgeflare.campaign import Step
+from edgeflare.campaign import BatchProgress, Step
 from edgeflare.store import Store
 
 SUITE = """
@@ -116,8 +116,8 @@ def test_it_is_the_same_when_made_anew(folder: Path) -> None:
     assert bench_report(folder) == first
 
 
-def _stop_in_the_third_cell() -> Callable[[BenchProgress], None]:
-    def watch(told: BenchProgress) -> None:
+def _stop_in_the_third_cell() -> Callable[[BatchProgress], None]:
+    def watch(told: BatchProgress) -> None:
         if told.number == 3 and isinstance(told.event, Step) and told.event.searched:
             raise KeyboardInterrupt
 

@@ -14,13 +14,12 @@ from command import DEMO, environment
 
 from edgeflare.bench import (
     Bench,
-    BenchProgress,
     load_suite,
     open_bench,
     resume_bench,
     run_bench,
 )
-from edgeflare.campaign import Notice, Stage, Step
+from edgeflare.campaign import BatchProgress, Notice, Stage, Step
 from edgeflare.errors import InventoryError, StoreError, UnreachableError, UsageError
 from edgeflare.store import CampaignLock
 
@@ -58,7 +57,7 @@ original = { path = "{demo}/original.onnx" }
 perturb = { percent = 50, by = 0.5, seed = 3 }
 seeds = { path = "{demo}/seeds.npz" }
 """
-Seen: TypeAlias = list[BenchProgress]
+Seen: TypeAlias = list[BatchProgress]
 
 
 @pytest.fixture
@@ -95,7 +94,7 @@ def stop_at(cell: int, kind: type, error: BaseException, seen: Seen) -> Callable
     The first Step is that after the first search.
     """
 
-    def watch(progress: BenchProgress) -> None:
+    def watch(progress: BatchProgress) -> None:
         seen.append(progress)
         event = progress.event
         if progress.number == cell and isinstance(event, kind) and getattr(event, "searched", 1):
@@ -129,11 +128,11 @@ def test_progress_tells_the_cell(suite: str, tmp_path: Path) -> None:
     seen: Seen = []
     one = load_suite(suite).narrowed(strategies=["short"], seeds=2)
     run_bench(one, tmp_path / "bench", progress=seen.append)
-    assert {(p.cell.name, p.number, p.total) for p in seen} == {
-        ("LeNet-5/short/0", 1, 2),
-        ("LeNet-5/short/1", 2, 2),
+    assert {(p.name, p.number, p.total) for p in seen} == {
+        ("LeNet 5, short, repeat 0", 1, 2),
+        ("LeNet 5, short, repeat 1", 2, 2),
     }
-    assert [p.number for p in seen if p.event is None] == [1, 2]
+    assert [p.number for p in seen if p.event is None and not p.ended] == [1, 2]
     assert seen[0].event is None
     stages = [p.event.name for p in seen if p.number == 2 and isinstance(p.event, Stage)]
     assert stages[0] == "device"
@@ -204,11 +203,10 @@ def test_an_interruption_says_how_to_go_on(suite: str, tmp_path: Path, undisturb
     assert states(bench)[:2] == ["finished", "finished"]
     assert states(bench)[3] == "missing"
     assert bench.failed == {}
-    advice = [p.event.text for p in seen if isinstance(p.event, Notice)][-1]
-    assert f"`edgeflare bench resume {folder}`" in advice
+    assert [p.event for p in seen if isinstance(p.event, Notice)][-1].resume == seen[-1].folder
     begun: Seen = []
     resume_bench(folder, progress=begun.append)
-    assert [p.number for p in begun if p.event is None] == [3, 4]
+    assert [p.number for p in begun if p.event is None and not p.ended] == [3, 4]
     assert all_found(bench) == all_found(undisturbed)
 
 
@@ -227,8 +225,8 @@ def test_one_process_at_a_time(suite: str, tmp_path: Path) -> None:
     folder = tmp_path / "bench"
     seen: list[str] = []
 
-    def watch(progress: BenchProgress) -> None:
-        if progress.event is None and progress.number == 1:
+    def watch(progress: BatchProgress) -> None:
+        if progress.event is None and not progress.ended and progress.number == 1:
             with pytest.raises(StoreError, match="is being run by process") as refused:
                 resume_bench(folder)
             seen.append(str(refused.value))
@@ -241,7 +239,7 @@ def test_one_process_at_a_time(suite: str, tmp_path: Path) -> None:
 def test_a_folder_is_not_taken_twice(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
     with pytest.raises(UsageError, match=f"`edgeflare bench resume {undisturbed.folder}`"):
         run_bench(load_suite(suite), undisturbed.folder)
-    with pytest.raises(UsageError, match="is not an empty folder; choose another"):
+    with pytest.raises(UsageError, match="neither a bench nor an empty folder; choose another"):
         run_bench(load_suite(suite), tmp_path)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from campaigns import found_in
 
-from edgeflare.bench import Bench, BenchProgress, Suite, load_suite, open_bench, resume_bench
+from edgeflare.bench import Bench, Suite, load_suite, open_bench, resume_bench
 from edgeflare.bench.opening import write_bench
 from edgeflare.bench.run import run_bench
-from edgeflare.campaign import Notice, Stage, Step
+from edgeflare.campaign import BatchProgress, Notice, Stage, Step
 from edgeflare.devices.fingerprint import fingerprint
 from edgeflare.errors import DiskFullError, StoreError, UnreachableError, UsageError
 from edgeflare.store import Store
@@ -54,7 +54,7 @@ def update_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 def interrupted(told: type, home: Path) -> Path:
     """A bench that was interrupted in its second cell, before a device was asked anything there."""
 
-    def watch(progress: BenchProgress) -> None:
+    def watch(progress: BatchProgress) -> None:
         if progress.number == 2 and isinstance(progress.event, told):
             raise KeyboardInterrupt
 
@@ -102,7 +102,7 @@ def test_with_force_it_goes_on_and_says_so_for_good(
     update_kernel(monkeypatch)
     told: list[str] = []
 
-    def watch(progress: BenchProgress) -> None:
+    def watch(progress: BatchProgress) -> None:
         if isinstance(progress.event, Notice):
             told.append(progress.event.text)
 
@@ -118,7 +118,7 @@ def test_with_force_it_goes_on_and_says_so_for_good(
 def test_a_device_that_changes_while_the_bench_runs_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def watch(progress: BenchProgress) -> None:
+    def watch(progress: BatchProgress) -> None:
         if progress.number == 2 and progress.event is None:
             update_kernel(monkeypatch)
 
@@ -134,7 +134,7 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(
 ) -> None:
     folder = tmp_path / "bench"
     with monkeypatch.context() as patch:
-        patch.setattr("edgeflare.bench.opening.write_durably", full)
+        patch.setattr("edgeflare.campaign.batch.write_durably", full)
         with pytest.raises(DiskFullError, match=r"nothing could be begun .*start again") as told:
             run_bench(suite(tmp_path), folder)
     assert "resume" not in str(told.value)
@@ -143,7 +143,7 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(
     assert open_bench(folder).suite.name == "small"
 
 
-@pytest.mark.parametrize("place", ["edgeflare.bench.opening", "edgeflare.store.lock"])
+@pytest.mark.parametrize("place", ["edgeflare.campaign.batch", "edgeflare.store.lock"])
 def test_a_disk_that_is_full_later_says_how_to_resume_the_bench(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -180,7 +180,7 @@ def test_what_is_the_user_s_is_not_taken_for_a_leftover(
     folder.mkdir()
     mine = folder / ".new-notes"
     make(mine)
-    with pytest.raises(UsageError, match="is not an empty folder"):
+    with pytest.raises(UsageError, match="neither a bench nor an empty folder"):
         run_bench(suite(tmp_path), folder, connect=away)
     assert mine.exists()
 

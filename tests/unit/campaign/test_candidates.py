@@ -21,7 +21,7 @@ from edgeflare import (
     rank_campaigns,
     run_candidates,
 )
-from edgeflare.campaign import CandidateProgress, Candidates, candidates_named
+from edgeflare.campaign import BatchProgress, Candidates, candidates_named
 from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.measures import search_for
 from edgeflare.store import Store
@@ -65,12 +65,12 @@ class TestRun:
     def test_each_has_a_campaign_with_nothing_else_different(
         self, tmp_path: Path, models: list[Path]
     ) -> None:
-        seen: list[CandidateProgress] = []
+        seen: list[BatchProgress] = []
         options = {"device_budget": 2}
         like = config(tmp_path / "out", search={"timeout_s": 0, "options": options, "seed": 5})
         ran = run_candidates(like, models, progress=seen.append)
         assert [(run.name, run.failed) for run in ran.runs] == [("half0", None), ("half1", None)]
-        begun = [(one.name, one.number, one.total) for one in seen if one.event is None]
+        begun = [(one.name, one.number, one.total) for one in seen if not (one.event or one.ended)]
         assert begun == [("half0", 1, 2), ("half1", 2, 2)]
         stored = []
         for run in ran.runs:
@@ -109,7 +109,7 @@ class TestFailing:
     def test_one_that_fails_hides_no_other(
         self, tmp_path: Path, models: list[Path], garbage: Path
     ) -> None:
-        seen: list[CandidateProgress] = []
+        seen: list[BatchProgress] = []
         ran = run_candidates(config(tmp_path / "out"), [garbage, models[0]], progress=seen.append)
         bad, good = ran.runs
         assert bad.failed
@@ -134,22 +134,20 @@ class TestFailing:
     def test_what_was_finished_before_an_error_of_all_is_told(
         self, tmp_path: Path, models: list[Path]
     ) -> None:
-        out, seen = tmp_path / "out", list[CandidateProgress]()
+        out, seen = tmp_path / "out", list[BatchProgress]()
 
-        def lose_the_seeds(progress: CandidateProgress) -> None:
+        def lose_the_seeds(progress: BatchProgress) -> None:
             seen.append(progress)
-            if progress.event is None and progress.number == 2:
+            if progress.event is None and not progress.ended and progress.number == 2:
                 seeds.unlink()
 
         seeds = Path(shutil.copy(DEMO / "seeds.npz", tmp_path / "seeds.npz"))
         like = config(out, seeds={"path": seeds, "limit": 3})
         with pytest.raises(SeedError):
             run_candidates(like, models, progress=lose_the_seeds)
-        told = [one.event.text for one in seen if isinstance(one.event, Notice)]
-        assert told[-1] == (
-            f"Finished before that: half0; their campaigns lie in {out}, and the same command with "
-            f"--out {out} goes on"
-        )
+        assert [(one.name, one.folder, one.ended) for one in seen if one.ended] == [
+            ("half0", out / "half0", "finished")
+        ]
 
 
 class TestNamed:
@@ -188,7 +186,7 @@ class TestGoingOn:
         before = run_candidates(like, models[:1]).runs[0]
         with Store.open(before.folder) as store:
             id_before = store.id
-        seen: list[CandidateProgress] = []
+        seen: list[BatchProgress] = []
         ran = run_candidates(like, models, progress=seen.append)
         assert ran.runs[0] == before
         with Store.open(before.folder) as store:

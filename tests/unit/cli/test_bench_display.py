@@ -8,16 +8,15 @@ from command import DEMO
 from rich.console import Console
 
 from edgeflare import Notice
-from edgeflare.bench import BenchProgress, Cell, Suite, run_bench
-from edgeflare.campaign import Stage, Step
-from edgeflare.cli.bench_bars import BenchDisplay, Log, Terminal
+from edgeflare.bench import Suite, run_bench
+from edgeflare.campaign import BatchProgress, Stage, Step
+from edgeflare.cli.bars import Bars
 from edgeflare.cli.stopping import Stop
-
-FIRST, SECOND = Cell("demo", "dflare", 0), Cell("demo", "dflare", 1)
+from edgeflare.cli.watch import BatchDisplay, Lines, found, watching_batch
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[BenchProgress]]:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[BatchProgress]]:
     """A bench of two cells with what it reported."""
     pair = {
         "name": "demo",
@@ -36,7 +35,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[BenchPro
             "strategies": [{"name": "dflare"}],
         }
     )
-    told: list[BenchProgress] = []
+    told: list[BatchProgress] = []
     return run_bench(suite, tmp_path_factory.mktemp("bench") / "b", progress=told.append), told
 
 
@@ -49,58 +48,54 @@ def text(console: Console) -> str:
     return console.file.getvalue()
 
 
-def frame(view: Terminal, console: Console) -> list[str]:
+def frame(bars: Bars, console: Console) -> list[str]:
     """The lines that stand in the terminal right now."""
     return [
         "".join(segment.text for segment in line).rstrip()
-        for line in console.render_lines(view.bars._frame(), pad=False)
+        for line in console.render_lines(bars._frame(), pad=False)
     ]
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_the_running_cell_and_its_bars(bench: tuple[Path, list[BenchProgress]], width: int) -> None:
-    folder, told = bench
+def test_the_running_cell_and_its_bars(bench: tuple[Path, list[BatchProgress]], width: int) -> None:
+    _, told = bench
     console = terminal(width)
-    view = Terminal(Stop(), console)
-    with view:
-        display = BenchDisplay(folder, view)
+    with Bars(Stop(), console) as view:
+        display = BatchDisplay(view, "cell ", found)
         for report in told:
             display(report)
             heading, *bars = frame(view, console)
-            assert (
-                heading == f"cell {report.number} of 2: demo, dflare, repeat {report.cell.repeat}"
-            )
-            if report.event is None:
+            assert heading == f"cell {report.number} of 2: {report.name}"
+            if report.event is None and not report.ended:
                 assert bars in ([], [""])
         assert any("search" in line for line in bars)
-        display.end()
-    assert frame(view, console) in ([], [""])
+        view.restart("")
+        assert frame(view, console) in ([], [""])
 
 
-def test_a_cell_that_has_ended_leaves_a_line(bench: tuple[Path, list[BenchProgress]]) -> None:
-    folder, told = bench
+def test_a_cell_that_has_ended_leaves_a_line(bench: tuple[Path, list[BatchProgress]]) -> None:
+    _, told = bench
     console = terminal()
-    view = Terminal(Stop(), console)
-    with view:
-        display = BenchDisplay(folder, view)
+    ended = 0
+    with Bars(Stop(), console) as view:
+        display = BatchDisplay(view, "cell ", found)
         for report in told:
             display(report)
-            ended = text(console).count("searched, mean")
-            assert ended == report.number - 1
-        display.end()
+            ended += bool(report.ended)
+            assert text(console).count("searched, mean") == ended
     assert "cell 2 of 2: demo, dflare, repeat 1: found 3 of 3 searched, mean" in text(console)
 
 
 def test_a_log_has_no_figures_of_a_cell_that_cannot_be_run(
-    bench: tuple[Path, list[BenchProgress]], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder, _ = bench
-    display = BenchDisplay(folder, Log())
-    never_begun = Cell("demo", "dflare", 7)
+    display = BatchDisplay(Lines(), "cell ", found)
+    failing = BatchProgress("demo, dflare, repeat 7", tmp_path, 1, 2)
     for event in (None, Stage("device", "local"), Notice("it can't be run")):
-        display(BenchProgress(never_begun, 1, 2, event))
-    display(BenchProgress(SECOND, 2, 2, None))
-    display(BenchProgress(SECOND, 2, 2, Step(1)))
+        display(failing._replace(event=event))
+    display(failing._replace(ended="failed"))
+    display(BatchProgress("demo, dflare, repeat 1", tmp_path, 2, 2))
+    display(BatchProgress("demo, dflare, repeat 1", tmp_path, 2, 2, Step(1)))
     assert capsys.readouterr().err.splitlines()[:4] == [
         "cell 1 of 2: demo, dflare, repeat 7",
         "device: local",
@@ -109,13 +104,20 @@ def test_a_log_has_no_figures_of_a_cell_that_cannot_be_run(
     ]
 
 
-def test_how_to_go_on_is_said_once(
-    bench: tuple[Path, list[BenchProgress]], capsys: pytest.CaptureFixture[str]
+def test_how_to_go_on_with_the_whole_bench_is_said_once_and_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder, _ = bench
-    for said in ([], [Notice(f"kept; go on with `edgeflare bench resume {folder}`")]):
-        display = BenchDisplay(folder, Log())
-        for event in (None, *said):
-            display(BenchProgress(FIRST, 1, 2, event))
-        display.advise()
-        assert capsys.readouterr().err.count(f"edgeflare bench resume {folder}") == 1
+    cell = BatchProgress("demo, dflare, repeat 0", tmp_path, 1, 2)
+
+    def interrupted() -> None:
+        with watching_batch(Stop(), advice=lambda _: "go on with it") as display:
+            display(cell)
+            display(cell._replace(event=Notice("1 of 3 is kept", resume=tmp_path)))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "note: 1 of 3 is kept",
+        "note: go on with it",
+    ]

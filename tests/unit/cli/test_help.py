@@ -1,9 +1,14 @@
 """The help of every command."""
 
+import re
+
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from edgeflare import CampaignConfig
+from edgeflare.campaign.flags import flags_of
+from edgeflare.campaign.starter import STARTER
 from edgeflare.cli.app import app
 
 COMMANDS = {
@@ -41,5 +46,15 @@ def test_every_command_and_option_says_what_it_does() -> None:
     commands = [command for one in groups for command in one.commands.values()]
     for command in commands:
         assert command.help or command.name == "devices"
-        for parameter in command.params:
+        for parameter in command.get_params(typer.Context(command)):
             assert getattr(parameter, "help", None), f"{command.name} {parameter.name}"
+
+
+def test_run_has_every_flag_of_the_configuration_and_the_starter_its_setting() -> None:
+    settings = flags_of(CampaignConfig)
+    command = typer.main.get_command(app).commands["run"]
+    typed = {name for one in command.get_params(typer.Context(command)) for name in one.opts}
+    assert {one.flag.name for one in settings} <= typed
+    stated = {place[-1] for one in settings if not one.flag.key for place in one.places}
+    in_starter = set(re.findall(r"^(?:# )?(\w+) = ", STARTER, flags=re.MULTILINE))
+    assert stated - in_starter == {"tolerance"}, "it goes with an oracle that is not the default"

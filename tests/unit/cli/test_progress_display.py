@@ -1,6 +1,7 @@
 """What a user sees while a campaign runs, in a terminal and in a log."""
 
 import io
+from pathlib import Path
 
 import pytest
 from fake_sessions import AWAY, HOT, PI, drawn
@@ -12,9 +13,9 @@ from edgeflare.cli import watch
 from edgeflare.cli.bars import Bars
 from edgeflare.cli.stopping import Stop
 
-COMMAND = (
-    "go on with: edgeflare resume campaigns/a-name-that-is-long-enough-to-be-wrapped-in-a-terminal"
-)
+FOLDER = Path("campaigns/a-name-that-is-long-enough-to-be-wrapped-in-a-terminal")
+COMMAND = f"go on with: edgeflare resume {FOLDER}"
+STOPPED = Notice("4 of 10 searches are finished and kept", resume=FOLDER)
 
 
 @pytest.fixture(params=[60, 80, 120])
@@ -74,8 +75,8 @@ def test_a_great_fleet_leaves_room_for_the_bars() -> None:
 def test_a_notice_is_whole_however_narrow_the_terminal(terminal: Console) -> None:
     with Bars(Stop(), terminal) as bars:
         bars(Stage("search", "", 10))
-        bars(Notice(COMMAND))
-    assert f" {COMMAND}\n" in text(terminal)
+        bars(STOPPED)
+    assert f" {STOPPED.text}; {COMMAND}\n" in text(terminal)
 
 
 def test_after_an_interrupt_the_advice_comes_last_and_once(terminal: Console) -> None:
@@ -88,7 +89,7 @@ def test_after_an_interrupt_the_advice_comes_last_and_once(terminal: Console) ->
             stop.take(2, None)
         except KeyboardInterrupt:
             bars(Step(4))
-            bars(Notice(COMMAND))
+            bars(STOPPED)
             raise
 
     with pytest.raises(KeyboardInterrupt), Bars(stop, terminal) as bars:
@@ -130,12 +131,12 @@ def test_a_log_has_stages_steps_and_notices(capsys: pytest.CaptureFixture[str]) 
         Stage("search", "dflare on pi-4", 3),
         Step(1),
         Stage("search", "dflare on pi-4", 3),
-        Notice(COMMAND),
+        STOPPED,
         Step(3, found=2, searched=3, queries=70),
     ):
         lines(event)
     first, notice, last = capsys.readouterr().err.splitlines()
-    assert (first, notice) == ("search: dflare on pi-4", f"note: {COMMAND}")
+    assert (first, notice) == ("search: dflare on pi-4", f"note: {STOPPED.text}; {COMMAND}")
     assert last.startswith("search: 3 of 3, found 2 of 3 searched, 70 search queries, ")
 
 
@@ -150,7 +151,7 @@ def test_work_inside_searches_shows_before_the_first_one_ends(
     now += 6
     lines(inside)
     said = capsys.readouterr().err
-    assert "search: 0 of 30; 12 under way, 3 with a trigger in hand, 15000 host queries" in said
+    assert "search: 0 of 30; 12 under way, 3 with a trigger, 15000 host queries" in said
     with Bars(Stop(), terminal) as bars:
         bars(Stage("search", "boundary", 30))
         bars(inside)

@@ -4,7 +4,7 @@ import pytest
 from audio_specs import KWS, KWS_INT8, WHISPER
 from pydantic import ValidationError
 
-from edgeflare.cli.parse import pairs
+from edgeflare.cli.options import pairs
 from edgeflare.errors import UsageError
 from edgeflare.models import (
     AudioSpec,

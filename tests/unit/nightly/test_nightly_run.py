@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from bench_stores import add_night, red, run_of
 
+from edgeflare.campaign import BatchProgress, batch
 from edgeflare.errors import (
     DiskFullError,
     EdgeFlareError,
@@ -19,7 +20,6 @@ from edgeflare.nightly import (
     KeepConfig,
     NightlyConfig,
     NightlyModel,
-    NightlyProgress,
     NightRun,
     accept_night,
     one,
@@ -67,7 +67,7 @@ def campaigns_that(monkeypatch: pytest.MonkeyPatch, outcomes: dict[str, BaseExce
     def run_campaign(config: Any, **_: Any) -> None:
         raise outcomes[config.devices[0]]
 
-    monkeypatch.setattr(one, "run_campaign", run_campaign)
+    monkeypatch.setattr(batch, "run_campaign", run_campaign)
 
 
 def test_what_goes_wrong_in_one_run_is_told_there_and_hides_no_other(
@@ -75,7 +75,7 @@ def test_what_goes_wrong_in_one_run_is_told_there_and_hides_no_other(
 ) -> None:
     outcomes = {"local": ModelError("d.onnx is no model"), "pi4": UnreachableError("pi4 is off")}
     campaigns_that(monkeypatch, outcomes)
-    told: list[NightlyProgress] = []
+    told: list[BatchProgress] = []
     night = run_nightly(config, clock=clock, progress=told.append)
     assert [(run.model, run.device, run.state, run.words) for run in night.runs] == [
         ("int8", "local", "failed", ("d.onnx is no model",)),
@@ -84,7 +84,7 @@ def test_what_goes_wrong_in_one_run_is_told_there_and_hides_no_other(
         ("big", "pi4", "away", ("pi4 is off",)),
     ]
     assert (night.state, night.exit_code, night.stamp) == ("finished", 3, "20260301T020000Z")
-    assert [report.ended.state for report in told if report.ended] == [
+    assert [report.ended for report in told if report.ended] == [
         "failed",
         "away",
         "failed",
@@ -290,8 +290,8 @@ def test_a_corpus_is_sent_again_as_that_device_saw_it_last(
         asked.append(target)
         raise UnreachableError("pi4 is off")
 
-    monkeypatch.setattr(one, "corpus_has_entries", lambda _: True)
-    monkeypatch.setattr(one, "run_replay", run_replay)
+    monkeypatch.setattr(one, "_has_entries", lambda _: True)
+    monkeypatch.setattr(batch, "run_replay", run_replay)
     run_nightly(config, devices=["local"], clock=clock)
     assert asked == ["int8/local", "big/local"]
 

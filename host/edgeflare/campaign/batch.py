@@ -1,0 +1,130 @@
+"""A batch: a folder of campaigns that run one after the other, such as a comparison or a bench."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from edgeflare._internal.files import is_unused, remove_torn, write_durably
+from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.fleet import Asked, Connect, Prompt
+from edgeflare.campaign.progress import Event, Progress
+from edgeflare.campaign.replay import run_replay
+from edgeflare.campaign.run import resume_campaign, run_campaign
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.store import CampaignLock
+from edgeflare.store.documents import read_json
+from edgeflare.store.failures import told_of
+from edgeflare.store.lock import LOCK_NAMES
+
+_FORMAT = 1
+
+
+class BatchProgress(NamedTuple):
+    """What happens in a batch, a bench, a comparison or a night: in campaign `number` (from 1) of `total`.
+
+    `name` is the campaign's in the batch, `folder` where it lies. `event` is what the campaign reports. Without one,
+    the campaign begins, or `ended` says how it came out: "finished", "failed" or a night's `RunState`.
+    """
+
+    name: str
+    folder: Path
+    number: int
+    total: int
+    event: Event | None = None
+    ended: str = ""
+
+
+BatchWatch: TypeAlias = Callable[[BatchProgress], None]
+Report: TypeAlias = Callable[..., None]
+"""Reports what happens in one campaign of a batch: takes an `Event`, or ``ended=``."""
+
+
+def silent(progress: BatchProgress) -> None:
+    """Ignore it."""
+    del progress
+
+
+def begin_campaign(
+    progress: BatchWatch, name: str, folder: Path, number: int, total: int
+) -> Report:
+    """Report that a campaign begins; return what reports the rest of it."""
+
+    def report(event: Event | None = None, ended: str = "") -> None:
+        progress(BatchProgress(name, folder, number, total, event, ended))
+
+    report()
+    return report
+
+
+class CampaignRunner:
+    """Runs and resumes the campaigns of a batch; the user is asked each question once."""
+
+    def __init__(self, ask: Prompt | None, connect: Connect) -> None:
+        self._ask = None if ask is None else Asked(ask)
+        self._connect = connect
+
+    def run(self, config: CampaignConfig, folder: Path, *, name: str, progress: Progress) -> None:
+        """Run a campaign in `folder`, in the place of what a killed process left there."""
+        with told_of(folder.parent):
+            if folder.exists():
+                shutil.rmtree(folder)
+        config = config.model_copy(update={"out": folder})
+        run_campaign(config, name=name, ask=self._ask, progress=progress, connect=self._connect)
+
+    def resume(self, folder: Path, **settings: Any) -> None:
+        """Resume a campaign, with these settings of `resume_campaign`."""
+        resume_campaign(folder, ask=self._ask, connect=self._connect, **settings)
+
+    def replay(self, source: Path, config: CampaignConfig, **settings: Any) -> None:
+        """Run a replay, with these settings of `run_replay`."""
+        run_replay(source, config, ask=self._ask, connect=self._connect, **settings)
+
+
+def check_free(folder: Path, marker: str, what: str) -> None:
+    """Raise UsageError where a folder is neither the batch that the file `marker` shows nor empty."""
+    with told_of(folder):
+        if (folder / marker).is_file() or is_unused(folder, LOCK_NAMES):
+            return
+    raise UsageError(
+        f"{folder} exists and is neither {what} nor an empty folder; choose another --out"
+    )
+
+
+@contextmanager
+def opened_folder(folder: Path, marker: str, what: str) -> Iterator[None]:
+    """Make the folder of a batch where there is none, and hold its lock. Raises as `check_free`, and StoreError."""
+    check_free(folder, marker, what)
+    with told_of(folder, begun=False):
+        folder.mkdir(parents=True, exist_ok=True)
+    with CampaignLock(folder):
+        check_free(folder, marker, what)
+        with told_of(folder):
+            remove_torn(folder)
+        yield
+
+
+@contextmanager
+def description(path: Path, advice: str) -> Iterator[dict[str, Any]]:
+    """Give the JSON object that describes a batch, to be read within. Raises StoreError where it can't be."""
+    with told_of(path.parent):
+        text = path.read_bytes()
+    try:
+        values = read_json(text)
+        if values["format"] != _FORMAT:
+            raise StoreError(
+                f"{path} has the format {values['format']}, this edgeflare reads {_FORMAT}; use the edgeflare that "
+                "wrote it"
+            )
+        yield values
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StoreError(f"{path} is damaged; {advice}") from error
+
+
+def write_description(path: Path, values: Mapping[str, Any]) -> None:
+    """Put what `description` reads on disk, atomically. Raises StoreError."""
+    text = json.dumps({"format": _FORMAT, **values}, indent=2, ensure_ascii=False, allow_nan=False)
+    with told_of(path.parent):
+        write_durably(path, f"{text}\n".encode())
