@@ -10,7 +10,7 @@ from edgeflare.analysis.formats.material import Material
 from edgeflare.analysis.formats.sentences import STEPS_SHOWN, replayed_words, said_words
 from edgeflare.analysis.words import margin_text, number_text, percent_text, plain, table
 from edgeflare.campaign.replay_states import ReplayedInput
-from edgeflare.search.words import joined_words
+from edgeflare.search.mutation_path import joined_words
 from edgeflare.text import clean_text
 from edgeflare.types import TRIGGERS
 
