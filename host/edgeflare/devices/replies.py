@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from edgeflare.devices import reported
+from edgeflare.text import shape_text
 from edgeflare_agent.arrays import DType
 from edgeflare_agent.decoders import KINDS
 from edgeflare_agent.pieces import Decoded
@@ -101,12 +102,12 @@ class Answers:
             self._dtypes.add(array.dtype)
         if not fits or array.dtype not in self._dtypes:
             raise ValueError(
-                f"output {self._described()} was announced, {_times(array.shape)} {array.dtype.name} came"
+                f"output {self._described()} was announced, {shape_text(array.shape)} {array.dtype.name} came"
             )
 
     def _described(self) -> str:
         tensor = self._tensor
-        return f"{tensor.name!r} of {_times(tensor.shape)} {tensor.dtype}"
+        return f"{tensor.name!r} of {shape_text(tensor.shape)} {tensor.dtype}"
 
 
 def check_hello(header: dict[str, Any]) -> None:
@@ -180,12 +181,8 @@ def _decoded(arrays: Sequence[NDArray[Any]]) -> list[Decoded]:
             raise ValueError("what was decoded is no list of texts")
         if numbers.shape != (len(pieces), 2) or numbers.dtype.name != "float64":
             raise ValueError(
-                f"{len(pieces)} texts came with scores {_times(numbers.shape)} {numbers.dtype.name}"
+                f"{len(pieces)} texts came with scores {shape_text(numbers.shape)} {numbers.dtype.name}"
             )
         "".join(pieces).encode()  # raises for half a surrogate pair, which no file can hold
         found.append(Decoded(tuple(pieces), numbers))
     return found
-
-
-def _times(shape: Sequence[int | None]) -> str:
-    return " x ".join("?" if n is None else str(n) for n in shape) or "[]"
