@@ -15,13 +15,13 @@ from edgeflare.types import NOTHING_SEARCHED, Outcome, Search, Seed, Strategy
 from edgeflare_mutators import Operator, default_pool
 
 
-class NoneOptions(BaseModel):
+class _NoneOptions(BaseModel):
     """The strategy "none" has no options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _none(options: NoneOptions, operators: Mapping[str, Operator] | None) -> Strategy:
+def _none(options: _NoneOptions, operators: Mapping[str, Operator] | None) -> Strategy:
     """Return the strategy that asks nothing and ends: only the seed inputs themselves are compared."""
     del options, operators
     return _search_nothing
@@ -44,7 +44,7 @@ _STRATEGIES = {
     "dflare-r": _Entry(DflareROptions, dflare),
     "boundary": _Entry(BoundaryOptions, boundary),
     "diffchaser": _Entry(DiffchaserOptions, diffchaser),
-    "none": _Entry(NoneOptions, _none),
+    "none": _Entry(_NoneOptions, _none),
 }
 
 
@@ -79,7 +79,7 @@ def check_audio_search(
         check_operator_pool(pool, "audio")
     if isinstance(parsed, BoundaryOptions):
         check_audio(parsed, pool, words=words)
-    elif pool is None and not isinstance(parsed, NoneOptions):
+    elif pool is None and not isinstance(parsed, _NoneOptions):
         check_operator_pool(default_pool("audio"), "audio")
 
 

@@ -104,7 +104,7 @@ def _compile_there(build: Path, folder: Path, log: Log) -> None:
     run_tool(command, log, doing="checking the disk image", success=(0, 1))
 
 
-RECIPE = 1
+_RECIPE = 1
 """Raised when boards must be built anew for a reason that the key does not show."""
 
 FILES = ("vmlinuz", "initrd", "disk.img")
@@ -134,7 +134,7 @@ class Build:
 def build_key(wanted: dict[str, str]) -> str:
     """Return the name of a build by all that goes into it; `wanted` are the libraries' versions."""
     parts = [
-        RECIPE,
+        _RECIPE,
         RELEASE,
         packages.PACKAGES,
         packages.KERNEL,

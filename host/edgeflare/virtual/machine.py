@@ -14,7 +14,7 @@ from edgeflare.virtual.access import ADDRESS
 from edgeflare.virtual.settings import BoardSettings
 from edgeflare.virtual.tools import QEMU, search_path
 
-BOOT_LIMIT_S = 180.0
+_BOOT_LIMIT_S = 180.0
 _STOP_S = 10.0
 _POLL_S = 0.1
 _LAST_LINES = 8
@@ -92,7 +92,7 @@ class Machine:
             message = done.stderr.decode(errors="replace").strip().replace("\n", " | ")
             raise DeviceError(f"qemu can't start the board: {message or 'it did not say why'}")
 
-    def wait_for_ssh(self, port: int, limit_s: float = BOOT_LIMIT_S) -> None:
+    def wait_for_ssh(self, port: int, limit_s: float = _BOOT_LIMIT_S) -> None:
         """Wait until the board's SSH server speaks. Raises DeviceError, DeviceTimeoutError.
 
         An open port is not enough: qemu accepts connections before anything listens on the board.

@@ -110,7 +110,7 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-FREE_MB = 512
+_FREE_MB = 512
 """Free space for models, data and tests."""
 
 
@@ -119,7 +119,7 @@ def make_image(root: Path, image: Path, log: Log) -> None:
     files = [path.lstat() for path in root.rglob("*")]
     used_mb = sum((each.st_size + 4095) // 4096 for each in files) * 4096 // 1_000_000
     with image.open("wb") as disk:
-        disk.truncate((used_mb * 21 // 20 + FREE_MB) * 1_000_000 // 4096 * 4096)
+        disk.truncate((used_mb * 21 // 20 + _FREE_MB) * 1_000_000 // 4096 * 4096)
     run_tool(
         [
             *("mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-L", "board"),

@@ -99,7 +99,7 @@ def pip_command() -> list[str] | None:
     return None
 
 
-BUILD_MB = 1500
+_BUILD_MB = 1500
 """Free space that a build needs; about 300 MB of it stay in use."""
 
 
@@ -150,9 +150,9 @@ def _missing(tools: list[Tool]) -> list[Tool]:
 def check_space(folder: Path) -> None:
     """Raise DiskFullError where too little is free for a build."""
     free_mb = shutil.disk_usage(folder).free // 1_000_000
-    if free_mb < BUILD_MB:
+    if free_mb < _BUILD_MB:
         raise DiskFullError(
-            f"building a virtual board needs {BUILD_MB} MB free in {folder}, and there are "
+            f"building a virtual board needs {_BUILD_MB} MB free in {folder}, and there are "
             f"{free_mb} MB; make room, or set XDG_CACHE_HOME to a folder with more"
         )
 

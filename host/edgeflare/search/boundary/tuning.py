@@ -5,7 +5,7 @@ from typing import Literal
 from edgeflare.search.boundary.directions import LARGE_SIDE
 from edgeflare.search.boundary.options import BoundaryOptions
 
-LEVELS = (16, 32, 64, 96, 128)
+_LEVELS = (16, 32, 64, 96, 128)
 """Efforts to choose from for least-l2 and line."""
 _HOST_SHARE = 30
 """Host queries may take this many times as long as a device query and a host query together."""
@@ -99,11 +99,11 @@ def _level(affordable: float, tied: int | None, side: int) -> tuple[int, bool]:
     for three in (True, False):
         levels = [
             one
-            for one in LEVELS
+            for one in _LEVELS
             if (side >= _LARGER_SIDE or one <= _TIE_EFFORT)
             and 2 * one + _OTHER_QUERIES + three * _TIE_QUERIES <= affordable
             and (not three or tied == 3 or one >= _TIE_EFFORT)
         ]
         if levels and (tied is None or three == (tied == 3)):
             return max(levels), three
-    return LEVELS[0], False
+    return _LEVELS[0], False
