@@ -1,4 +1,4 @@
-"""What can be asked of any model's answer, be it scores or a transcript."""
+"""Properties of any model's answer, scores or a transcript."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def top_label(output: Output | None) -> int | None:
 
 
 def text_of(output: Output | None) -> str | None:
-    """Return what a recogniser heard; None for scores and no answer."""
+    """Return the text of a transcript; None for scores and no answer."""
     return output.text if isinstance(output, Transcript) else None
 
 
@@ -38,7 +38,7 @@ def is_same(one: Output, other: Output) -> bool:
 
 
 def says_alike(one: Output, other: Output) -> bool:
-    """Whether two answers decide alike: the same top-1 class, or the same words."""
+    """Whether two answers have the same top-1 class, or the same words."""
     if isinstance(one, Transcript) and isinstance(other, Transcript):
         return spoken(one.text) == spoken(other.text)
     return top_label(one) == top_label(other)

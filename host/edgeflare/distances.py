@@ -1,4 +1,4 @@
-"""How far a changed input is from its seed, how alike the two look, and how far two answers are apart."""
+"""Distances of a changed input to its seed, their similarity, and distances between two answers."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ def l2(seed: Sample, sample: Sample) -> float:
     """Return the Euclidean length of the difference of two samples.
 
     Of images (uint8, of one shape) with pixels from 0 to 1. Of audio (float32 [samples]) in its own units, -1 to
-    1; the shorter one counts as if silence followed it.
+    1; the shorter one is padded with silence.
     """
     if _is_audio(seed):
-        return float(np.linalg.norm(_heard_difference(seed, sample)))
+        return float(np.linalg.norm(_audio_difference(seed, sample)))
     return float(np.sqrt(np.square(_difference(seed, sample)).sum()) / 255.0)
 
 
@@ -29,10 +29,10 @@ def linf(seed: Sample, sample: Sample) -> int:
     """Return the largest difference of one value of two samples, in levels.
 
     Of images (uint8, of one shape): 0 to 255. Of audio (float32 [samples] in [-1, 1]): in levels of 16 bits, rounded,
-    0 to 65534; the shorter one counts as if silence followed it.
+    0 to 65534; the shorter one is padded with silence.
     """
     if _is_audio(seed):
-        largest = np.abs(_heard_difference(seed, sample)).max(initial=0.0)
+        largest = np.abs(_audio_difference(seed, sample)).max(initial=0.0)
         return round(float(largest) * _LEVELS)
     return int(np.abs(_difference(seed, sample)).max(initial=0))
 
@@ -45,15 +45,15 @@ def snr_db(seed: Sample, sample: Sample) -> float | None:
     if not _is_audio(seed) or seed.shape != sample.shape:
         return None
     signal = float(np.square(seed.astype(np.float64)).sum())
-    noise = float(np.square(_heard_difference(seed, sample)).sum())
+    noise = float(np.square(_audio_difference(seed, sample)).sum())
     return 10 * float(np.log10(signal) - np.log10(noise)) if signal > 0 and noise > 0 else None
 
 
 def disagreement(original: Output, deployed: Output) -> float:
-    """Return how far two answers of one kind are apart, 0 to 1.
+    """Return the distance of two answers of one kind, 0 to 1.
 
-    Scores, float [classes]: their total variation distance. Transcripts: the words that differ as a share of the
-    longer one's. Raises TypeError for one of each kind, UsageError where RapidFuzz is missing.
+    Scores, float [classes]: their total variation distance. Transcripts: the number of differing words over
+    that of the longer one. Raises TypeError for one of each kind, UsageError where RapidFuzz is missing.
     """
     if isinstance(original, Transcript) and isinstance(deployed, Transcript):
         return word_distance(original, deployed)
@@ -99,7 +99,7 @@ def _is_audio(sample: Sample) -> bool:
     return sample.ndim == 1
 
 
-def _heard_difference(seed: Sample, sample: Sample) -> Any:
+def _audio_difference(seed: Sample, sample: Sample) -> Any:
     longest = max(seed.size, sample.size)
     difference = np.zeros(longest)
     difference[: sample.size] = sample

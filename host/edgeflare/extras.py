@@ -1,4 +1,4 @@
-"""The libraries of the extra ``audio``, imported where they are needed, or one sentence that says how to get them."""
+"""The libraries of the extra ``audio``, imported on first use; where one is missing the error says how to install it."""
 
 from importlib import import_module
 from typing import Any

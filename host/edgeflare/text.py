@@ -3,10 +3,9 @@
 import math
 import re
 import unicodedata
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from pydantic import ValidationError
+from pydantic import ValidationError
 
 _SEQUENCES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, such as a window's title
@@ -15,7 +14,7 @@ _SEQUENCES = re.compile(
 _CONTROLS = ("Cc", "Cf", "Cs")
 _JOINERS = "\u200c\u200d"
 _NONE = "\ufffe\uffff"
-"""No characters, which XML has no place for."""
+"""Code points that are no characters; XML forbids them."""
 NOTHING = "–"
 """What stands for a figure that is not known."""
 
@@ -80,11 +79,16 @@ def duration(seconds: float) -> str:
     return f"{1000 * seconds:.{0 if seconds >= 0.01 else 1}f} ms"
 
 
+def shape_text(shape: Sequence[int | None]) -> str:
+    """Return a shape as "1 x 3 x ?"; a question mark stands for an open axis, "[]" for none."""
+    return " x ".join("?" if size is None else str(size) for size in shape) or "[]"
+
+
 def clean_text(text: str, longest: int | None = None, *, lines: bool = False) -> str:
-    """Return a text as it may be shown and stored: at most `longest` characters, an ellipsis included.
+    """Return a text that is safe to show and to store: at most `longest` characters, an ellipsis included.
 
     Escape sequences of terminals are dropped; other control characters (C0, C1, those that change the direction of
-    writing or have no glyph) and lone surrogates become U+FFFD. `lines`: line feeds and tabs are kept, else they
+    writing or have no glyph) and lone surrogates become U+FFFD. `lines`: line feeds and tabs stay, else they
     become spaces.
     """
     if not text.isprintable():

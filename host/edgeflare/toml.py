@@ -1,4 +1,4 @@
-"""TOML for every supported Python: the standard library's reader from 3.11 on, tomli before."""
+"""Reads TOML on every supported Python: with the standard library from 3.11 on, with tomli before."""
 
 import sys
 from collections.abc import Iterator
@@ -13,13 +13,14 @@ _reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _TOO_DEEP = "tables or arrays are nested too deep"
 _MOST_BYTES = 1 << 24
 _DEEPEST = 50
-"""So many tables and arrays may lie inside each other; the code that goes through them is recursive."""
+"""The largest depth of tables and arrays; the code that reads them is recursive."""
 
 
 def loads(text: str) -> dict[str, Any]:
-    """Parse a TOML document. Raises ValueError, with line and column where it is not TOML, and for what no setting can be.
+    """Parse a TOML document. Raises ValueError, with line and column where it is not TOML.
 
-    That is a whole number of more than 64 bits, a NUL character, more than 50 tables or arrays inside each other.
+    It raises ValueError, too, for an integer of more than 64 bits, a NUL character, and more than 50 nested tables or
+    arrays.
     """
     try:
         document: dict[str, Any] = _reader.loads(text)
@@ -56,7 +57,7 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
 
 
 def expanded(path: str | Path) -> Path:
-    """Return a path in which ``~`` is the home folder; one whose home is not known stays as it is.
+    """Return a path with ``~`` replaced by the home folder; where that is not known, the path is unchanged.
 
     Raises ValueError for a NUL character.
     """

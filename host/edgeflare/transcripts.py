@@ -1,4 +1,4 @@
-"""What a speech recogniser heard, word by word (DFLARE, section 6.1), and how far two transcripts are apart.
+"""The words of transcripts (DFLARE, section 6.1), their alignment, and the distance of two transcripts.
 
 Words are compared as they are spoken, not as they are written: runs of letters, digits and combining marks, with
 apostrophes inside them, in Unicode's form NFKC and case folded (a typographic apostrophe becomes a plain one).
@@ -18,9 +18,9 @@ from edgeflare.types import Transcript
 
 _BEFORE = 2
 _FROM = 6
-"""Words of an excerpt: before the first that differs, and from it on."""
+"""Number of words of an excerpt before the first that differs, and from there on."""
 _WORD = re.compile(r"w+(?:'w+)*")
-"""A word in a text whose characters of words stand as w."""
+"""Matches a word in a text in which every character of a word is replaced by w."""
 
 
 class Word(NamedTuple):
@@ -56,9 +56,9 @@ def placed(text: str) -> tuple[tuple[str, int, int], ...]:
 
 
 def aligned(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | None, Word | None]]:
-    """Return the words of both side by side, with the fewest substitutions, insertions and deletions.
+    """Return pairs of words, aligned with the fewest substitutions, insertions and deletions.
 
-    None stands where the other one has a word more. Raises UsageError where RapidFuzz is missing.
+    None in a pair: the other one has an additional word there. Raises UsageError where RapidFuzz is missing.
     """
     pairs: list[tuple[Word | None, Word | None]] = []
     for kind, begin, end, start, stop in _steps(_texts(one), _texts(other)):
@@ -78,7 +78,7 @@ def differing(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | N
 
 
 def word_distance(one: Transcript, other: Transcript) -> float:
-    """Return the words that differ, as a share of the words of the longer transcript: 0 to 1.
+    """Return the number of differing words over the number of words of the longer transcript, 0 to 1.
 
     Raises UsageError where RapidFuzz is missing.
     """
@@ -87,7 +87,7 @@ def word_distance(one: Transcript, other: Transcript) -> float:
 
 
 def excerpts(one: str, other: str) -> tuple[str, str]:
-    """Return the part of both texts where they begin to differ, with two words before it; dots stand for the rest."""
+    """Return the part of both texts from two words before their first difference; dots replace the rest."""
     ours, theirs = _spans(one), _spans(other)
     same = 0
     for mine, yours in zip(ours, theirs, strict=False):
@@ -120,7 +120,7 @@ def _steps(
 
 
 def _certainty(scores: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return probability and margin of tokens, of each the probability and the highest of all others."""
+    """Return the probability and the margin of a word from its tokens' (probability, highest of all others)."""
     probability, margin = 1.0, 1.0
     for chosen, other in scores:
         probability *= chosen
@@ -138,7 +138,7 @@ def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
 
 
 def _shape(character: str) -> str:
-    """Return w for what words are made of, an apostrophe as a plain one, a space for all else."""
+    """Return w for a character of words, a plain apostrophe for an apostrophe, a space for any other character."""
     if character in "'’":
         return "'"
     return "w" if unicodedata.category(character)[0] in "LNM" else " "

@@ -1,4 +1,4 @@
-"""The few types that every part of the host shares."""
+"""Types that all parts of the host share."""
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Sample: TypeAlias = NDArray[Any]
 """A raw sample before any preprocessing.
 
 An image: uint8 [height, width, channels], channels 1 or 3. Audio: mono float32 [samples] in [-1, 1], of any length
-from 1; its rate in Hz stands beside it.
+from 1; its rate in Hz is given separately.
 """
 
 
@@ -43,16 +43,16 @@ class Skipped:
 Scores: TypeAlias = NDArray[np.float64]
 """A model's answer for one sample: probabilities, float64 [classes].
 
-They sum to 1 up to the rounding of the model's own output; NaN and infinity are kept.
+They sum to 1 up to the rounding of the model's own output; NaN and infinity stay.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """A speech recogniser's answer for one sample: its text, token by token as it was decoded.
+    """A speech recogniser's answer for one sample: its text as decoded tokens.
 
-    `pieces` are the tokens' texts in order; laid end to end they are the text. `scores`: float64 [pieces, 2], the
-    probability of each token that was chosen and the highest of all others; NaN and infinity are kept.
+    `pieces` are the tokens' texts in order; their concatenation is the text. `scores`: float64 [pieces, 2], the
+    probability of each chosen token and the highest of all others; NaN and infinity stay.
     """
 
     pieces: tuple[str, ...]
@@ -65,11 +65,11 @@ class Transcript:
 
 
 Output: TypeAlias = Scores | Transcript
-"""A model's answer for one sample: the probability of each class, or what a speech recogniser heard."""
+"""A model's answer for one sample: the probability of each class, or the transcript of a speech recogniser."""
 
 
 class Decision(str, Enum):
-    """What the oracle says of one sample's two answers."""
+    """An oracle's decision on two answers to one sample."""
 
     AGREE = "agree"
     DEVIATION = "deviation"
@@ -82,10 +82,10 @@ class Decision(str, Enum):
 
 
 class Ask(NamedTuple):
-    """What a strategy yields: samples and who is to answer.
+    """A query that a strategy yields: samples, and which models are to answer.
 
-    `best` is the best triggering input so far, where the strategy goes on for a better one: what the
-    search ends with if a budget ends it.
+    `best` is the best triggering input so far, where the strategy searches for a better one: the result of the search if
+    a budget ends it.
     """
 
     samples: Sequence[Sample]
@@ -107,16 +107,16 @@ class Outputs(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a strategy is sent: one `Outputs` a sample of its `Ask`, in order."""
+    """The reply to an `Ask`: one `Outputs` for each of its samples, in order."""
 
     outputs: Sequence[Outputs]
 
 
 class FrontPoint(NamedTuple):
-    """A deviation on the way that no earlier one beats in both margin and distance.
+    """A deviation that a search met, and that no earlier one exceeds in both margin and nearness to the seed.
 
-    `queries` were asked up to and with this one; `margin` is the smaller of both models' (top-1 minus
-    top-2 probability); the distances are to the seed, as `edgeflare.distances` has them.
+    `queries`: device queries up to and including this one. `margin`: the smaller of both models' (top-1 minus top-2
+    probability). `l2`, `linf`: distances to the seed, as in `edgeflare.distances`.
     """
 
     queries: int
@@ -135,19 +135,21 @@ class Status(str, Enum):
     EXHAUSTED = "exhausted"  # the query budget ran out
     TIMEOUT = "timeout"  # the time budget ran out
     GAVE_UP = "gave-up"  # the strategy ended without a finding, within its budgets
-    FAILED = "failed"  # no answer on an input: the agent died each time, or inference failed, there or of the original
+    FAILED = (
+        "failed"  # no answer on an input: the agent died each time, or a model's inference failed
+    )
 
 
 NOTHING_SEARCHED = "strategy none: only the seed itself was compared"
-"""Why the strategy none gives up: it counts as no search."""
+"""The reason of the strategy none, which is not counted as a search."""
 
 TRIGGERS = frozenset({Status.FOUND, Status.SEED_DEVIATES})
-"""The ends with a triggering input: one that was found, or the seed itself."""
+"""The statuses with a triggering input: one that was found, or the seed itself."""
 
 
 @dataclass(frozen=True)
 class KnownAnswers:
-    """Both models' answers on seed inputs of the campaign, known before any search: float64 [n, classes] each."""
+    """Both models' answers to seed inputs of the campaign, known before any search: float64 [n, classes] each."""
 
     original: NDArray[np.float64]
     deployed: NDArray[np.float64]
@@ -157,13 +159,12 @@ class KnownAnswers:
 class Seed:
     """A seed input: `id` is its name within the campaign, stable across runs.
 
-    `outputs` are both models' answers on it, known before a search begins. `others` are the campaign's
-    seed inputs in their order, this one among them, read when they are looked at; empty where a strategy
-    is run without a campaign. `labels_only`: the deployed model tells a label and no scores; what stands
-    for its scores is 1 at that class and 0 elsewhere, and says nothing of how sure it is. `margin_floor` is
-    the oracle's: what both models' margins must reach for a deviation to count. `known` are both models' answers on
-    the campaign's first seed inputs, the same for every search; None where there are none, or labels or transcripts
-    only. `rate`: of audio, in Hz; None for an image.
+    `outputs` are both models' answers to it, known before a search begins. `others` are the campaign's seed inputs in
+    their order, this one among them, read on access; empty where a strategy runs without a campaign. `labels_only`: the
+    deployed model returns a label and no scores; its scores are then 1 at that class and 0 elsewhere, which is no
+    measure of certainty. `margin_floor`: the oracle's, which both models' margins must reach for a deviation. `known`:
+    both models' answers to the campaign's first seed inputs, the same for every search; None without any, and where
+    there are only labels or transcripts. `rate`: of audio, in Hz; None for an image.
     """
 
     id: str
@@ -179,11 +180,10 @@ class Seed:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a strategy returns: the triggering input, or None if it gave up.
+    """The result of a search: the triggering input, or None if it gave up.
 
-    `mutations` are the serialised steps that lead from the seed to `sample`, to be replayed. `earlier`:
-    triggering inputs found before, the better ones first; tried where this one does not repeat. `reason` says why
-    a strategy gave up.
+    `mutations` are serialised; applied to the seed in their order they give `sample`. `earlier`: triggering inputs that
+    were found before, the better ones first; tried where this one is not confirmed. `reason`: why a strategy gave up.
     """
 
     sample: Sample | None
@@ -194,8 +194,8 @@ class Outcome:
 
 Search: TypeAlias = Generator[Ask, Answer, Outcome]
 Strategy: TypeAlias = Callable[[Seed, np.random.Generator], Search]
-"""Seed and generator of randomness in; questions out, answers in; an outcome at the end.
+"""Takes a seed and a random generator; returns a generator of queries that is sent answers and returns an outcome.
 
-A strategy does no I/O, reads no clock and starts no thread. The scheduler counts, stops, batches and
-confirms; a strategy cannot tell one device from ten.
+A strategy does no I/O, reads no clock and starts no thread. The scheduler counts, stops, batches and confirms; a strategy
+does not depend on the number of devices.
 """

@@ -12,8 +12,8 @@ from filelock import FileLock
 from edgeflare.devices import Device
 from edgeflare.errors import DeviceError
 from edgeflare.virtual import BoardSettings, board_down, board_status, board_up
-from edgeflare.virtual.mirror import find_mirror
-from edgeflare.virtual.needs import look_for_builders, look_for_qemu
+from edgeflare.virtual.packages import find_mirror
+from edgeflare.virtual.tools import check_build_tools, check_qemu
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ def virtual_board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualB
     EDGEFLARE_TEST_CACHE may name a folder that keeps the build from one run to the next.
     """
     try:
-        look_for_qemu()
-        look_for_builders()
+        check_qemu()
+        check_build_tools()
         find_mirror(BoardSettings())
     except DeviceError as error:
         pytest.skip(str(error))

@@ -7,7 +7,7 @@ from edgeflare.analysis.findings import findings
 from edgeflare.answers import numbers, text_of, top_label
 from edgeflare.campaign.counting import replicas_of
 from edgeflare.campaign.replay_states import REPLAY, replayed_inputs
-from edgeflare.search.words import step_words
+from edgeflare.search.mutation_path import step_words
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.types import TRIGGERS, Decision, Output, Scores, Status
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgeflare.answers import numbers, text_of
-from edgeflare.search.words import step_words
+from edgeflare.search.mutation_path import step_words
 from edgeflare.store import OutcomeRecord, SeedRecord
 from edgeflare.types import Output, Transcript
 

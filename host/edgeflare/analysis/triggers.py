@@ -7,7 +7,7 @@ from typing import Any
 
 from edgeflare._internal.files import natural_key
 from edgeflare.answers import text_of
-from edgeflare.search.words import changing, corruption_names, last_words, step_words
+from edgeflare.search.mutation_path import changing, corruption_names, last_words, step_words
 from edgeflare.store import OutcomeRecord
 
 _SHOWN = 10

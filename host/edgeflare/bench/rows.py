@@ -11,8 +11,8 @@ from edgeflare.bench.opening import Bench
 from edgeflare.bench.similarity import Similarities
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY
 from edgeflare.oracles import Margins
-from edgeflare.search.boundary import BoundaryOptions, is_open
-from edgeflare.search.words import finding_words
+from edgeflare.search.boundary import BoundaryOptions, depends_on_cost
+from edgeflare.search.mutation_path import finding_words
 from edgeflare.store import Device, OutcomeRecord, SeedRecord, Store
 from edgeflare.types import Decision, FrontPoint, Output, Status, Transcript
 
@@ -139,7 +139,7 @@ def _resolved(search: Mapping[str, Any]) -> dict[str, Any]:
     if search.get("strategy") != STRATEGY:
         return {}
     options = BoundaryOptions.model_validate(search["options"])
-    if is_open(options) or options.candidates is None:
+    if depends_on_cost(options) or options.candidates is None:
         return {}
     found = {name: getattr(options, name) for name in RESOLVED}
     return {**found, "tied_classes": options.tied_classes or _USUALLY_TIED}

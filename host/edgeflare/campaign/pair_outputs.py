@@ -13,6 +13,7 @@ from edgeflare.models import (
     output_classes,
     text_output,
 )
+from edgeflare.text import shape_text
 
 
 class TextSource(NamedTuple):
@@ -131,9 +132,8 @@ def choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str
 def check_no_frames(output: TensorInfo, whose: str) -> None:
     """Raise ModelError where an output of a model of audio has scores for each moment, as that of a recogniser."""
     if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
-        shape = " x ".join("?" if size is None else str(size) for size in output.shape)
         raise ModelError(
-            f"output {output.name!r} of {whose} has shape {shape}: not one score for each class; if it is a speech "
+            f"output {output.name!r} of {whose} has shape {shape_text(output.shape)}: not one score for each class; if it is a speech "
             "recogniser, state how its outputs become text with `--decoder vocabulary=FILE` (a token a line)"
         )
 

@@ -15,7 +15,7 @@ from edgeflare.campaign.progress import Notice, Stage
 from edgeflare.campaign.reporter import Reporter
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
 from edgeflare.scheduler import Original
-from edgeflare.search.boundary import BoundaryOptions, is_open, resolved
+from edgeflare.search.boundary import BoundaryOptions, depends_on_cost, resolve_options
 from edgeflare.store import Store
 from edgeflare.types import Sample, Transcript
 
@@ -60,11 +60,11 @@ def resolve_search(
     options = BoundaryOptions.model_validate(search.options)
     samples = _first_samples(store)
     left = (options.candidates, options.tied_classes)
-    if not samples or (not is_open(options) and None not in left):
+    if not samples or (not depends_on_cost(options) and None not in left):
         return config
     ratio = 0.0
     of = _kind(store, samples[0])
-    if is_open(options) and of == "image":
+    if depends_on_cost(options) and of == "image":
         reporter(Stage("device", "what a query costs"))
         ratio = cost_ratio(
             original,
@@ -73,11 +73,11 @@ def resolve_search(
             patience_s=max(_LEAST_PATIENCE_S, config.fleet.patience_s),
             handover_s=max(_LEAST_PATIENCE_S, config.fleet.handover_s),
         )
-    chosen = resolved(options, ratio, max(samples[0].shape[:2]), config.one_trip, of)
+    chosen = resolve_options(options, ratio, max(samples[0].shape[:2]), config.one_trip, of)
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})
-    notices = [_told(chosen, ratio, of)] if is_open(options) else []
+    notices = [_told(chosen, ratio, of)] if depends_on_cost(options) else []
     values = {**search.options, **{name: getattr(chosen, name) for name in RESOLVED}}
     config = config.model_copy(update={"search": search.model_copy(update={"options": values})})
     store.set_campaign(config.model_dump(mode="json"), notices)
@@ -189,7 +189,7 @@ def _told(chosen: BoundaryOptions, ratio: float, of: str) -> str:
     three = ", three classes tied" if chosen.tied_classes == 3 else ""
     at_once, option = "", ""
     stated = chosen.model_copy(update={"tied_classes": None})
-    if resolved(stated, 0.0, 1, one_trip=False).tied_classes != chosen.tied_classes:
+    if resolve_options(stated, 0.0, 1, one_trip=False).tied_classes != chosen.tied_classes:
         option = f" --option tied_classes={chosen.tied_classes}"
     if (chosen.candidates or 1) > 1:
         at_once = f", {chosen.candidates} candidates at once"

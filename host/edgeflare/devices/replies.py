@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from edgeflare.devices import reported
+from edgeflare.text import shape_text
 from edgeflare_agent.arrays import DType
 from edgeflare_agent.decoding import KINDS, RawOutput, decoded_from_arrays
 from edgeflare_agent.image_spec import TensorInfo
@@ -89,13 +90,13 @@ class Answers:
                 self._dtypes.add(array.dtype)
             if not fits or array.dtype not in self._dtypes:
                 raise ValueError(
-                    f"output {self._described()} was announced, {_times(array.shape)} {array.dtype.name} came"
+                    f"output {self._described()} was announced, {shape_text(array.shape)} {array.dtype.name} came"
                 )
         return Reply(outputs, seconds)
 
     def _described(self) -> str:
         tensor = self._tensor
-        return f"{tensor.name!r} of {_times(tensor.shape)} {tensor.dtype}"
+        return f"{tensor.name!r} of {shape_text(tensor.shape)} {tensor.dtype}"
 
 
 def check_hello(header: dict[str, Any]) -> None:
@@ -157,7 +158,3 @@ def _elements(shape: Sequence[int | None]) -> int | None:
     """
     known = [1, *shape[1:]] if len(shape) > 1 and not shape[0] else list(shape)
     return math.prod(n or 0 for n in known) or None if known else None
-
-
-def _times(shape: Sequence[int | None]) -> str:
-    return " x ".join("?" if n is None else str(n) for n in shape) or "[]"

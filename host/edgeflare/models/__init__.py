@@ -1,4 +1,4 @@
-"""The original model on the host, and what both models' files and the user say of inputs and outputs."""
+"""The original model on the host, and the inputs and outputs of both models as stated by the user or their files."""
 
 from edgeflare.models.audio_options import audio_input
 from edgeflare.models.decoder_options import (

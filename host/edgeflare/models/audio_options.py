@@ -1,4 +1,4 @@
-"""What the user states of the input of a model of audio, and the full input spec that follows."""
+"""Input options of audio models, and the full input spec that follows from them and the file."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -10,6 +10,7 @@ from pydantic import Field
 from edgeflare.errors import UsageError
 from edgeflare.models.audio_presets import PRESETS
 from edgeflare.models.scaling import ScalingOptions, parse_scale
+from edgeflare.text import shape_text
 from edgeflare_agent.audio_spec import AXES, LONGEST_CLIP, LONGEST_FFT, AudioSpec, MelSpec
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import TensorInfo
@@ -19,12 +20,11 @@ _Number: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class AudioOptions(ScalingOptions):
-    """What the user states of a model of audio where the file doesn't tell. All may be left out.
+    """Input options of an audio model that the user states where the file does not. All may be left out.
 
-    `front_end` names what becomes of the samples, or a whole recipe (`PRESETS`), of which each part may be stated
-    otherwise beside it. `rate` is in Hz; `samples`, `window`, `stride` and `fft` are numbers of samples. What
-    each says, and in what order it is done: `edgeflare_agent.audio_spec`. Without a front end, `rate` or `samples`
-    alone mean the "waveform".
+    `front_end` names a front end, or a preset (`PRESETS`) of which single options may be stated otherwise. `rate` is in
+    Hz; `samples`, `window`, `stride` and `fft` are numbers of samples. `edgeflare_agent.audio_spec` explains each, and
+    the order of the steps. Without a front end, `rate` or `samples` mean the "waveform".
     """
 
     front_end: Literal["waveform", "log-mel", "mfcc", "mlperf-tiny-kws", "whisper"] | None = None
@@ -53,7 +53,7 @@ class AudioOptions(ScalingOptions):
 
     @property
     def is_audio(self) -> bool:
-        """Whether anything is stated that only audio has."""
+        """Whether an option is stated that only audio has."""
         return any(getattr(self, name) is not None for name in AUDIO_FIELDS)
 
 
@@ -68,30 +68,30 @@ _MFCC_FIELDS = ("coefficients", "dct")
 
 
 def audio_input(
-    tensor: TensorInfo, stated: AudioOptions, told: AudioOptions, whose: str
+    tensor: TensorInfo, stated: AudioOptions, in_file: AudioOptions, whose: str
 ) -> tuple[int, int | None] | None:
     """Return (rate in Hz, samples; None for clips of any length) of a model of audio, None for one of images.
 
-    `stated` wins over `told` (from the files). Raises UsageError as `resolve_audio` does.
+    `stated` wins over `in_file`. Raises UsageError as `resolve_audio` does.
     """
-    if not (stated.is_audio or told.is_audio):
+    if not (stated.is_audio or in_file.is_audio):
         return None
-    spec = resolve_audio(tensor, stated, told, whose)
+    spec = resolve_audio(tensor, stated, in_file, whose)
     return spec.rate, spec.samples
 
 
 def resolve_audio(
-    tensor: TensorInfo, stated: AudioOptions, told: AudioOptions, whose: str
+    tensor: TensorInfo, stated: AudioOptions, in_file: AudioOptions, whose: str
 ) -> AudioSpec:
     """Return the full spec of the input of a model of audio; where one of both `is_audio`.
 
     Shape, dtype and quantisation are the file's own. Raises UsageError, naming the option, where something is
     missing, makes no sense, or does not fill the input's shape.
     """
-    options = _all(stated, told)
+    options = _with_preset(stated, in_file)
     kind = options.get("front_end", "waveform")
-    _check_fitting(options, kind, whose)
-    _check_all_there(options, kind, whose)
+    _check_known(options, kind, whose)
+    _check_complete(options, kind, whose)
     mel = None if kind == "waveform" else _mel(options, kind)
     samples = options.get("samples", _samples_of(tensor, mel))
     spec = AudioSpec(
@@ -118,18 +118,18 @@ def resolve_audio(
     return spec
 
 
-def merged(stated: AudioOptions, told: AudioOptions) -> dict[str, Any]:
-    """Return the options that are stated, and those that are told of the same front end, without what is not set."""
+def merged(stated: AudioOptions, in_file: AudioOptions) -> dict[str, Any]:
+    """Return the stated options, and those of the file for the same front end, without those that are not set."""
     own = stated.model_dump(exclude_none=True)
-    other = told.model_dump(exclude_none=True) if told.is_audio else {}
+    other = in_file.model_dump(exclude_none=True) if in_file.is_audio else {}
     if "front_end" in own and other.get("front_end", own["front_end"]) != own["front_end"]:
         other = {}
     return {**(_without_scaling(other) if stated.tells_scaling else other), **own}
 
 
-def _all(stated: AudioOptions, told: AudioOptions) -> dict[str, Any]:
-    """Return the `merged` options over those of the preset, if they name one."""
-    options = merged(stated, told)
+def _with_preset(stated: AudioOptions, in_file: AudioOptions) -> dict[str, Any]:
+    """Return the `merged` options, completed by those of the preset, if they name one."""
+    options = merged(stated, in_file)
     preset = PRESETS.get(options.get("front_end", ""))
     if preset is None:
         return options
@@ -142,8 +142,8 @@ def _without_scaling(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: x for name, x in options.items() if name not in ScalingOptions.model_fields}
 
 
-def _check_fitting(options: Mapping[str, Any], kind: str, whose: str) -> None:
-    """Refuse options of images, and of another front end, as they would do nothing."""
+def _check_known(options: Mapping[str, Any], kind: str, whose: str) -> None:
+    """Raise UsageError for options of images and of another front end, which would have no effect."""
     known = {*AudioOptions.model_fields}
     if kind == "waveform":
         known -= {*_MEL_FIELDS}
@@ -157,7 +157,7 @@ def _check_fitting(options: Mapping[str, Any], kind: str, whose: str) -> None:
             )
 
 
-def _check_all_there(options: Mapping[str, Any], kind: str, whose: str) -> None:
+def _check_complete(options: Mapping[str, Any], kind: str, whose: str) -> None:
     needed = ["rate"]
     if kind != "waveform":
         needed += ["window", "stride", "spectrum", "bands", "mel_scale", "log"]
@@ -212,7 +212,7 @@ def _mel(options: Mapping[str, Any], kind: str) -> MelSpec:
 
 
 def _samples_of(tensor: TensorInfo, mel: MelSpec | None) -> int | None:
-    """Return how many samples fill a shape without open axes (but the batch's); None where one is open."""
+    """Return the number of samples that fill a shape without open axes (except the batch's); None where one is open."""
     inner = tensor.shape[1:] if tensor.shape[:1] in ((None,), (1,)) else tensor.shape
     if all(n == 1 for n in inner):
         inner = tensor.shape
@@ -225,25 +225,25 @@ def _samples_of(tensor: TensorInfo, mel: MelSpec | None) -> int | None:
 def _filled(
     tensor: TensorInfo, spec: AudioSpec, every_axes: Sequence[str], whose: str
 ) -> AudioSpec:
-    """Return the spec with the tensor's shape, whose open axes are filled but for the clip's length."""
+    """Return the spec with the tensor's shape, with its open axes filled, except for the clip's length."""
     batched = len(tensor.shape) > 1 and tensor.shape[0] in (None, 1)
     for first in (1, 0) if batched else (0,):
         for axes in every_axes if spec.mel else every_axes[:1]:
             inner, wanted = tensor.shape[first:], _front_end_shape(spec, axes)
-            filled = _laid(inner, wanted) or _flat(inner, wanted)
+            filled = _on_axes(inner, wanted) or _flat(inner, wanted)
             if filled is not None:
                 return spec._replace(shape=(1,) * first + filled, axes=axes)
-    gives = _shown(_front_end_shape(spec, every_axes[0]))
+    gives = shape_text(_front_end_shape(spec, every_axes[0]))
     if spec.mel is None and sum(n != 1 for n in tensor.shape[1:]) > 1:
         raise UsageError(
             f"the front end waveform gives one row of samples, but input {tensor.name!r} of {whose} has shape "
-            f"{_shown(tensor.shape)}; state the front end that the model was trained with: mlperf-tiny-kws, whisper, "
+            f"{shape_text(tensor.shape)}; state the front end that the model was trained with: mlperf-tiny-kws, whisper, "
             "log-mel or mfcc, for example `--input front_end=mlperf-tiny-kws`"
         )
     raise UsageError(
         f"the front end {spec.front_end} gives {gives} values"
         + (f" of {spec.samples} samples" if spec.samples else "")
-        + f", but input {tensor.name!r} of {whose} has shape {_shown(tensor.shape)}; state another front end, or "
+        + f", but input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}; state another front end, or "
         "other input options of it (`samples`, `stride`, `bands`, `axes` and so on)"
     )
 
@@ -255,10 +255,10 @@ def _front_end_shape(spec: AudioSpec, axes: str) -> tuple[int | None, ...]:
     return (frames, spec.width) if axes == "frames-bands" else (spec.width, frames)
 
 
-def _laid(
+def _on_axes(
     shape: tuple[int | None, ...], wanted: tuple[int | None, ...]
 ) -> tuple[int | None, ...] | None:
-    """Return the shape with each wanted axis, in their order, on one of its own and 1 on all others; None: it can't."""
+    """Return the shape with the wanted axes, in their order, on some of its own and 1 on all others; None where it can't."""
     for places in combinations(range(len(shape)), len(wanted)):
         laid: dict[int, int | None] = {
             **dict.fromkeys(range(len(shape)), 1),
@@ -270,17 +270,13 @@ def _laid(
 
 
 def _flat(shape: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> tuple[int, ...] | None:
-    """Return the shape with all wanted values one after the other; None where it can't hold them or tells an order."""
+    """Return the shape with all wanted values one after the other; None where it can't hold them or has several axes."""
     known = [n for n in wanted if n is not None]
     fixed = prod(n for n in shape if n is not None)
-    tells_order = sum(n != 1 for n in shape) > 1
-    if len(known) < len(wanted) or shape.count(None) > 1 or tells_order or fixed == 0:
+    has_axes = sum(n != 1 for n in shape) > 1
+    if len(known) < len(wanted) or shape.count(None) > 1 or has_axes or fixed == 0:
         return None
     rest = prod(known) // fixed
     if rest * fixed != prod(known) or (rest != 1 and None not in shape):
         return None
     return tuple(rest if n is None else n for n in shape)
-
-
-def _shown(shape: tuple[int | None, ...]) -> str:
-    return " x ".join("?" if n is None else str(n) for n in shape)

@@ -1,4 +1,4 @@
-"""Front ends of well-known models of audio, by name."""
+"""Front ends of well-known audio models, by name."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -29,8 +29,7 @@ MLPERF_TINY_KWS: Mapping[str, Any] = MappingProxyType(
 """The keyword spotting of MLPerf Tiny (mlcommons/tiny, keyword_spotting/get_dataset.py): 49 frames x 10.
 
 Differences: there a clip without a sample above 0 becomes NaN; here it is not divided by its maximum. The
-published evaluation cuts off what is behind the point when it makes int8 of the coefficients; here they are rounded,
-as TFLite's own quantisation does.
+published evaluation truncates the coefficients to int8; here they are rounded, as TFLite's own quantisation does.
 """
 
 WHISPER: Mapping[str, Any] = MappingProxyType(
@@ -63,4 +62,4 @@ WHISPER: Mapping[str, Any] = MappingProxyType(
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {"mlperf-tiny-kws": MLPERF_TINY_KWS, "whisper": WHISPER}
 )
-"""Each as the options that it stands for."""
+"""The options of each preset."""

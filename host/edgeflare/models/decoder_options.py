@@ -1,4 +1,4 @@
-"""What the user states of a speech recogniser whose file doesn't tell how its outputs become text."""
+"""Options for a speech recogniser whose file does not say how its outputs are decoded to text."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from edgeflare_agent import errors as agent_errors
 from edgeflare_agent.image_spec import TensorInfo
 
 _LONGEST = 1_000_000
-"""Bytes of a vocabulary as JSON: it travels to the device in a frame's header."""
+"""Bytes of a vocabulary as JSON, which is sent to the device in a frame's header."""
 
 
 AbsolutePath: TypeAlias = Annotated[
@@ -26,8 +26,8 @@ class DecoderOptions(BaseModel):
     """How outputs become text, as `edgeflare_agent.decoding.Decoder` has it.
 
     `vocabulary`: a text file (UTF-8) with a token a line, the first being token 0, or a ``.json`` with a list of
-    texts or an object of texts and their numbers. `kind` "ctc": greedy, `blank` dropped; "tokens": the model decodes by
-    itself. `space` stands for a space within a token; `bytes`: the tokens are in GPT-2's alphabet;
+    texts or an object of texts and their numbers. `kind` "ctc": greedy, without `blank`; "tokens": the model itself
+    decodes. `space` is the character for a space within a token; `bytes`: the tokens are in GPT-2's alphabet;
     `text_tokens`: control tokens begin there.
     """
 
@@ -41,7 +41,7 @@ class DecoderOptions(BaseModel):
     text_tokens: int | None = Field(default=None, ge=0)
 
     def decoder(self) -> decoding.Decoder:
-        """Return the decoder with its vocabulary. Raises UsageError for a file that is none."""
+        """Return the decoder with its vocabulary. Raises UsageError for a file that is no vocabulary."""
         words = self._words()
         if len(json.dumps(words)) > _LONGEST:
             raise UsageError(
@@ -64,7 +64,7 @@ class DecoderOptions(BaseModel):
         try:
             text = self.vocabulary.read_text(encoding="utf-8-sig")
             if self.vocabulary.suffix.lower() == ".json":
-                return _listed(json.loads(text))
+                return _tokens(json.loads(text))
         except OSError as error:
             why = error.strerror or type(error).__name__
             raise UsageError(
@@ -86,8 +86,8 @@ def text_output(
         raise ModelError(f"{whose}: {error}") from error
 
 
-def _listed(data: Any) -> list[str]:
-    """Return tokens in the order of their numbers. Raises ValueError for JSON that has none."""
+def _tokens(data: Any) -> list[str]:
+    """Return the tokens in the order of their numbers. Raises ValueError for other JSON."""
     if isinstance(data, dict) and all(type(number) is int for number in data.values()):
         tokens = {number: word for word, number in data.items()}
         if sorted(tokens) == list(range(len(data))):

@@ -1,4 +1,4 @@
-"""What the user states of a model's input, and the full input spec that follows from it and the file."""
+"""Input options of a model, and the full input spec that follows from them and the file."""
 
 import json
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.audio_options import AudioOptions, merged, resolve_audio
 from edgeflare.models.audio_presets import PRESETS
 from edgeflare.models.scaling import parse_scale
+from edgeflare.text import shape_text
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
@@ -18,7 +19,7 @@ from edgeflare_agent.image_spec import InputSpec, TensorInfo
 METADATA_KEY = "edgeflare.input"
 _RANGES = {(0, 255): (1, 1), (0, 1): (1, 255)}  # real range of an integer input -> pixel scale
 _NEARLY = 0.02
-"""So large a part of the range may two ways to scale pixels differ by that mean the same."""
+"""Two scalings of pixels count as the same where they differ by at most this share of the range."""
 
 
 Pixels: TypeAlias = Annotated[int, Field(ge=1, le=16384)]
@@ -26,10 +27,10 @@ Pixels: TypeAlias = Annotated[int, Field(ge=1, le=16384)]
 
 
 class InputOptions(AudioOptions):
-    """What the user states where the file doesn't tell. All may be left out.
+    """Input options that the user states where the file does not. All may be left out.
 
-    Of an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width), for open axes.
-    `resize` brings samples of another size to the model's own, on the model's side, as `edgeflare_agent.preprocess` says.
+    For an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width), for open axes.
+    `resize` converts samples of another size to the model's own, where the model runs (`edgeflare_agent.preprocess`).
     """
 
     layout: Literal["HWC", "CHW"] | None = None
@@ -39,7 +40,7 @@ class InputOptions(AudioOptions):
 
     @property
     def is_image(self) -> bool:
-        """Whether anything is stated that only images have."""
+        """Whether an option is stated that only images have."""
         return any(getattr(self, name) is not None for name in _IMAGE_FIELDS)
 
 
@@ -47,7 +48,7 @@ _IMAGE_FIELDS = ("layout", "color", "size", "resize")
 
 
 def options_in_file(metadata: Mapping[str, str], path: str) -> InputOptions:
-    """Return what the model file itself states under the metadata key ``edgeflare.input`` (JSON)."""
+    """Return the options that the model file itself states under the metadata key ``edgeflare.input`` (JSON)."""
     if METADATA_KEY not in metadata:
         return InputOptions()
     try:
@@ -62,7 +63,7 @@ def scaling_of_range(tensor: TensorInfo) -> InputOptions:
     """Return the pixel scaling that an integer input's quantisation implies, if it implies one.
 
     Quantisation that covers the real range [0, 1] means pixels / 255, [0, 255] means raw pixels,
-    [-1, 1] means pixels / 127.5 - 1. Any other range says nothing.
+    [-1, 1] means pixels / 127.5 - 1. Any other range implies none.
     """
     if tensor.quantization is None:
         return InputOptions()
@@ -110,10 +111,10 @@ def contradiction(
 
 
 def known_of(own: InputOptions, stated: InputOptions, other: InputOptions) -> InputOptions:
-    """Return what is known of one model's input before its own stated options: `own`, which its file tells.
+    """Return the options of one model before those that the user states for it: `own`, from its file.
 
-    What its file doesn't tell is taken from what is `stated`, or else told by the file, for the `other` model, since
-    both were made for the same inputs: the front end of audio, or the scaling of pixels.
+    Where its file does not have them, the front end of audio or the scaling of pixels are those `stated` for the other
+    model, or else those of the `other` model's file, since both were made for the same inputs.
     """
     if own.is_audio:
         return own
@@ -130,9 +131,9 @@ def resolve_input(
 ) -> Spec:
     """Return the full spec of a model's input.
 
-    `stated` wins over `guessed` (from the files); shape, dtype and quantisation are the file's own.
-    Raises UsageError, naming the option, where neither the file nor the user tells, and where what they tell does
-    not go together or does not fill the input's shape.
+    `stated` has precedence over `guessed` (from the files); shape, dtype and quantisation are the file's own. Raises
+    UsageError, with the name of the option, where neither has it, and where options are inconsistent or do not fit the
+    input's shape.
     """
     if stated.is_audio or (guessed.is_audio and not stated.is_image):
         return resolve_audio(tensor, stated, guessed, whose)
@@ -145,7 +146,7 @@ def resolve_input(
         )
     if len(tensor.shape) > 1 and tensor.shape[0] not in (None, 1):
         raise ModelError(
-            f"{whose} takes {tensor.shape[0]} inputs at a time ({_shown(tensor)}); EdgeFlare asks about "
+            f"{whose} takes {tensor.shape[0]} inputs at a time ({shape_text(tensor.shape)}); EdgeFlare asks about "
             "one: export it with a batch size of 1, or with the batch axis open"
         )
     layout = stated.layout or guessed.layout or _layout(tensor, whose)
@@ -173,13 +174,13 @@ def resolve_input(
 def input_size(
     tensor: TensorInfo, stated: InputOptions, guessed: InputOptions, whose: str
 ) -> tuple[tuple[int, int], int]:
-    """Return ((height, width), channels) of a model's input. Raises UsageError where nothing tells."""
+    """Return ((height, width), channels) of a model's input. Raises UsageError where neither has it."""
     layout = stated.layout or guessed.layout or _layout(tensor, whose)
     return _size(tensor, layout, stated.size or guessed.size, whose)
 
 
 def _real_range(tensor: TensorInfo) -> tuple[float, float]:
-    """Return the lowest and the highest real value that a quantised tensor holds."""
+    """Return the lowest and the highest real value of a quantised tensor."""
     scale, zero_point = tensor.quantization or (1.0, 0)
     limits = np.iinfo(np.dtype(tensor.dtype))
     return scale * (int(limits.min) - zero_point), scale * (int(limits.max) - zero_point)
@@ -192,7 +193,7 @@ def _layout(tensor: TensorInfo, whose: str) -> str:
     first, last = inner[-3] in (1, 3), inner[-1] in (1, 3)
     if first == last:
         raise UsageError(
-            f"input {tensor.name!r} of {whose} has shape {_shown(tensor)}, which does not tell where "
+            f"input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}, which does not tell where "
             "the channels are; state `--input layout=HWC` or `--input layout=CHW`"
             + _or_audio(tensor)
         )
@@ -209,7 +210,7 @@ def _size(
         if stated and axes != stated:
             raise UsageError(
                 f"size={stated[0]},{stated[1]} is stated for {whose}, but its input "
-                f"{tensor.name!r} has shape {_shown(tensor)}"
+                f"{tensor.name!r} has shape {shape_text(tensor.shape)}"
             )
         if axes[0] and axes[1] and channels in (1, 3):
             return (axes[0], axes[1]), channels
@@ -222,7 +223,7 @@ def _size(
         if not stated and side * side == inner[0]:
             return (side, side), 1
     raise UsageError(
-        f"input {tensor.name!r} of {whose} has shape {_shown(tensor)}, from which no image size with "
+        f"input {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}, from which no image size with "
         "1 or 3 channels follows; state it, for example `--input size=224,224`, or the layout"
         + _or_audio(tensor)
     )
@@ -237,14 +238,10 @@ def _filled(tensor: TensorInfo, layout: str, size: tuple[int, int]) -> tuple[int
 
 
 def _or_audio(tensor: TensorInfo) -> str:
-    """Return what to state of a model of audio, for a tensor that has no three channels."""
+    """Return advice for an audio model; "" for a tensor with three channels."""
     if len(tensor.shape) > 3 and 3 in (tensor.shape[-1], tensor.shape[-3]):
         return ""
     return (
         "; if it takes audio, state its front end, for example `--input front_end=waveform --input rate=16000` or "
         f"`--input front_end={next(iter(PRESETS))}`"
     )
-
-
-def _shown(tensor: TensorInfo) -> str:
-    return " x ".join("?" if n is None else str(n) for n in tensor.shape)

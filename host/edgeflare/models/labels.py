@@ -1,4 +1,4 @@
-"""Deployed models that tell a label and no scores: their one value is a class index, as an ArgMax leaves it."""
+"""Outputs that are a label and no scores: one value, the class index, such as the output of an ArgMax."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
+from edgeflare.text import shape_text
 from edgeflare.types import Scores
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
@@ -17,13 +18,13 @@ _SLACK = 1e-3
 def has_one_value(tensor: TensorInfo) -> bool:
     """Whether an output is one number a sample: shape [], [1], [1, 1] and so on, the batch axis open or 1.
 
-    An open axis alone, shape [?], is taken for the batch; the answers tell in the end.
+    A single open axis, shape [?], is taken for the batch; the answers are checked later.
     """
     return all(size == 1 for size in tensor.shape[1:]) and tensor.shape[:1] in ((), (1,), (None,))
 
 
 def is_index(tensor: TensorInfo) -> bool:
-    """Whether an output can be nothing but a class index: one whole number a sample.
+    """Whether an output can only be a class index: one integer a sample.
 
     A single float, and a single integer with a quantisation of its own, may be the score of one of two
     classes as well.
@@ -33,10 +34,10 @@ def is_index(tensor: TensorInfo) -> bool:
 
 
 def check_index(tensor: TensorInfo) -> None:
-    """Raise ModelError where an output that is said to be a class index can't be one."""
+    """Raise ModelError where an output that the user states to be a class index can't be one."""
     if not all(size in (1, None) for size in tensor.shape):
         raise ModelError(
-            f"output {tensor.name!r} of the deployed model has shape {shape_text(tensor)}, more than one "
+            f"output {tensor.name!r} of the deployed model has shape {shape_text(tensor.shape)}, more than one "
             "class index a sample; leave `output` at auto, or name another with `output_name`"
         )
     if tensor.quantization is not None and tensor.quantization[0] > 1:
@@ -77,8 +78,3 @@ def one_hot(raw: NDArray[Any], tensor: TensorInfo, classes: int) -> Scores:
     scores = np.zeros(classes)
     scores[index] = 1.0
     return scores
-
-
-def shape_text(tensor: TensorInfo) -> str:
-    """Return a tensor's shape for people; a question mark stands for an open axis."""
-    return " x ".join("?" if size is None else str(size) for size in tensor.shape) or "[]"

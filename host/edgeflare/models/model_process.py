@@ -1,4 +1,4 @@
-"""A process that serves one model of this machine, asked one thing at a time."""
+"""A process that runs one model on this machine, one request at a time."""
 
 import json
 import os
@@ -38,7 +38,7 @@ _TRIMMED_EVERY = 1000
 _ENDING_S = 5.0
 _MOMENT_S = 0.5
 _SLACK_S = 5.0
-"""The process itself ends when an inference is late, and the host only where it can't so long after."""
+"""An overdue process ends itself; where it can't, the host ends it this many seconds later."""
 _RAISED: dict[str, type[EdgeFlareError]] = {
     agent.ModelError.code: ModelError,
     agent.RequestError.code: ModelError,
@@ -86,11 +86,11 @@ class ModelProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it can take requests."""
         return self._process.returncode is None
 
     def has_died(self) -> bool:
-        """Return whether it ended by itself while it was idle; a moment ago is not looked for."""
+        """Return whether it ended by itself while it was idle; not checked within half a second of its last request."""
         return time.monotonic() - self.idle_since > _MOMENT_S and self._process.poll() is not None
 
     def configure(self, configuration: Mapping[str, Any]) -> None:
@@ -104,7 +104,7 @@ class ModelProcess:
     def ask(self, kind: Kind, header: Mapping[str, Any], arrays: Sequence[Sample] = ()) -> Frame:
         """Return the reply to a request; whatever goes wrong on the way, the process is ended.
 
-        Raises ModelError for what can't be; InferenceFailedError for a failed inference. A process that ends or does not
+        Raises ModelError for a request that does not fit the model; InferenceFailedError for a failed inference. A process that ends or does not
         answer raises InferenceFailedError too where it infers, else ModelError and DeviceTimeoutError.
         """
         self._asked += 1
@@ -138,7 +138,7 @@ class ModelProcess:
         self._printed.close()
 
     def _limit_to(self, count: int) -> None:
-        """Have the system end waits for a request of so many samples: no call of its own for each request."""
+        """Set the socket's timeouts for a request of this many samples, unless they are set already."""
         if count == self._limited_to:
             return
         limit_s = self._timeout_s * count + _SLACK_S
@@ -173,12 +173,12 @@ class ModelProcess:
             how = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
         doing = "loading" if kind is Kind.LOAD else "running"
         text = f"original model: the runtime crashed {doing} {self._path} ({how})"
-        if said := self._last_lines():
-            text += f"; it said: {said}"
+        if output := self._last_output():
+            text += f"; it said: {output}"
         self.end()
         return (InferenceFailedError if kind is Kind.INFER else ModelError)(text)
 
-    def _last_lines(self) -> str:
+    def _last_output(self) -> str:
         with suppress(ValueError):  # closed: another thread has ended it
             size = self._printed.seek(0, os.SEEK_END)
             self._printed.seek(max(0, size - _LAST_BYTES))

@@ -1,7 +1,7 @@
 """The original model, run on the host by the agent's runtimes, in processes of their own.
 
-A process can be ended whatever its runtime does: so an inference that doesn't end, or a runtime that crashes, costs
-one answer and not the campaign.
+A process can be ended at any time, so that an inference without an end, or a runtime that crashes, costs one answer and
+not the campaign.
 """
 
 import os
@@ -32,8 +32,8 @@ _MOST_BYTES = 2 << 30
 class OriginalModel:
     """The original model. Safe to use from several threads at once.
 
-    Every sample is inferred alone, with the model's fixed number of threads, so an answer depends on
-    nothing but the sample. There are as many processes as threads ask at once, but another one is started only when
+    Every sample is inferred alone, with the model's fixed number of threads, so an answer depends only on
+    the sample. There are as many processes as threads ask at once, but another one is started only when
     threads have waited for the others for as long as its start takes; at most one for each processor, and as many as
     hold 2 GiB of model files. An inference that takes longer than `timeout_s` ends its process.
     """
@@ -73,7 +73,7 @@ class OriginalModel:
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
     ) -> None:
-        """Set how samples are prepared, which output counts, and what makes text of it.
+        """Set how samples are prepared, which output counts, and the decoder.
 
         `output` and `decoder` as `DeviceSession.configure` takes them. Raises ModelError where they don't fit the
         model.
@@ -99,7 +99,7 @@ class OriginalModel:
         return self._infer([sample], spec)[0][0]
 
     def scores(self, samples: Sequence[Sample], spec: Spec | None = None) -> list[Output]:
-        """Return one answer a sample: its scores, or what was heard; `spec`, and what it raises, as for `raw`."""
+        """Return one answer a sample: its scores, or its transcript; `spec`, and what it raises, as for `raw`."""
         assert self._reader is not None, "read_with comes first"  # noqa: S101
         return [self._reader.read(raw) for raw in self._infer(samples, spec)[0]]
 

@@ -1,7 +1,7 @@
 """Raw model outputs -> probabilities, or transcripts.
 
-Probabilities are made on the host for both models: `exp` differs by architecture. What was said in a clip is told where
-the model runs, by `edgeflare_agent.decoding`, which has an exp of its own.
+Probabilities are computed on the host for both models, since `exp` differs by architecture. Transcripts are decoded where
+the model runs, by `edgeflare_agent.decoding`, which has its own exp.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
-from edgeflare.models.labels import one_hot, shape_text
-from edgeflare.text import clean_text
+from edgeflare.models.labels import one_hot
+from edgeflare.text import clean_text, shape_text
 from edgeflare.types import Output, Scores, Transcript
 from edgeflare_agent.decoding import Decoded, RawOutput
 from edgeflare_agent.image_spec import TensorInfo
@@ -23,7 +23,7 @@ _SLACK = 1e-6
 
 
 class OutputReader(NamedTuple):
-    """How one model's raw output becomes its answer; scores of `classes` where it tells a label alone."""
+    """Converts one model's raw output to its answer; a label alone becomes scores of `classes`."""
 
     tensor: TensorInfo
     kind: OutputKind
@@ -31,16 +31,15 @@ class OutputReader(NamedTuple):
 
     @property
     def labels_only(self) -> bool:
-        """Whether its scores are a label written as scores: 1 and zeros, whatever the model thought."""
+        """Whether its scores are a label written as scores: 1 and zeros."""
         return self.kind == "label"
 
     def read(self, raw: RawOutput | Output) -> Output:
         """Return a transcript, or probabilities, float64 [classes], for one raw output of any shape.
 
         Integers are de-quantised by the model's own parameters; logits go through a softmax in
-        float64. Probabilities are passed on as they are: those of an integer output may sum to a
-        little less or more than 1. A label becomes 1 at its class and 0 elsewhere. NaN and infinity are
-        passed on, never hidden. Raises ModelError for a label that is no class of the original.
+        float64. Probabilities are unchanged: those of an integer output may sum to a little
+        less or more than 1. A label becomes 1 at its class and 0 elsewhere. NaN and infinity stay. Raises ModelError for a label that is no class of the original.
         """
         if isinstance(raw, (Decoded, Transcript)):
             return unread(raw)
@@ -51,7 +50,7 @@ class OutputReader(NamedTuple):
 
 
 def unread(raw: RawOutput | Output) -> Output:
-    """Return a transcript without control characters, or a raw output as it is, for a reader to read later."""
+    """Return a decoded output as a transcript without control characters, any other output unchanged."""
     if isinstance(raw, Decoded):
         pieces = tuple(clean_text(one, lines=True) for one in raw.pieces)
         return Transcript(pieces, np.asarray(raw.scores, np.float64))
@@ -72,10 +71,10 @@ def softmax(logits: Scores) -> Scores:
 
 
 def detect_kind(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> OutputKind:
-    """Tell probabilities from logits by the outputs seen: probabilities all lie in [0, 1].
+    """Return whether outputs are probabilities, which all lie in [0, 1], or logits.
 
-    Their sum is not asked for: rounded to 8 bits, a thousand probabilities may sum to 0.7. Outputs
-    with NaN or infinity say nothing.
+    Their sum is not checked: rounded to 8 bits, a thousand probabilities may sum to 0.7. Outputs with NaN or infinity
+    are ignored.
     """
     finite = [vector for vector in _real(tensor, raws) if np.isfinite(vector).all()]
     within = all(vector.min() >= -_SLACK and vector.max() <= 1 + _SLACK for vector in finite)
@@ -83,7 +82,7 @@ def detect_kind(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> OutputKind:
 
 
 def largest_sum_error(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> float:
-    """Return how far the sum of an output is from 1, beyond what its own rounding explains; 0 if none is."""
+    """Return the largest difference of an output's sum from 1, beyond what its own rounding explains; 0 if none is."""
     step = tensor.quantization[0] if tensor.quantization else 0.0
     errors = [
         abs(float(vector.sum()) - 1) - vector.size * step / 2
@@ -106,7 +105,7 @@ def output_classes(tensor: TensorInfo, whose: str) -> int:
     )
     if len(known) != 1 or known[0] is None:
         raise ModelError(
-            f"output {tensor.name!r} of {whose} has shape {shape_text(tensor)}: not one score for each class; "
+            f"output {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}: not one score for each class; "
             + (
                 "export the model with a fixed number of classes"
                 if known == [None]

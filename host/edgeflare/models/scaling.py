@@ -1,4 +1,4 @@
-"""How the values that go into a model are scaled, as the user or the file states it."""
+"""The scaling of a model's input values, as the user or the file states it."""
 
 import math
 from typing import Any
@@ -21,12 +21,12 @@ class ScalingOptions(BaseModel):
 
     @field_validator("mean", "std", mode="before")
     @classmethod
-    def _one_number_is_a_list(cls, value: Any) -> Any:
+    def _number_to_tuple(cls, value: Any) -> Any:
         return (value,) if isinstance(value, int | float) else value
 
     @field_validator("scale")
     @classmethod
-    def _scale_is_a_fraction(cls, value: str | float | None) -> str | float | None:
+    def _check_scale(cls, value: str | float | None) -> str | float | None:
         if isinstance(value, str) and (parse_scale(value)[0] == 0):
             raise ValueError("scale must not be 0")
         return value
@@ -37,14 +37,14 @@ class ScalingOptions(BaseModel):
         return not (self.scale is None and self.mean is None and self.std is None)
 
     def shown(self) -> str:
-        """Return "mean=127.5, std=127.5", as it is stated with `--input`."""
+        """Return the options as for `--input`, such as "mean=127.5, std=127.5"."""
         listed = {"mean": self.mean, "std": self.std}
         texts = [f"scale={self.scale}"] if self.scale is not None else []
         texts += [f"{name}={','.join(f'{n:g}' for n in of)}" for name, of in listed.items() if of]
         return ", ".join(texts)
 
     def range_of_pixels(self) -> tuple[tuple[float, float], ...]:
-        """Return, of each of three channels, what pixels of 0 and of 255 become. `std` must not hold 0."""
+        """Return, for each of three channels, the values of pixels 0 and 255 after scaling. `std` must not contain 0."""
         numerator, denominator = parse_scale(self.scale if self.scale is not None else 1.0)
         mean, std = self.mean or (0.0,), self.std or (1.0,)
         return tuple(

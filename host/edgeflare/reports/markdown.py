@@ -17,7 +17,7 @@ from edgeflare.reports.campaign import (
 )
 from edgeflare.reports.document import Block, Command, Heading, Text, to_markdown
 from edgeflare.reports.replay import replay_inputs
-from edgeflare.search.words import joined_words
+from edgeflare.search.mutation_path import joined_words
 from edgeflare.types import TRIGGERS
 
 

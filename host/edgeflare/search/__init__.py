@@ -1,6 +1,6 @@
-"""Search strategies: generators that ask, and know nothing of devices."""
+"""Search strategies: generators of queries that know nothing of devices."""
 
-from edgeflare.search.pools import check_operators
+from edgeflare.search.operators import check_operators
 from edgeflare.search.registry import build_strategy, check_audio_search, strategy_names
 
 __all__ = ["build_strategy", "check_audio_search", "check_operators", "strategy_names"]

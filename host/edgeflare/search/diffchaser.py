@@ -4,35 +4,34 @@ Algorithm 1: an initial population of m inputs is made by mutating the seed inpu
 fitness of all is calculated; the search ends where one of them is a disagreement; the best one stays, and
 every other is replaced by a crossover of two selected ones, mutated at the rate r2.
 
-What is known, from the paper's published algorithm and from DFLARE (sections 2.5, 4.4): the outline above; that
-k-uncertainty is the difference between the highest and the k-highest probability of either model; that
-there are three fitness functions, basic, k-uncertainty and targeted; that the mutation operators are those
-of DFLARE's table 3. What is chosen here, since neither the paper nor its code was at hand:
+Known from the paper's published algorithm and from DFLARE (sections 2.5, 4.4): the outline above; that k-uncertainty is
+the difference between the highest and the k-highest probability of either model; that there are three fitness functions,
+basic, k-uncertainty and targeted; that the mutation operators are those of DFLARE's table 3. Chosen here, since neither
+the paper nor its code was available:
 
-- m = 1000. DFLARE's table 4 counts about 6,000 queries on every MNIST pair and about 2,000 on every
-  CIFAR-10 pair, hardly depending on the compression: counts that come in whole, large generations.
-- k = 2; of the two models the less certain one counts. Lower is fitter.
+- m = 1000. DFLARE's table 4 counts about 6,000 queries on every MNIST pair and about 2,000 on every CIFAR-10 pair, almost
+  independent of the compression: multiples of a large generation.
+- k = 2; the less certain of the two models counts. Lower is fitter.
 - basic: the largest absolute difference between the two models' probabilities; higher is fitter.
-- targeted: the highest probability less that of class `target`; of the two models the smaller one.
+- targeted: the highest probability less that of class `target`; the smaller of the two models counts.
 - parents are selected by tournaments of two; crossover takes each pixel from either, evenly. Of audio it takes each
   segment of 20 ms from either: sample by sample the mix of two clips is noise, and words are longer than 20 ms.
   The child is as long as the first parent; where the second has ended it has the first one's segments.
 - a child is mutated with probability r2 = 0.5, by one operator drawn uniformly from the pool.
 
-Differences: inputs are asked in batches, and the search ends with the batch in which a disagreement is found
-(the paper looks at whole generations), which favours DiffChaser by up to one generation. The best input
-keeps its scores and isn't asked again. A batch that the query budget can't pay is not asked. An input that
-came from a crossover has no list of mutations. With a margin floor an input on which the original's margin
-is below it isn't given to the device: its fitness is that of the original's answer alone (see `unfit`).
+Differences: inputs are asked about in batches, and the search ends with the batch in which a disagreement is found (the
+paper evaluates whole generations), which favours DiffChaser by up to one generation. The best input keeps its scores and
+is not asked about again. A batch larger than the rest of the query budget is not asked about. An input from a crossover
+has no list of mutations. With a margin floor, an input on which the original's margin is below it is not given to the
+device: its fitness is that of the original's answer alone (see `unfitness`).
 
 Speech (DFLARE, section 6.1, which says only that what is compared was adjusted): k-uncertainty is the smallest margin of
 a word, that is its least certain token's probability less that of the best other token (k = 2, as a transcript knows no
-more); basic is the largest difference of a word's probability, as in `fitness.distance`; a transcript has no classes,
+more); basic is the largest difference of a word's probability, as in `top1_difference`; a transcript has no classes,
 so that there is no targeted fitness. One without words is the least fit.
 
-Memory: a search holds its population, m times the size of a sample: 0.8 MB for 28 x 28, 150 MB for 224 x 224 x 3;
-10 s of audio at
-16 kHz take 640 MB, less those that were not asked yet. Choose a smaller `population` or a low concurrency there. A
+Memory: a search holds its population, m times the size of a sample: 0.8 MB for 28 x 28, 150 MB for 224 x 224 x 3, 640 MB
+for 10 s of audio at 16 kHz, less the inputs that were not asked about yet. Choose a smaller `population` or a low concurrency there. A
 `batch` travels in one request, of at most 256 MiB: 139 clips of 30 s at 16 kHz.
 """
 
@@ -44,9 +43,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from edgeflare.errors import UsageError
-from edgeflare.search.fitness import distance
-from edgeflare.search.pools import spec_of, usable
-from edgeflare.search.trail import Trail, steps_of
+from edgeflare.search.dflare_fitness import top1_difference
+from edgeflare.search.mutation_path import Trail, mutation_path
+from edgeflare.search.operators import check_operator_pool, spec_of
 from edgeflare.transcripts import words
 from edgeflare.types import (
     Answer,
@@ -65,14 +64,14 @@ from edgeflare.types import (
 from edgeflare_mutators import Mutation, Operator, SampleSpec, default_pool
 
 _SEGMENTS_A_SECOND = 50
-_SURE = 1.0
+_MARGIN_WITHOUT_WORDS = 1.0
 
 
 class DiffchaserOptions(BaseModel):
-    """The constants; see the module for their sources.
+    """The constants; the module says where they come from.
 
-    `population`: inputs of a generation (m). `fitness`: what is bred for; "targeted" needs `target`, a
-    class index. `k`: of k-uncertainty. `mutation_rate`: r2. `batch`: inputs asked at once.
+    `population`: inputs of a generation (m). `fitness`: what is optimised; "targeted" needs `target`, a class index. `k`:
+    of k-uncertainty. `mutation_rate`: r2. `batch`: inputs that both models are asked about at once.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -100,10 +99,10 @@ class _Individual(NamedTuple):
 
 
 def diffchaser(options: DiffchaserOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; `operators` None means the paper's: table 3 for images, section 6.1's four for audio.
+    """Return the strategy; with `operators` None it uses DFLARE's: table 3 for images, section 6.1's four for audio.
 
-    A search raises UsageError before it asks where operators are of another kind than its seed, or need a library
-    that is missing.
+    Before its first query a search raises UsageError where operators are for another kind than its seed, or their
+    library is missing.
     """
     return partial(_search, options, operators)
 
@@ -116,7 +115,7 @@ def _search(
 ) -> Search:
     _check_fitness(options, seed)
     spec = spec_of(seed)
-    operators = usable(default_pool(spec.kind) if named is None else named, spec.kind)
+    operators = check_operator_pool(default_pool(spec.kind) if named is None else named, spec.kind)
     breeder = _Breeder(options, operators, spec, rng)
     generation: Iterator[_Individual] = (
         breeder.mutant(_Individual(seed.sample)) for _ in range(options.population)
@@ -124,16 +123,16 @@ def _search(
     while True:
         population, found = yield from _ask(generation, options.batch)
         if found is not None:
-            return Outcome(found.sample, steps_of(found.trail))
+            return Outcome(found.sample, mutation_path(found.trail))
         generation = breeder.children(population, options)
 
 
 def _ask(
     generation: Iterator[_Individual], batch: int
 ) -> Generator[Ask, Answer, tuple[list[_Individual], _Individual | None]]:
-    """Ask about those who have no outputs yet; return all with theirs, and the first disagreement.
+    """Ask about the inputs without outputs; return all inputs with their outputs, and the first disagreement.
 
-    No one is made before the batch that it is asked in: a search that ends early has not made the others.
+    An input is made only for the batch in which it is asked about: a search that ends early has not made the others.
     """
     known: list[_Individual] = []
     for some in _batches(generation, batch):
@@ -149,7 +148,7 @@ def _ask(
 
 
 def _batches(generation: Iterator[_Individual], batch: int) -> Iterator[list[_Individual]]:
-    """Yield all in their order, as many at once as have `batch` without outputs among them."""
+    """Yield all in their order, in lists with `batch` inputs without outputs in each."""
     some: list[_Individual] = []
     unasked = 0
     for one in generation:
@@ -185,7 +184,7 @@ def _check_fitness(options: DiffchaserOptions, seed: Seed) -> None:
 
 
 class _Breeder:
-    """Makes inputs out of others."""
+    """Makes new inputs from a population by mutation and crossover."""
 
     def __init__(
         self,
@@ -209,15 +208,15 @@ class _Breeder:
     def children(
         self, population: list[_Individual], options: DiffchaserOptions
     ) -> Iterator[_Individual]:
-        """Yield the next generation, each when it is asked for: the best one as it is, all others bred."""
-        unfitness = [unfit(options, one.outputs) for one in population if one.outputs is not None]
-        best = int(np.argmin(unfitness))
+        """Yield the next generation lazily: the best input unchanged, children in place of all others."""
+        scores = [unfitness(options, one.outputs) for one in population if one.outputs is not None]
+        best = int(np.argmin(scores))
         for place in range(len(population)):
-            yield population[place] if place == best else self.child(population, unfitness)
+            yield population[place] if place == best else self.child(population, scores)
 
-    def child(self, population: list[_Individual], unfitness: list[float]) -> _Individual:
+    def child(self, population: list[_Individual], scores: list[float]) -> _Individual:
         """Return a crossover of two selected inputs, mutated at the rate."""
-        first, second = (population[self._select(unfitness)].sample for _ in range(2))
+        first, second = (population[self._select(scores)].sample for _ in range(2))
         child = _Individual(self._crossed(first, second))
         if self._rng.random() < self._rate:
             child = self.mutant(child)
@@ -232,37 +231,37 @@ class _Breeder:
         both = min(first.size, second.size)
         length = max(1, (self._spec.rate or first.size) // _SEGMENTS_A_SECOND)
         drawn = self._rng.integers(0, 2, -(-both // length), dtype=np.uint8).astype(bool)
-        theirs = np.repeat(drawn, length)[:both]
-        child[:both][theirs] = second[:both][theirs]
+        from_second = np.repeat(drawn, length)[:both]
+        child[:both][from_second] = second[:both][from_second]
         return child
 
-    def _select(self, unfitness: list[float]) -> int:
-        one, other = (int(place) for place in self._rng.integers(len(unfitness), size=2))
-        return one if unfitness[one] <= unfitness[other] else other
+    def _select(self, scores: list[float]) -> int:
+        one, other = (int(place) for place in self._rng.integers(len(scores), size=2))
+        return one if scores[one] <= scores[other] else other
 
 
-def unfit(options: DiffchaserOptions, outputs: Outputs) -> float:
-    """Return how unfit an input with these outputs is: the fittest has the lowest number.
+def unfitness(options: DiffchaserOptions, outputs: Outputs) -> float:
+    """Return the unfitness of an input with these outputs; the fittest has the lowest.
 
-    Where a margin floor kept it from the device, the original's answer alone counts: an uncertain input,
-    or one near the target, is what is bred for all the same. Of a difference (basic) it has none to show.
+    Where a margin floor kept it from the device, the original's answer alone counts: whether it is uncertain, or near the
+    target. The difference (basic) is 0 then.
     """
     known = [answer for answer in (outputs.original, outputs.deployed) if answer is not None]
     if options.fitness == "basic":
         return -_difference(known)
-    return min(_sureness(options, answer) for answer in known)
+    return min(_certainty(options, answer) for answer in known)
 
 
 def _difference(known: list[Output]) -> float:
     scores = [answer for answer in known if not isinstance(answer, Transcript)]
     if scores:
         return float(np.ptp(scores, axis=0).max())
-    return distance(*known) if len(known) == 2 else 0.0
+    return top1_difference(*known) if len(known) == 2 else 0.0
 
 
-def _sureness(options: DiffchaserOptions, answer: Output) -> float:
+def _certainty(options: DiffchaserOptions, answer: Output) -> float:
     if isinstance(answer, Transcript):
-        return min((word.margin for word in words(answer)), default=_SURE)
+        return min((word.margin for word in words(answer)), default=_MARGIN_WITHOUT_WORDS)
     if options.target is not None:
         return _above_target(answer, options.target)
     return _uncertainty(answer, options.k)

@@ -14,17 +14,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+import numpy as np
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from edgeflare import plugins
 from edgeflare.errors import UsageError
 from edgeflare.search.boundary import BoundaryOptions, boundary, check_audio
 from edgeflare.search.dflare import DflareDOptions, DflareOptions, DflareROptions, dflare
 from edgeflare.search.diffchaser import DiffchaserOptions, diffchaser
-from edgeflare.search.none import NoneOptions, none
-from edgeflare.search.pools import named, usable
-from edgeflare.types import Strategy
+from edgeflare.search.operators import check_operator_pool, operators_named
+from edgeflare.types import NOTHING_SEARCHED, Outcome, Search, Seed, Strategy
 from edgeflare_mutators import Operator, default_pool
+
+
+class _NoneOptions(BaseModel):
+    """The strategy "none" has no options."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _none(options: _NoneOptions, operators: Mapping[str, Operator] | None) -> Strategy:
+    """Return the strategy that asks nothing and ends: only the seed inputs themselves are compared."""
+    del options, operators
+    return _search_nothing
+
+
+def _search_nothing(seed: Seed, rng: np.random.Generator) -> Search:
+    del seed, rng
+    yield from ()
+    return Outcome(None, reason=NOTHING_SEARCHED)
 
 
 class _Entry(NamedTuple):
@@ -38,7 +56,7 @@ _STRATEGIES = {
     "dflare-r": _Entry(DflareROptions, dflare),
     "boundary": _Entry(BoundaryOptions, boundary),
     "diffchaser": _Entry(DiffchaserOptions, diffchaser),
-    "none": _Entry(NoneOptions, none),
+    "none": _Entry(_NoneOptions, _none),
 }
 
 
@@ -50,29 +68,31 @@ def strategy_names() -> tuple[str, ...]:
 def build_strategy(
     name: str, options: Mapping[str, Any], operators: tuple[str, ...] = ()
 ) -> Strategy:
-    """Return a strategy by name; no `operators` means the pool that the strategy chooses by the seed's kind.
+    """Return a strategy by its name; without `operators` it chooses its pool by the seed's kind.
 
-    Raises UsageError for an unknown strategy, option or operator. Operators of another kind than the seed input's are
-    refused when a search begins; `check_operators` does so before.
+    Raises UsageError for an unknown strategy, option or operator. Operators for another kind than the seed input's are
+    refused when a search begins, or before by `check_operators`.
     """
-    return _entry(name).build(_parsed(name, options), named(operators) if operators else None)
+    return _entry(name).build(
+        _parsed(name, options), operators_named(operators) if operators else None
+    )
 
 
 def check_audio_search(
     name: str, options: Mapping[str, Any], operators: tuple[str, ...] = (), *, words: bool
 ) -> None:
-    """Check a strategy as `build_strategy` takes it for seed inputs of audio, before any is searched from.
+    """Check the arguments of `build_strategy` for seed inputs of audio, before any search.
 
-    `words`: recognisers answer, else there are class scores. Raises UsageError for options and operators that have no
-    meaning then, and where a library of the operators is missing, also of those that the strategy chooses.
+    `words`: speech recognisers answer, else there are class scores. Raises UsageError for options and operators that have
+    no meaning then, and where a library of the operators is missing, also of those that the strategy chooses.
     """
-    parsed, pool = _parsed(name, options), named(operators) if operators else None
+    parsed, pool = _parsed(name, options), operators_named(operators) if operators else None
     if pool is not None:
-        usable(pool, "audio")
+        check_operator_pool(pool, "audio")
     if isinstance(parsed, BoundaryOptions):
         check_audio(parsed, pool, words=words)
-    elif pool is None and name in _STRATEGIES and not isinstance(parsed, NoneOptions):
-        usable(default_pool("audio"), "audio")
+    elif pool is None and name in _STRATEGIES and not isinstance(parsed, _NoneOptions):
+        check_operator_pool(default_pool("audio"), "audio")
 
 
 def _entry(name: str) -> _Entry:
@@ -100,7 +120,7 @@ def _entry(name: str) -> _Entry:
             "must be a function of seed and generator, or a dataclass or pydantic model of options whose "
             "instances are called like that",
         )
-    return _Entry(found if has_options else NoneOptions, build)
+    return _Entry(found if has_options else _NoneOptions, build)
 
 
 def _parsed(name: str, options: Mapping[str, Any]) -> Any:
@@ -130,8 +150,13 @@ def _no_option(option: str) -> str:
 
 
 def _problem(error: ValidationError) -> str:
-    """Return what is wrong with the first option."""
-    first = error.errors()[0]
+    """Return what is wrong with the first invalid option; an unknown one comes before others."""
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     option = ".".join(str(part) for part in first["loc"])
-    said: str = first["msg"].removeprefix("Value error, ")
-    return f"option {option!r}: {said}" if option else said
+    if first["type"] == "extra_forbidden":
+        owners = [name for name, one in _STRATEGIES.items() if option in one.options.model_fields]
+        return f"there is no option {option!r}" + (
+            f" ({', '.join(owners)} {'has' if len(owners) == 1 else 'have'} it)" if owners else ""
+        )
+    message: str = first["msg"].removeprefix("Value error, ")
+    return f"option {option!r}: {message}" if option else message

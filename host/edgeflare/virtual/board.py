@@ -1,75 +1,173 @@
-"""Virtual boards: up, down and status."""
+"""Virtual boards: up, down, status, and what these report."""
 
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from edgeflare.devices import Device, connect
 from edgeflare.devices.managed import is_managed, state_root
 from edgeflare.errors import DeviceError
-from edgeflare.virtual.build import Build, Tell, build_key, ensure_build, read_build, remove_builds
-from edgeflare.virtual.entry import board_device, write_entry
+from edgeflare.virtual.access import board_device, board_keys, ssh_command, write_entry
+from edgeflare.virtual.build import (
+    Build,
+    ReportStep,
+    build_key,
+    ensure_build,
+    read_build,
+    remove_builds,
+)
 from edgeflare.virtual.initrd import board_archive
-from edgeflare.virtual.keys import board_keys
 from edgeflare.virtual.machine import Machine, free_port, is_free, speaks_ssh
-from edgeflare.virtual.needs import look_for_qemu
-from edgeflare.virtual.places import board_folder, make_private
-from edgeflare.virtual.report import BoardStatus, StopReport, UpReport
 from edgeflare.virtual.settings import BoardSettings, check_name
-from edgeflare.virtual.state import State, builds_in_use, claim_build, read_state, write_state
+from edgeflare.virtual.state import (
+    State,
+    board_folder,
+    builds_in_use,
+    claim_build,
+    make_private,
+    read_state,
+    write_state,
+)
+from edgeflare.virtual.tools import check_qemu
 from edgeflare.virtual.wheels import host_versions
 
 
-def _unheard(what: str, seconds: float | None) -> None:
-    """Hear of a step and say nothing."""
+@dataclass(frozen=True)
+class BoardStatus:
+    """How a board is; with `state` None it was never made."""
+
+    name: str
+    state: State | None = None
+    pid: int | None = None
+    """Its qemu process; None where it does not run."""
+    memory_used_mb: int | None = None
+    """What it takes of this machine's memory now."""
+    build: Build | None = None
+    """None where the build is gone from the cache; `up` makes it again."""
+    device: Device | None = None
+    folder: Path | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the machine runs."""
+        return self.pid is not None
+
+    @property
+    def ssh(self) -> str:
+        """The command line that opens a shell on it."""
+        return "" if self.device is None else ssh_command(self.device)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        state, build = self.state, self.build
+        return {
+            "name": self.name,
+            "made": state is not None,
+            "running": self.running,
+            "pid": self.pid,
+            "since": None if state is None or not self.running else _iso_time(state.started),
+            "boot_s": state and state.boot_s,
+            "port": state and state.port,
+            "cores": state and state.cores,
+            "memory_mb": state and state.memory_mb,
+            "memory_used_mb": self.memory_used_mb,
+            "cpu": state and state.cpu,
+            "python": state and state.python,
+            "debian": build and build.debian,
+            "kernel": build and build.kernel,
+            "libraries": build and build.libraries,
+            "image_mb": build and build.image_mb,
+            "built_s": build and build.built_s,
+            "mirror": build and build.mirror,
+            "cache": build and str(build.folder),
+            "folder": self.folder and str(self.folder),
+            "ssh": self.ssh or None,
+        }
 
 
-def board_up(settings: BoardSettings, tell: Tell = _unheard) -> UpReport:
+@dataclass(frozen=True)
+class UpReport:
+    """What `board_up` did."""
+
+    status: BoardStatus
+    was_up: bool
+    built_s: float | None
+    """Seconds that the build took, None where a build was there."""
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StopReport:
+    """What `board_down` did."""
+
+    name: str
+    made: bool
+    """Whether there was such a board."""
+    ran: bool
+    deleted: bool
+
+
+def _iso_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, tz=timezone.utc).isoformat(timespec="seconds")
+
+
+def _ignore_step(what: str, seconds: float | None) -> None:
+    """Do nothing."""
+
+
+def board_up(settings: BoardSettings, report_step: ReportStep = _ignore_step) -> UpReport:
     """Build a board where no build fits, boot it, and wait until it runs a program through SSH.
 
-    Its entry is in the inventory then. A board that is up already is left as it is, unless it shall be
-    rebuilt. `tell` hears of each step. Raises DeviceError and its kinds, DiskFullError, UsageError.
+    Its entry is in the inventory then. A board that is up already stays as it is, unless `rebuild` is set.
+    `report_step` is called for each step. Raises DeviceError and its kinds, DiskFullError, UsageError.
     """
-    look_for_qemu()
-    with _only_one(settings.name, tell):
+    check_qemu()
+    with _only_one(settings.name, report_step):
         folder = board_folder(settings.name)
         is_new = not folder.exists()
         machine = Machine(make_private(folder))
         try:
-            return _up(settings, machine, folder, tell)
+            return _up(settings, machine, folder, report_step)
         except BaseException:
-            if is_new and not machine.console.exists():  # it never ran: nothing in there tells why
+            if is_new and not machine.console.exists():  # it never ran: nothing in there says why
                 shutil.rmtree(folder, ignore_errors=True)
             raise
 
 
-def _up(settings: BoardSettings, machine: Machine, folder: Path, tell: Tell) -> UpReport:
+def _up(
+    settings: BoardSettings, machine: Machine, folder: Path, report_step: ReportStep
+) -> UpReport:
     state = read_state(folder)
     if state is not None and not settings.rebuild and _is_up(machine, state):
         return UpReport(board_status(settings.name), True, None, notes(settings, state))
     claim_build(folder, build_key(host_versions()))
-    build, made = ensure_build(settings, tell)
+    build, made = ensure_build(settings, report_step)
     machine.stop()
-    state = _boot(settings, machine, folder, build, state, tell)
+    state = _boot(settings, machine, folder, build, state, report_step)
     write_state(folder, state)
     if made:
         remove_builds(builds_in_use)
     return UpReport(board_status(settings.name), False, build.built_s if made else None, [])
 
 
-def board_down(name: str = "virtual", delete: bool = False, tell: Tell = _unheard) -> StopReport:
+def board_down(
+    name: str = "virtual", delete: bool = False, report_step: ReportStep = _ignore_step
+) -> StopReport:
     """Stop a board; with `delete` remove its keys, its state and the builds that no board uses.
 
-    Another command on the board is waited for, which `tell` hears of. Raises DeviceError, UsageError.
+    Another command on the board is waited for, which `report_step` hears of. Raises DeviceError, UsageError.
     """
     folder = board_folder(check_name(name))
     made = ran = False
     if folder.is_dir():
-        with _only_one(name, tell):
+        with _only_one(name, report_step):
             made = folder.is_dir()
             machine = Machine(folder)
             ran = machine.pid() is not None
@@ -133,14 +231,14 @@ def _boot(
     folder: Path,
     build: Build,
     last: State | None,
-    tell: Tell,
+    report_step: ReportStep,
 ) -> State:
     keys = board_keys(folder)
     own_files = board_archive(settings.name, keys.authorized, keys.host_key)
     port = _port(settings, last)
     device = board_device(folder, settings.name, port)
     began, started = time.monotonic(), time.time()
-    tell("booting", None)
+    report_step("booting", None)
     try:
         machine.start(build.folder, own_files, settings, port)
         machine.wait_for_ssh(port)
@@ -150,7 +248,7 @@ def _boot(
         machine.stop()
         raise
     boot_s = time.monotonic() - began
-    tell("booting", boot_s)
+    report_step("booting", boot_s)
     return State(
         build=build.folder.name,
         port=port,
@@ -193,16 +291,16 @@ def _python_of(device: Device) -> str:
 
 
 @contextmanager
-def _only_one(name: str, tell: Tell = _unheard) -> Iterator[None]:
+def _only_one(name: str, report_step: ReportStep = _ignore_step) -> Iterator[None]:
     """Hold the board's lock, which lies beside its folder, for that may be deleted."""
     lock = FileLock(make_private(state_root()) / f".{name}.lock")
     try:
         lock.acquire(timeout=0.2)
     except Timeout:
         began, waiting = time.monotonic(), "waiting for another command on this board"
-        tell(waiting, None)
+        report_step(waiting, None)
         lock.acquire()
-        tell(waiting, time.monotonic() - began)
+        report_step(waiting, time.monotonic() - began)
     try:
         yield
     finally:

@@ -1,8 +1,10 @@
-"""Builds of the board's Debian: kernel, first file system and disk, kept by what goes into them."""
+"""Builds of the board's Debian: kernel, first file system, byte code and disk, cached by their inputs."""
 
 import hashlib
 import json
+import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -12,24 +14,104 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from edgeflare.devices import connect
 from edgeflare.errors import DeviceError
-from edgeflare.virtual import bytecode, initrd, packages, rootfs, wheels
-from edgeflare.virtual.image import make_image
-from edgeflare.virtual.kernel import MODULES, kernel_modules, kernel_release
-from edgeflare.virtual.mirror import RELEASE, find_mirror
-from edgeflare.virtual.needs import look_for_builders, look_for_space
-from edgeflare.virtual.places import cache_root, make_private
+from edgeflare.virtual import initrd, packages, rootfs, wheels
+from edgeflare.virtual.access import board_device, board_keys, write_entry
+from edgeflare.virtual.initrd import MODULES, board_archive, kernel_modules, kernel_release
+from edgeflare.virtual.machine import Machine, free_port
+from edgeflare.virtual.packages import RELEASE, find_mirror
+from edgeflare.virtual.rootfs import make_image
 from edgeflare.virtual.settings import BoardSettings
-from edgeflare.virtual.tools import Log
+from edgeflare.virtual.state import cache_root, make_private
+from edgeflare.virtual.tools import (
+    Log,
+    ToolError,
+    check_build_tools,
+    check_space,
+    run_tool,
+    runs,
+)
+from edgeflare.virtual.wheels import FOLDER, PYTHON
 
-RECIPE = 1
+_FOLDERS = (f"usr/lib/python{PYTHON}", FOLDER)
+_EXCLUDED = r"/usr/lib/.*(/tests?/|lib2to3|idlelib|onnxruntime/(transformers|quantization|tools))"
+_COMPILE_OPTIONS = ("-q", "-j", "0", "--invalidation-mode", "unchecked-hash")
+_LIMIT_S = 1800.0
+_FINISH = """
+os.remove("/etc/ssh/ssh_host_ed25519_key")
+subprocess.run(["mount", "-o", "remount,ro", "/"], check=True)
+"""
+
+
+def _find_compiler() -> str | None:
+    """Return a Python on this machine whose byte code is the board's, None where there is none."""
+    test = f"import compileall, sys; sys.exit('%d.%d' % sys.version_info[:2] != {PYTHON!r})"
+    for python in (sys.executable, shutil.which(f"python{PYTHON}")):
+        if python and runs([python, "-c", test]):
+            return python
+    return None
+
+
+def _compile_here(python: str, root: Path, log: Log) -> None:
+    """Compile the board's modules in its root folder, on all of this machine's cores."""
+    command: list[str | Path] = [
+        python,
+        "-I",
+        "-m",
+        "compileall",
+        *_COMPILE_OPTIONS,
+        "-s",
+        root,
+        "-p",
+        "/",
+    ]
+    command += ["-x", re.escape(str(root)) + _EXCLUDED, *(root / folder for folder in _FOLDERS)]
+    try:
+        run_tool(command, log, doing="byte-compiling")
+    except ToolError as error:  # a file that is not meant to be imported; all others are compiled
+        log.add(str(error))
+
+
+def _compile_there(build: Path, folder: Path, log: Log) -> None:
+    """Let the board compile its modules: boot it from the build's image, and store what it writes there.
+
+    `folder` is for the machine and is made. Raises DeviceError and its kinds.
+    """
+    folder.mkdir(mode=0o700)
+    keys, machine, port = board_keys(folder), Machine(folder), free_port()
+    device = board_device(folder, "board", port, user="root")
+    write_entry(folder, device, keys.host_public)
+    own_files = board_archive("board", keys.authorized, keys.host_key)
+    machine.start(build, own_files, BoardSettings(), port, persist=True)
+    try:
+        machine.wait_for_ssh(port)
+        transport = connect(device)
+        try:
+            folders = [f"/{each}" for each in _FOLDERS]
+            words = ["-m", "compileall", *_COMPILE_OPTIONS, "-x", _EXCLUDED, *folders]
+            done = transport.run(words, timeout=_LIMIT_S)
+            log.add(done.stdout.decode(errors="replace") + done.stderr)
+            done = transport.run(["-c", _FINISH], timeout=60)
+        finally:
+            transport.close()
+    finally:
+        machine.stop()
+    if done.status != 0:
+        raise DeviceError(f"byte-compiling on the board failed: {done.stderr.strip()}")
+    # a disk without a journal whose board was just switched off
+    command: list[str | Path] = ["e2fsck", "-f", "-y", build / "disk.img"]
+    run_tool(command, log, doing="checking the disk image", success=(0, 1))
+
+
+_RECIPE = 1
 """Raised when boards must be built anew for a reason that the key does not show."""
 
 FILES = ("vmlinuz", "initrd", "disk.img")
-"""What a board is started from."""
+"""The files that a board is started from."""
 
-Tell = Callable[[str, float | None], None]
-"""Told of each step when it begins (None) and when it is done (its seconds)."""
+ReportStep = Callable[[str, float | None], None]
+"""Called for each step with its description when it begins (None) and when it is done (its seconds)."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +134,7 @@ class Build:
 def build_key(wanted: dict[str, str]) -> str:
     """Return the name of a build by all that goes into it; `wanted` are the libraries' versions."""
     parts = [
-        RECIPE,
+        _RECIPE,
         RELEASE,
         packages.PACKAGES,
         packages.KERNEL,
@@ -90,24 +172,24 @@ def describe_files(folder: Path) -> dict[str, tuple[int, str]]:
     return described
 
 
-def ensure_build(settings: BoardSettings, tell: Tell) -> tuple[Build, bool]:
+def ensure_build(settings: BoardSettings, report_step: ReportStep) -> tuple[Build, bool]:
     """Return the build that fits, and whether it was made just now. Raises DeviceError and its kinds."""
     wanted = wheels.host_versions()
     key = build_key(wanted)
     root = make_private(cache_root())
     with FileLock(root / "lock"):
         build = None if settings.rebuild else read_build(key)
-        if build is not None and _is_whole(build, tell):
+        if build is not None and _is_whole(build, report_step):
             return build, False
         if (root / key).exists() and not settings.rebuild:
-            with _step("removing a build that is damaged or an older version's", tell):
+            with _step("removing a build that is damaged or an older version's", report_step):
                 shutil.rmtree(root / key)
-        pip = look_for_builders()
-        look_for_space(root)
+        pip = check_build_tools()
+        check_space(root)
         for left in root.glob("building-*"):
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="building-", dir=root) as name:
-            made = _make(Path(name), settings, pip, wanted, Log(root / "build.log"), tell)
+            made = _make(Path(name), settings, pip, wanted, Log(root / "build.log"), report_step)
             if (root / key).exists():
                 shutil.rmtree(root / key)
             made.rename(root / key)
@@ -117,9 +199,9 @@ def ensure_build(settings: BoardSettings, tell: Tell) -> tuple[Build, bool]:
     return build, True
 
 
-def _is_whole(build: Build, tell: Tell) -> bool:
-    """Whether the files hold what was built; a damaged kernel or disk boots into silence."""
-    with _step("checking the build", tell):
+def _is_whole(build: Build, report_step: ReportStep) -> bool:
+    """Whether the files hold what was built; a damaged kernel or disk fails to boot without a message."""
+    with _step("checking the build", report_step):
         found = describe_files(build.folder)
     return all(tuple(build.files[name]) == found[name] for name in FILES)
 
@@ -130,9 +212,9 @@ def remove_builds(in_use: Callable[[], set[str]]) -> None:
     if not root.is_dir():
         return
     with FileLock(root / "lock"):
-        kept = in_use()  # asked for here: nobody gets a build that has just been found unused
+        used = in_use()  # under the lock: nobody may start from a build that was just found unused
         for path in root.iterdir():
-            if path.is_dir() and path.name not in kept:
+            if path.is_dir() and path.name not in used:
                 shutil.rmtree(path)
 
 
@@ -142,37 +224,37 @@ def _make(
     pip: list[str],
     wanted: dict[str, str],
     log: Log,
-    tell: Tell,
+    report_step: ReportStep,
 ) -> Path:
     started = time.monotonic()
     mirror = find_mirror(settings)
     out, root, kernel = work / "out", work / "root", work / "kernel"
     out.mkdir(mode=0o700)
     apt = packages.Apt(work / "apt", mirror, log)
-    with _step(f"fetching Debian {RELEASE} for arm64 from {mirror.url}", tell):
+    with _step(f"fetching Debian {RELEASE} for arm64 from {mirror.url}", report_step):
         apt.update()
         debian = apt.fetch()
         kernel_package = apt.fetch_kernel()
-    with _step(f"unpacking {len(debian)} packages and the kernel", tell):
+    with _step(f"unpacking {len(debian)} packages and the kernel", report_step):
         rootfs.prepare(root)
         packages.unpack(debian, root, log)
         packages.unpack([kernel_package], kernel, log)
         rootfs.configure(root)
-    with _step(f"fetching the aarch64 wheels of {', '.join(wheels.LIBRARIES)}", tell):
+    with _step(f"fetching the aarch64 wheels of {', '.join(wheels.LIBRARIES)}", report_step):
         libraries = wheels.put_wheels(pip, root, wanted, log)
-    compiler = bytecode.find_compiler()
+    compiler = _find_compiler()
     if compiler is not None:
-        with _step("byte-compiling", tell):
-            bytecode.compile_here(compiler, root, log)
-    with _step("writing the disk image", tell):
+        with _step("byte-compiling", report_step):
+            _compile_here(compiler, root, log)
+    with _step("writing the disk image", report_step):
         release = kernel_release(kernel)
         shutil.copyfile(kernel / "boot" / f"vmlinuz-{release}", out / "vmlinuz")
         first = initrd.base_archive(root / "usr/bin/busybox", kernel_modules(kernel))
         (out / "initrd").write_bytes(first)
         make_image(root, out / "disk.img", log)
     if compiler is None:
-        with _step("byte-compiling on the board, for lack of Python 3.11 here", tell):
-            bytecode.compile_there(out, work / "board", log)
+        with _step("byte-compiling on the board, for lack of Python 3.11 here", report_step):
+            _compile_there(out, work / "board", log)
     taken = sum(path.stat().st_blocks * 512 for path in out.iterdir())
     build = Build(
         folder=out,
@@ -189,11 +271,11 @@ def _make(
 
 
 @contextmanager
-def _step(what: str, tell: Tell) -> Iterator[None]:
+def _step(what: str, report_step: ReportStep) -> Iterator[None]:
     began = time.monotonic()
-    tell(what, None)
+    report_step(what, None)
     try:
         yield
     except OSError as error:
         raise DeviceError(f"{what} failed: {error}") from error
-    tell(what, time.monotonic() - began)
+    report_step(what, time.monotonic() - began)

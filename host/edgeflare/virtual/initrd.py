@@ -1,9 +1,95 @@
-"""What runs before the board's disk is there: modules are loaded, keys are laid down, Debian is begun."""
+"""The first root file system: a cpio archive ("newc") with the kernel modules and the script that mount the board's disk and start Debian."""
 
 import stat
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from edgeflare.virtual.cpio import Entry, archive, file, folder
+from edgeflare.errors import DeviceError
+
+_MAGIC = b"070701"
+
+
+class Entry(NamedTuple):
+    """One file of an archive; owner and group are root."""
+
+    name: str
+    """Its path without a leading slash; its folder must come before it."""
+    mode: int
+    """Type and permissions, as ``os.stat`` gives them."""
+    data: bytes = b""
+    """A file's content, a link's target."""
+    device: tuple[int, int] = (0, 0)
+    """Major and minor number of a device."""
+
+
+def folder(name: str) -> Entry:
+    """Return a folder's entry."""
+    return Entry(name, stat.S_IFDIR | 0o755)
+
+
+def file(name: str, data: bytes, mode: int = 0o644) -> Entry:
+    """Return a plain file's entry."""
+    return Entry(name, stat.S_IFREG | mode, data)
+
+
+def archive(entries: Iterable[Entry]) -> bytes:
+    """Return an archive of these entries; the same bytes for the same entries."""
+    blocks = [_block(number, entry) for number, entry in enumerate(entries, 1)]
+    return b"".join([*blocks, _block(0, Entry("TRAILER!!!", 0))])
+
+
+def _block(number: int, entry: Entry) -> bytes:
+    name = entry.name.encode() + b"\0"
+    links = 2 if stat.S_ISDIR(entry.mode) else 1
+    numbers = (
+        *(number, entry.mode, 0, 0, links, 0, len(entry.data), 0, 0),
+        *entry.device,
+        *(len(name), 0),
+    )
+    return _padded(_MAGIC + b"".join(b"%08x" % each for each in numbers) + name) + _padded(
+        entry.data
+    )
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+MODULES = (
+    *("virtio", "virtio_ring", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci"),
+    *("virtio_blk", "failover", "net_failover", "virtio_net", "rng-core", "virtio-rng"),
+    *("crc16", "crc32c_generic", "mbcache", "jbd2", "ext4", "sch_netem"),
+)
+"""In the order of loading; with sch_netem `tc` can delay the board's link."""
+
+
+def kernel_release(root: Path) -> str:
+    """Return the kernel's release, as ``uname -r`` shows it, by its unpacked package."""
+    images = sorted((root / "boot").glob("vmlinuz-*"))
+    if len(images) != 1:
+        raise DeviceError("the kernel's package holds no kernel, or more than one")
+    return images[0].name.removeprefix("vmlinuz-")
+
+
+def kernel_modules(root: Path) -> list[Path]:
+    """Return the files of MODULES in order, without those that are part of the kernel.
+
+    Raises DeviceError where a module is in neither.
+    """
+    folder = root / "lib/modules" / kernel_release(root)
+    files = {_normalised(path.stem): path for path in folder.rglob("*.ko")}
+    builtin_list = (folder / "modules.builtin").read_text(encoding="utf-8")
+    builtin = {_normalised(Path(line).stem) for line in builtin_list.splitlines()}
+    missing = [name for name in MODULES if _normalised(name) not in files.keys() | builtin]
+    if missing:
+        raise DeviceError(f"the kernel {kernel_release(root)} has no module {', '.join(missing)}")
+    return [files[_normalised(name)] for name in MODULES if _normalised(name) in files]
+
+
+def _normalised(name: str) -> str:
+    return name.replace("-", "_")
+
 
 INIT = """\
 #!/bin/busybox sh
@@ -32,7 +118,7 @@ $b mount -t proc proc /root/proc
 $b mount -t devtmpfs dev /root/dev
 exec $b switch_root /root /sbin/init
 """
-"""The script that Linux begins with."""
+"""The first script that Linux runs."""
 
 
 def base_archive(busybox: Path, modules: list[Path]) -> bytes:
@@ -51,7 +137,7 @@ def base_archive(busybox: Path, modules: list[Path]) -> bytes:
 
 
 def board_archive(name: str, authorized_key: str, host_key: bytes) -> bytes:
-    """Return the archive with one board's own name and keys; Linux takes it behind the base."""
+    """Return the archive with one board's own name and keys; Linux reads it after the base archive."""
     return archive(
         [
             folder("board"),

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from edgeflare._internal.files import write_whole
 from edgeflare.errors import DeviceError, DeviceTimeoutError
-from edgeflare.virtual.entry import ADDRESS
-from edgeflare.virtual.needs import QEMU
+from edgeflare.virtual.access import ADDRESS
 from edgeflare.virtual.settings import BoardSettings
-from edgeflare.virtual.tools import search_path
+from edgeflare.virtual.tools import QEMU, search_path
 
-BOOT_LIMIT_S = 180.0
+_BOOT_LIMIT_S = 180.0
 _STOP_S = 10.0
 _POLL_S = 0.1
 _LAST_LINES = 8
@@ -35,8 +34,7 @@ class Machine:
     def pid(self) -> int | None:
         """Return the process of the running machine, None where there is none.
 
-        A pid file that a killed machine left behind deceives nobody: the process must be qemu's, with
-        this very pid file on its command line.
+        The process must be qemu's, with this pid file on its command line, since a killed machine leaves its pid file.
         """
         try:
             pid = int(self._pid_file.read_text(encoding="ascii"))
@@ -46,7 +44,7 @@ class Machine:
         return pid if os.fsencode(self._pid_file) in command.split(b"\0") else None
 
     def memory_mb(self) -> int | None:
-        """Return what the running machine takes of this machine's memory, in MB."""
+        """Return how much of this machine's memory the running machine uses, in MB."""
         with contextlib.suppress(OSError):
             status = Path(f"/proc/{self.pid()}/status").read_text(encoding="ascii")
             for line in status.splitlines():
@@ -61,19 +59,19 @@ class Machine:
         settings: BoardSettings,
         port: int,
         *,
-        keep: bool = False,
+        persist: bool = False,
     ) -> None:
         """Start the machine; return once it runs, long before Debian does.
 
-        `own_files` is the archive with the board's name and keys. With `keep`, what the board writes
-        stays in its image. Raises DeviceError.
+        `own_files` is the archive with the board's name and keys. With `persist`, what the board writes
+        is stored in its image. Raises DeviceError.
         """
         self._pid_file.unlink(missing_ok=True)
         self.console.write_bytes(b"")
         initrd = self._folder / "initrd"
         write_whole(initrd, (build / "initrd").read_bytes() + own_files, private=True)
         disk = f"file={_escaped(build / 'disk.img')},format=raw,if=none,id=disk,snapshot="
-        disk += "off" if keep else "on"
+        disk += "off" if persist else "on"
         command: list[str | Path] = [
             *(QEMU.program, "-machine", "virt,gic-version=3", "-cpu", settings.cpu),
             *("-smp", str(settings.cores), "-m", str(settings.memory_mb)),
@@ -91,23 +89,23 @@ class Machine:
         environment = {**os.environ, "PATH": search_path(), "TMPDIR": str(self._folder)}
         done = subprocess.run(command, capture_output=True, env=environment, check=False)
         if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip().replace("\n", " | ")
-            raise DeviceError(f"qemu can't start the board: {said or 'it did not say why'}")
+            message = done.stderr.decode(errors="replace").strip().replace("\n", " | ")
+            raise DeviceError(f"qemu can't start the board: {message or 'it did not say why'}")
 
-    def wait_for_ssh(self, port: int, limit_s: float = BOOT_LIMIT_S) -> None:
+    def wait_for_ssh(self, port: int, limit_s: float = _BOOT_LIMIT_S) -> None:
         """Wait until the board's SSH server speaks. Raises DeviceError, DeviceTimeoutError.
 
-        The port alone proves nothing: qemu takes connections before anything listens on the board.
+        An open port is not enough: qemu accepts connections before anything listens on the board.
         """
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
             if self.pid() is None:
-                raise DeviceError(f"the board stopped while it booted; {self._said()}")
+                raise DeviceError(f"the board stopped while it booted; {self._last_output()}")
             if speaks_ssh(port):
                 return
             time.sleep(_POLL_S)
         raise DeviceTimeoutError(
-            f"the board's SSH server did not answer within {limit_s:.0f} s of its start; {self._said()}"
+            f"the board's SSH server did not answer within {limit_s:.0f} s of its start; {self._last_output()}"
         )
 
     def stop(self) -> bool:
@@ -130,14 +128,14 @@ class Machine:
         else:
             if self.pid() is not None:
                 raise DeviceError(f"the board's qemu (process {self.pid()}) can't be ended")
-        return self._forget()
+        return self._remove_pid_file()
 
-    def _forget(self) -> bool:
+    def _remove_pid_file(self) -> bool:
         ran = self._pid_file.exists()
         self._pid_file.unlink(missing_ok=True)
         return ran
 
-    def _said(self) -> str:
+    def _last_output(self) -> str:
         text = self.console.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:

@@ -1,4 +1,4 @@
-"""What a virtual board is asked to be."""
+"""The settings of a virtual board."""
 
 import re
 from dataclasses import dataclass

@@ -1,11 +1,36 @@
-"""What is kept of a board between commands: one small JSON file in its folder."""
+"""Where builds and boards are stored, and the state of a board between commands: one small JSON file in its folder."""
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from edgeflare._internal.files import write_whole
 from edgeflare.devices.managed import state_root
+from edgeflare.errors import DeviceError
+
+
+def cache_root() -> Path:
+    """Return the folder of builds, $XDG_CACHE_HOME/edgeflare/virtual."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    folder = configured if configured.is_absolute() else Path.home() / ".cache"
+    return folder / "edgeflare" / "virtual"
+
+
+def board_folder(name: str) -> Path:
+    """Return the folder of one board, $XDG_STATE_HOME/edgeflare/virtual/NAME."""
+    return state_root() / name
+
+
+def make_private(folder: Path) -> Path:
+    """Make a folder that only this user may enter, and return it. Raises DeviceError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise DeviceError(f"can't make the folder {folder}: {error.strerror}") from error
+    return folder
+
 
 _FILE = "state.json"
 _CLAIM = "build"
@@ -37,12 +62,12 @@ def read_state(folder: Path) -> State | None:
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Keep a board's state."""
+    """Write a board's state."""
     write_whole(folder / _FILE, (json.dumps(asdict(state), indent=2) + "\n").encode(), private=True)
 
 
 def claim_build(folder: Path, key: str) -> None:
-    """Keep others from removing the build that a board is about to be started from."""
+    """Mark the build that a board is about to be started from as in use, so that nobody removes it."""
     write_whole(folder / _CLAIM, key.encode(), private=True)
 
 
@@ -51,10 +76,10 @@ def builds_in_use() -> set[str]:
     root = state_root()
     folders = list(root.iterdir()) if root.is_dir() else []
     started = {state.build for state in map(read_state, folders) if state is not None}
-    return started | {_claimed(folder) for folder in folders}
+    return started | {_claimed_build(folder) for folder in folders}
 
 
-def _claimed(folder: Path) -> str:
+def _claimed_build(folder: Path) -> str:
     try:
         return (folder / _CLAIM).read_text(encoding="ascii")
     except (OSError, ValueError):

@@ -1,23 +1,26 @@
-"""Programs that are run while building: their output goes to a log, their failure is a sentence."""
+"""Programs and free space that a virtual board needs on this machine; programs run for a build, with their output in a log."""
 
 import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from edgeflare.errors import DeviceError
+from edgeflare.errors import DeviceError, DiskFullError
 
 _LAST_LINES = 6
 _LIMIT_S = 3600.0
 
 
 def search_path() -> str:
-    """Return where programs are looked for: PATH, and the folders that only root has on it."""
+    """Return the search path of programs: PATH, and the folders that only root has on it."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
 class Log:
-    """The file that takes what the programs print."""
+    """The file to which the output of the programs is appended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,13 +47,12 @@ def run_tool(
     doing: str,
     cwd: Path | None = None,
     text: str = "",
-    fine: Collection[int] = (0,),
+    success: Collection[int] = (0,),
 ) -> str:
     """Run a program to its end and return what it printed, stdout and stderr together.
 
-    `doing` begins the error's sentence, as in "fetching Debian's packages"; `fine` are the exit codes
-    of success. Raises ToolError with the
-    last lines and the log's place.
+    `doing` begins the error's sentence, as in "fetching Debian's packages"; `success` are the exit codes of success.
+    Raises ToolError with the last lines and the log's path.
     """
     words = [str(word) for word in command]
     log.add("$ " + " ".join(words))
@@ -70,7 +72,7 @@ def run_tool(
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolError(f"{doing} failed: {error}; the log is {log.path}", "") from error
     log.add(done.stdout)
-    if done.returncode not in fine:
+    if done.returncode not in success:
         lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
         last = " | ".join(lines[-_LAST_LINES:]) or "it printed nothing"
         raise ToolError(
@@ -87,3 +89,88 @@ def runs(command: Sequence[str]) -> bool:
         return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
+
+
+def pip_command() -> list[str] | None:
+    """Return the command of pip, of this Python or of the machine's; None where there is none."""
+    for python in (sys.executable, "python3"):
+        if runs([python, "-m", "pip", "--version"]):
+            return [python, "-m", "pip"]
+    return None
+
+
+_BUILD_MB = 1500
+"""Free space that a build needs; about 300 MB of it stay in use."""
+
+
+class Tool(NamedTuple):
+    """A program and the Debian package that contains it."""
+
+    program: str
+    package: str
+
+
+QEMU = Tool("qemu-system-aarch64", "qemu-system-arm")
+BUILDERS = (
+    Tool("apt-get", "apt"),
+    Tool("apt-cache", "apt"),
+    Tool("dpkg-deb", "dpkg"),
+    Tool("tar", "tar"),
+    Tool("mke2fs", "e2fsprogs"),
+    Tool("debugfs", "e2fsprogs"),
+    Tool("e2fsck", "e2fsprogs"),
+)
+
+
+def check_qemu() -> None:
+    """Raise DeviceError where a board can't run on this machine at all."""
+    if not sys.platform.startswith("linux"):
+        raise DeviceError(
+            "virtual boards need Linux; on another system use one that runs in a virtual machine, "
+            "or a real board (edgeflare devices check ssh://user@host)"
+        )
+    _raise_if_any(_missing([QEMU]))
+
+
+def check_build_tools() -> list[str]:
+    """Return the command of pip. Raises DeviceError that names everything a build needs and this machine does not have."""
+    pip = pip_command()
+    lacking = _missing([QEMU, *BUILDERS])
+    if pip is None:
+        lacking.append(Tool("pip", "python3-pip"))
+    _raise_if_any(lacking)
+    return pip or []
+
+
+def _missing(tools: list[Tool]) -> list[Tool]:
+    """Return the tools that are not on this machine."""
+    return [tool for tool in tools if shutil.which(tool.program, path=search_path()) is None]
+
+
+def check_space(folder: Path) -> None:
+    """Raise DiskFullError where too little is free for a build."""
+    free_mb = shutil.disk_usage(folder).free // 1_000_000
+    if free_mb < _BUILD_MB:
+        raise DiskFullError(
+            f"building a virtual board needs {_BUILD_MB} MB free in {folder}, and there are "
+            f"{free_mb} MB; make room, or set XDG_CACHE_HOME to a folder with more"
+        )
+
+
+def _raise_if_any(lacking: list[Tool]) -> None:
+    if not lacking:
+        return
+    programs = ", ".join(tool.program for tool in lacking)
+    packages = " ".join(dict.fromkeys(tool.package for tool in lacking))
+    if shutil.which("apt-get", path=search_path()):
+        root = "" if os.getuid() == 0 else "sudo "
+        advice = (
+            f"install what brings them: {root}apt-get install --no-install-recommends {packages}"
+        )
+    else:
+        advice = (
+            "install them with this system's package manager (they are Debian's packages "
+            f"{packages}; Fedora has apt, dpkg and debian-keyring, too), then give a mirror with "
+            "--mirror and Debian's keys with --keyring"
+        )
+    raise DeviceError(f"a virtual board needs {programs}, not found on this machine; {advice}")

@@ -2,20 +2,19 @@
 
 import importlib.metadata
 import re
-import sys
 from pathlib import Path
 
-from edgeflare.virtual.tools import Log, ToolError, run_tool, runs
+from edgeflare.virtual.tools import Log, ToolError, run_tool
 
 LIBRARIES = ("numpy", "ai-edge-litert", "onnxruntime")
-"""What the agent needs to run models."""
+"""The libraries that the agent needs to run models."""
 
 PYTHON = "3.11"
 """The board's Python, Debian bookworm's."""
 
 _NEWEST_GLIBC = 36  # bookworm has glibc 2.36
 FOLDER = "usr/lib/python3/dist-packages"
-"""Where the libraries lie in the board's root file system."""
+"""The folder of the libraries in the board's root file system."""
 
 
 def platforms() -> list[str]:
@@ -35,18 +34,10 @@ def host_versions() -> dict[str, str]:
     return versions
 
 
-def pip_command() -> list[str] | None:
-    """Return how pip is run here, this Python's own or that of the machine; None where there is none."""
-    for python in (sys.executable, "python3"):
-        if runs([python, "-m", "pip", "--version"]):
-            return [python, "-m", "pip"]
-    return None
-
-
 def put_wheels(pip: list[str], root: Path, wanted: dict[str, str], log: Log) -> dict[str, str]:
     """Put the libraries and what they need into the root file system; return all versions by name.
 
-    A version of `wanted` that PyPI has no wheel of for the board is given up for the newest one.
+    Where PyPI has no wheel of the `wanted` version for the board, the newest one is installed.
     Raises DeviceError.
     """
     versions = dict(wanted)
@@ -61,7 +52,7 @@ def put_wheels(pip: list[str], root: Path, wanted: dict[str, str], log: Log) -> 
         except ToolError as error:
             if not versions:
                 raise
-            lacking = lacking_in(error.output, versions)
+            lacking = without_wheels(error.output, versions)
             if lacking is None:
                 raise
             for name in lacking:
@@ -70,7 +61,7 @@ def put_wheels(pip: list[str], root: Path, wanted: dict[str, str], log: Log) -> 
             return installed(root / FOLDER)
 
 
-def lacking_in(output: str, pinned: dict[str, str]) -> list[str] | None:
+def without_wheels(output: str, pinned: dict[str, str]) -> list[str] | None:
     """Return the pinned libraries that pip found no wheel of, by what it printed.
 
     All of them where the versions don't go together; None where pip failed for another reason.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgeflare.search.acceptance import Acceptance, AcceptanceName, acceptance_of
+from edgeflare.search.dflare import Acceptance, AcceptanceName, make_acceptance
 from edgeflare.types import Scores
 
 DELTA = 1e-3
@@ -14,7 +14,7 @@ def scores(original: float, deployed: float) -> tuple[Scores, Scores]:
 
 
 def rule(name: AcceptanceName, seed: tuple[Scores, Scores], *, states: bool = True) -> Acceptance:
-    return acceptance_of(name, seed, DELTA, 0.5, states=states)
+    return make_acceptance(name, seed, DELTA, 0.5, states=states)
 
 
 def test_the_text_keeps_what_is_not_lower() -> None:
@@ -68,5 +68,5 @@ def test_how_near_a_state_counts_as_observed_can_be_chosen(
     name: AcceptanceName, other: tuple[float, float]
 ) -> None:
     seed = scores(0.9, 0.8) if name == "not-lower" else scores(0.9, 0.9)
-    assert acceptance_of(name, seed, DELTA, 0.15, states=True).accepts(*scores(*other))
-    assert not acceptance_of(name, seed, DELTA, 0.4, states=True).accepts(*scores(*other))
+    assert make_acceptance(name, seed, DELTA, 0.15, states=True).accepts(*scores(*other))
+    assert not make_acceptance(name, seed, DELTA, 0.4, states=True).accepts(*scores(*other))

@@ -10,9 +10,9 @@ from search_models import Pair, Run, played
 
 from edgeflare.errors import UsageError
 from edgeflare.search import build_strategy
-from edgeflare.search.boundary import BoundaryOptions, resolved
-from edgeflare.search.boundary.basis import directions, noise
-from edgeflare.search.boundary.space import AUDIO
+from edgeflare.search.boundary import BoundaryOptions, resolve_options
+from edgeflare.search.boundary.directions import directions_for, noise_like
+from edgeflare.search.boundary.points import AUDIO_SPACE
 from edgeflare.types import Decision, Sample, Scores
 from edgeflare_mutators import Mutation, corruptions, replay
 
@@ -184,12 +184,12 @@ def test_recordings_without_sound_are_searched_as_well(sample: NDArray[np.float6
 
 
 def test_directions_are_parts_of_the_sound_and_sum_up_to_it() -> None:
-    values = AUDIO.values(recording(0))
-    found = directions(values, 64)
+    values = AUDIO_SPACE.values(recording(0))
+    found = directions_for(values, 64)
     lengths = [found.probe(place) @ found[place] * 4 for place in range(len(found))]
     assert np.allclose([np.linalg.norm(found[place]) for place in range(len(found))], 1.0)
-    assert np.allclose(found.combined(np.array(lengths)), values, atol=40.0)
-    drawn = noise(np.random.default_rng(0), values)
+    assert np.allclose(found.combine(np.array(lengths)), values, atol=40.0)
+    drawn = noise_like(np.random.default_rng(0), values)
     assert np.linalg.norm(drawn) == pytest.approx(1.0)
     quiet = np.argsort(np.convolve(np.square(values), np.ones(200), "same"))[:500]
     assert np.square(drawn[quiet]).sum() < 0.25
@@ -209,7 +209,7 @@ def test_what_is_left_open_is_chosen_by_the_kind_whatever_a_query_costs(
     of: Any, crossing: str, effort: int
 ) -> None:
     for ratio in (0.1, 1000.0):
-        chosen = resolved(BoundaryOptions(), ratio, 16_000, one_trip=False, of=of)
+        chosen = resolve_options(BoundaryOptions(), ratio, 16_000, one_trip=False, of=of)
         assert (chosen.crossing, chosen.effort, chosen.candidates) == (crossing, effort, 1)
     stated = BoundaryOptions(crossing="line", effort=9, candidates=2, tied_classes=3)
-    assert resolved(stated, 1.0, 16_000, one_trip=True, of=of) == stated
+    assert resolve_options(stated, 1.0, 16_000, one_trip=True, of=of) == stated

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from search_models import Pair, Run, Shape, affine, agreed, images, played, quantised
 
-from edgeflare.search.boundary.basis import directions, smooth
-from edgeflare.search.boundary.crossings import Crossing, crossing
-from edgeflare.search.boundary.nudging import beside
-from edgeflare.search.boundary.paths import Straight
-from edgeflare.search.boundary.placing import Aim, Bracket, place, reach
-from edgeflare.search.boundary.points import Floats, View
+from edgeflare.search.boundary.crossings import Crossing, make_crossing
+from edgeflare.search.boundary.directions import directions_for, smooth_noise
+from edgeflare.search.boundary.paths import (
+    Bracket,
+    LinePath,
+    TargetMargin,
+    approach,
+    cross_boundary,
+)
+from edgeflare.search.boundary.perturb import perturb_locally
+from edgeflare.search.boundary.points import Floats, OriginalProbe
 from edgeflare_mutators import Mutation, corruptions, default_pool, replay
 
 SHAPES: tuple[Shape, ...] = ((5, 4, 1), (17, 23, 3), (70, 64, 3))
@@ -23,19 +28,19 @@ def host(shape: Shape, classes: int = 5) -> Pair:
     return Pair(original, original)
 
 
-def view_of(pair: Pair, shape: Shape, place: int = 0) -> View:
+def view_of(pair: Pair, shape: Shape, place: int = 0) -> OriginalProbe:
     sample = agreed(pair, shape, place + 1)[place]
-    return View(pair.seed(sample, images(shape, 12, 3)))
+    return OriginalProbe(pair.seed(sample, images(shape, 12, 3)))
 
 
-def way(name: str, view: View, number: int = 0, effort: int = 16) -> Crossing:
+def way(name: str, view: OriginalProbe, number: int = 0, effort: int = 16) -> Crossing:
     pool = corruptions() if name == "natural" else default_pool()
-    return crossing(name, view, np.random.default_rng(number), effort, pool)
+    return make_crossing(name, view, np.random.default_rng(number), effort, pool)
 
 
 def crossed(pair: Pair, ways: Crossing, tries: int = 20) -> Bracket:
     for _ in range(tries):
-        found = played(ways.cross(), pair, Run())
+        found = played(ways.find(), pair, Run())
         if found is not None:
             return found
     raise AssertionError("no crossing was found")
@@ -54,9 +59,9 @@ def test_a_crossing_has_the_original_s_boundary_between_its_two_inputs(
         inside, outside = crossed(pair, ways)
         assert int(pair.original(inside.sample).argmax()) == view.label
         assert int(pair.original(outside.sample).argmax()) == outside.rival != view.label
-        assert inside.lead > 0 > outside.lead
+        assert inside.log_odds > 0 > outside.log_odds
         assert inside.path is outside.path
-        assert inside.t < outside.t <= outside.path.farthest
+        assert inside.t < outside.t <= outside.path.max_t
         assert np.array_equal(outside.path.at(outside.t), outside.sample)
         assert np.array_equal(outside.path.at(0.0), view.seed.sample)
         ends.add(outside.sample.tobytes())
@@ -70,22 +75,22 @@ def test_what_lies_on_a_natural_way_replays(shape: Shape) -> None:
     ways = way("natural", view)
     for number in range(4):
         path = crossed(pair, ways).outside.path
-        varied = path.varied(np.random.default_rng(number), 0.1)
+        varied = path.perturbed(np.random.default_rng(number), 0.1)
         for one in (path, varied):
             for t in (0.0, 0.37, 1.0):
-                steps = [Mutation.from_json(step) for step in one.steps(t)]
+                steps = [Mutation.from_json(step) for step in one.mutations(t)]
                 assert np.array_equal(replay(view.seed.sample, steps), one.at(t))
 
 
 def test_without_another_seed_a_line_leads_across_all_the_same() -> None:
     pair = host((17, 23, 3))
     view = view_of(pair, (17, 23, 3))
-    alone = View(replace(view.seed, others=[view.seed.sample, images((4, 4, 1), 1)[0]]))
+    alone = OriginalProbe(replace(view.seed, others=[view.seed.sample, images((4, 4, 1), 1)[0]]))
     inside, outside = crossed(pair, way("line", alone))
-    assert inside.lead > 0 > outside.lead
+    assert inside.log_odds > 0 > outside.log_odds
 
 
-def boundary_distance(pair: Pair, view: View) -> float:
+def boundary_distance(pair: Pair, view: OriginalProbe) -> float:
     """The L2 distance of the seed to the nearest boundary of a linear original."""
     original = pair.original
     logits = original.logits(view.seed.sample)  # type: ignore[attr-defined]
@@ -109,7 +114,9 @@ def test_least_l2_crosses_next_to_the_nearest_boundary_of_a_linear_model(number:
     rounding = np.sqrt(64 / 12) / 255
     assert nearest <= view.distance(bracket.outside.sample) <= 1.1 * nearest + rounding
     placed = played(
-        place(view, bracket, Aim(-0.02, 0.01, 0.0), np.random.default_rng(0)), pair, Run()
+        approach(view, bracket, TargetMargin(-0.02, 0.01, 0.0), np.random.default_rng(0)),
+        pair,
+        Run(),
     )
     assert placed is not None
     assert view.distance(placed.sample) <= 1.05 * nearest + rounding
@@ -143,17 +150,17 @@ def test_placing_reaches_an_aim_on_either_side(name: str, lead: float) -> None:
     pair = host((17, 23, 3))
     view = view_of(pair, (17, 23, 3))
     path = crossed(pair, way(name, view)).outside.path
-    assert isinstance(path, Straight)
-    bracket = played(reach(view, replace(path, farthest=4.0), lead), pair, Run())
+    assert isinstance(path, LinePath)
+    bracket = played(cross_boundary(view, replace(path, max_t=4.0), lead), pair, Run())
     assert bracket is not None
-    aim = Aim(lead, 0.2 * abs(lead), 1e-3)
+    aim = TargetMargin(lead, 0.2 * abs(lead), 1e-3)
     run = Run()
-    point = played(place(view, bracket, aim, np.random.default_rng(0)), pair, run)
+    point = played(approach(view, bracket, aim, np.random.default_rng(0)), pair, run)
     assert point is not None
-    assert abs(point.lead - lead) <= aim.tolerance
+    assert abs(point.log_odds - lead) <= aim.tolerance
     scores = pair.original(point.sample)
     others = np.delete(scores, view.label)
-    assert np.log(scores[view.label] / others.max()) == pytest.approx(point.lead)
+    assert np.log(scores[view.label] / others.max()) == pytest.approx(point.log_odds)
     assert run.host <= 24
 
 
@@ -167,8 +174,8 @@ def test_placing_on_a_rough_original_stays_on_the_wanted_side_and_above_the_floo
     for number in range(10):
         bracket = crossed(pair, ways)
         for lead in (-0.1, 0.1):
-            aim = Aim(lead, 0.02, 1e-3)
-            found = played(place(view, bracket, aim, np.random.default_rng(number)), pair, Run())
+            aim = TargetMargin(lead, 0.02, 1e-3)
+            found = played(approach(view, bracket, aim, np.random.default_rng(number)), pair, Run())
             if found is not None:
                 placed += 1
                 assert (int(pair.original(found.sample).argmax()) == view.label) is (lead > 0)
@@ -185,12 +192,12 @@ def test_an_input_beside_another_differs_by_a_few_levels_of_a_few_values(
     view = view_of(pair, shape)
     bracket = crossed(pair, way("least-l2", view))
     rng = np.random.default_rng(0)
-    start = played(place(view, bracket, Aim(-lead, 0.01, 1e-3), rng), pair, Run())
+    start = played(approach(view, bracket, TargetMargin(-lead, 0.01, 1e-3), rng), pair, Run())
     assert start is not None
-    point = played(beside(view, start, Aim(lead, 0.01, 1e-3), rng), pair, Run())
+    point = played(perturb_locally(view, start, TargetMargin(lead, 0.01, 1e-3), rng), pair, Run())
     assert point is not None
-    assert point.lead * lead > 0
-    assert abs(point.lead - lead) <= 0.01
+    assert point.log_odds * lead > 0
+    assert abs(point.log_odds - lead) <= 0.01
     change = np.abs(point.sample.astype(int) - start.sample)
     assert 1 <= change.max() <= 3
     assert np.count_nonzero(change) <= 16 * max(1, change.size // 1024)
@@ -198,10 +205,10 @@ def test_an_input_beside_another_differs_by_a_few_levels_of_a_few_values(
 
 def rows(pixels: Floats, count: int) -> Floats:
     """The directions of an image, one a row."""
-    found = directions(pixels, count)
+    found = directions_for(pixels, count)
     shares = np.random.default_rng(0).standard_normal(len(found))
     every = np.array([found[place].ravel() for place in range(len(found))])
-    assert np.allclose(found.combined(shares).ravel(), shares @ every)
+    assert np.allclose(found.combine(shares).ravel(), shares @ every)
     return every
 
 
@@ -229,6 +236,6 @@ def test_directions_of_large_images_are_of_unit_length_flat_ones_too(
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 3), (60, 40, 1)], ids=str)
 def test_smooth_noise_is_of_unit_length(shape: Shape) -> None:
-    noise = smooth(np.random.default_rng(0), shape)
+    noise = smooth_noise(np.random.default_rng(0), shape)
     assert noise.shape == shape
     assert np.linalg.norm(noise) == pytest.approx(1.0)

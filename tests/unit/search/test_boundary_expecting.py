@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from search_models import Affine, Pair, Shape, affine, agreed, images, moved, search
 
-from edgeflare.search.boundary.expecting import Expected
+from edgeflare.search.boundary.drift import DriftModel
 from edgeflare.types import Sample
 
 SHAPE: Shape = (10, 10, 1)
@@ -34,13 +34,13 @@ def true_drift(pair: Pair, sample: Sample, label: int, rival: int) -> float:
 def test_a_drift_that_is_the_same_everywhere_is_expected_everywhere() -> None:
     pair = Pair(ORIGINAL, moved(ORIGINAL, 0.3))
     (seed,) = agreed(pair, SHAPE)
-    alone, told = (Expected(pair.seed(seed, OTHERS, known)) for known in (0, 40))
+    alone, told = (DriftModel(pair.seed(seed, OTHERS, known)) for known in (0, 40))
     for sample in images(SHAPE, 20, 8):
         label, rival = between(pair, sample)
         true = true_drift(pair, sample, label, rival)
         logs = np.log(pair.original(sample))
-        assert alone.drift(logs, label, rival) == pytest.approx(true)
-        by_others = told.drift(logs, label, rival)
+        assert alone.predict(logs, label, rival) == pytest.approx(true)
+        by_others = told.predict(logs, label, rival)
         assert by_others is not None
         assert by_others * true > 0  # the side that the device is asked about
 
@@ -52,11 +52,11 @@ def test_the_seeds_answers_tell_the_drift_at_the_boundary_better_than_the_seed_a
     (sample,) = agreed(pair, SHAPE, surely=0.8)
 
     def error(known: int) -> float:
-        expected = Expected(pair.seed(sample, OTHERS, known))
+        expected = DriftModel(pair.seed(sample, OTHERS, known))
         missed = []
         for one in near:
             pairs = between(pair, one)
-            drift = expected.drift(np.log(pair.original(one)), *pairs)
+            drift = expected.predict(np.log(pair.original(one)), *pairs)
             assert drift is not None
             missed.append(abs(drift - true_drift(pair, one, *pairs)))
         return float(np.mean(missed))
@@ -69,30 +69,32 @@ def test_as_few_seeds_as_classes_tell_no_more_than_the_seed_itself() -> None:
     pair = Pair(ORIGINAL, flattened(ORIGINAL))
     (sample,) = agreed(pair, SHAPE)
     logs = np.log(pair.original(OTHERS[50]))
-    few, none = (Expected(pair.seed(sample, OTHERS, known)).drift(logs, 0, 1) for known in (5, 0))
+    few, none = (
+        DriftModel(pair.seed(sample, OTHERS, known)).predict(logs, 0, 1) for known in (5, 0)
+    )
     assert few == none == pytest.approx(true_drift(pair, sample, 0, 1))
 
 
 @pytest.mark.rounding
 def test_the_usual_drift_is_the_median_between_the_two_likeliest_classes() -> None:
     pair = Pair(ORIGINAL, flattened(ORIGINAL))
-    usual = Expected(pair.seed(agreed(pair, SHAPE)[0], OTHERS, 40)).usual()
+    usual = DriftModel(pair.seed(agreed(pair, SHAPE)[0], OTHERS, 40)).typical()
     sizes = [abs(true_drift(pair, one, *between(pair, one))) for one in OTHERS[:40]]
     assert usual == pytest.approx(np.median(sizes))
-    assert Expected(pair.seed(agreed(pair, SHAPE)[0])).usual() == 0.0
+    assert DriftModel(pair.seed(agreed(pair, SHAPE)[0])).typical() == 0.0
 
 
 def test_labels_tell_no_drift() -> None:
     pair = Pair(ORIGINAL, flattened(ORIGINAL), labels_only=True)
-    expected = Expected(pair.seed(agreed(pair, SHAPE)[0]))
-    assert expected.drift(np.log(ORIGINAL(OTHERS[0])), 0, 1) is None
-    assert expected.usual() == 0.0
+    expected = DriftModel(pair.seed(agreed(pair, SHAPE)[0]))
+    assert expected.predict(np.log(ORIGINAL(OTHERS[0])), 0, 1) is None
+    assert expected.typical() == 0.0
 
 
 def test_probabilities_of_0_give_a_finite_expectation() -> None:
     pair = Pair(ORIGINAL, lambda sample: np.round(ORIGINAL(sample) * 256) / 256)
-    expected = Expected(pair.seed(agreed(pair, SHAPE, surely=0.9)[0], OTHERS, 40))
-    drift = expected.drift(np.log(ORIGINAL(OTHERS[50])), 0, 1)
+    expected = DriftModel(pair.seed(agreed(pair, SHAPE, surely=0.9)[0], OTHERS, 40))
+    drift = expected.predict(np.log(ORIGINAL(OTHERS[50])), 0, 1)
     assert drift is not None
     assert abs(drift) <= 12
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edgeflare.search.boundary import BoundaryOptions, is_open, resolved
+from edgeflare.search.boundary import BoundaryOptions, depends_on_cost, resolve_options
 
 RATIO = {
     host: host / 30 - 1
@@ -14,7 +14,9 @@ RATIO = {
 
 
 def chosen(affordable: int, side: int = 28, **stated: Any) -> tuple[str, int | None]:
-    options = resolved(BoundaryOptions(**stated), RATIO[affordable] + 1e-9, side, one_trip=False)
+    options = resolve_options(
+        BoundaryOptions(**stated), RATIO[affordable] + 1e-9, side, one_trip=False
+    )
     return options.crossing, options.effort
 
 
@@ -46,8 +48,8 @@ def test_the_slower_the_device_the_more_the_host_does(
 
 @pytest.mark.parametrize("ratio", [0.0, 1e9])
 def test_any_cost_gives_a_choice(ratio: float) -> None:
-    options = resolved(BoundaryOptions(), ratio, 224, one_trip=True)
-    assert not is_open(options)
+    options = resolve_options(BoundaryOptions(), ratio, 224, one_trip=True)
+    assert not depends_on_cost(options)
     assert (options.crossing, options.effort) == (("least-l2", 128) if ratio else ("mutants", 8))
 
 
@@ -94,12 +96,14 @@ def test_what_is_stated_stays(
 def test_three_classes_tie_where_the_host_can_do_that_much(
     affordable: int, stated: dict[str, Any], classes: int
 ) -> None:
-    options = resolved(BoundaryOptions(**stated), RATIO[affordable] + 1e-9, 28, one_trip=False)
+    options = resolve_options(
+        BoundaryOptions(**stated), RATIO[affordable] + 1e-9, 28, one_trip=False
+    )
     assert options.tied_classes == classes
 
 
 def test_several_candidates_at_once_lie_beside_two_classes() -> None:
-    options = resolved(BoundaryOptions(), RATIO[396] + 1e-9, 28, one_trip=True)
+    options = resolve_options(BoundaryOptions(), RATIO[396] + 1e-9, 28, one_trip=True)
     assert (options.candidates, options.tied_classes, options.effort) == (4, 2, 64)
 
 
@@ -116,12 +120,12 @@ def test_with_two_classes_stated_all_that_is_affordable_goes_into_directions(
 
 
 def test_inputs_are_sent_together_where_a_trip_is_what_costs() -> None:
-    assert resolved(BoundaryOptions(), 1.0, 28, one_trip=False).candidates == 1
-    assert resolved(BoundaryOptions(), 1.0, 28, one_trip=True).candidates == 4
-    assert resolved(BoundaryOptions(candidates=2), 1.0, 28, one_trip=True).candidates == 2
+    assert resolve_options(BoundaryOptions(), 1.0, 28, one_trip=False).candidates == 1
+    assert resolve_options(BoundaryOptions(), 1.0, 28, one_trip=True).candidates == 4
+    assert resolve_options(BoundaryOptions(candidates=2), 1.0, 28, one_trip=True).candidates == 2
 
 
 def test_what_is_resolved_stays_the_same_when_it_is_resolved_again() -> None:
-    once = resolved(BoundaryOptions(device_budget=7, max_l2=2.0), 9.0, 28, one_trip=False)
+    once = resolve_options(BoundaryOptions(device_budget=7, max_l2=2.0), 9.0, 28, one_trip=False)
     assert (once.device_budget, once.max_l2) == (7, 2.0)
-    assert resolved(once, 0.0, 224, one_trip=True) == once
+    assert resolve_options(once, 0.0, 224, one_trip=True) == once

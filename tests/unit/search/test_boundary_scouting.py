@@ -8,7 +8,7 @@ from search_models import Affine, Pair, Run, Shape, affine, images, margin, move
 
 from edgeflare.distances import ssim
 from edgeflare.search.boundary import BoundaryOptions
-from edgeflare.search.boundary.limits import Limits
+from edgeflare.search.boundary.options import Bounds
 from edgeflare.types import Sample, Scores
 
 SHAPE: Shape = (12, 12, 1)
@@ -113,8 +113,8 @@ def test_nothing_far_is_asked_for_a_first_trigger() -> None:
     ],
 )
 def test_far_off_is_not_within_narrow_bounds(bounds: dict[str, float], room: bool) -> None:
-    limits = Limits(BoundaryOptions.model_validate(bounds), smooth_images(1)[0])
-    assert limits.leaves_room == room
+    limits = Bounds(BoundaryOptions.model_validate(bounds), smooth_images(1)[0])
+    assert limits.is_wide == room
 
 
 @pytest.mark.parametrize("bounds", [{"max_l2": 2.0 * USUAL}, {"max_linf": 60}, {"min_ssim": 0.4}])

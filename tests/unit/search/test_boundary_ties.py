@@ -17,10 +17,10 @@ from search_models import (
     search,
 )
 
-from edgeflare.search.boundary.crossings import crossing
-from edgeflare.search.boundary.leaning import Lean, leaning
-from edgeflare.search.boundary.points import View
-from edgeflare.search.boundary.tying import Tie
+from edgeflare.search.boundary.crossings import make_crossing
+from edgeflare.search.boundary.perturb import TieBreak, break_tie
+from edgeflare.search.boundary.points import OriginalProbe
+from edgeflare.search.boundary.ties import Tie
 from edgeflare.types import Sample, Scores
 
 SHAPE: Shape = (12, 12, 1)
@@ -28,20 +28,21 @@ CROSSINGS = ("least-l2", "line")
 CLASSES = 6
 
 
-def views(count: int, shape: Shape = SHAPE) -> list[tuple[Pair, View]]:
+def views(count: int, shape: Shape = SHAPE) -> list[tuple[Pair, OriginalProbe]]:
     pair = Pair(affine(shape, CLASSES), affine(shape, CLASSES))
     others = images(shape, 40, 3)
     return [
-        (pair, View(pair.seed(sample, others))) for sample in agreed(pair, shape, count, surely=0.3)
+        (pair, OriginalProbe(pair.seed(sample, others)))
+        for sample in agreed(pair, shape, count, surely=0.3)
     ]
 
 
-def tied(pair: Pair, view: View, name: str, number: int) -> Tie:
+def tied(pair: Pair, view: OriginalProbe, name: str, number: int) -> Tie:
     """The first tie that the crossing leads to."""
-    way = crossing(name, view, np.random.default_rng(number), 16, {})
+    way = make_crossing(name, view, np.random.default_rng(number), 16, {})
     for _ in range(12):
-        bracket = asked_of(pair, way.cross())
-        found = None if bracket is None else asked_of(pair, way.tied(bracket))
+        bracket = asked_of(pair, way.find())
+        found = None if bracket is None else asked_of(pair, way.find_tie(bracket))
         if found is not None:
             return found
     raise AssertionError("no tie was found")
@@ -65,11 +66,11 @@ def test_three_classes_tie_the_seeds_label_among_them_and_no_other_is_likelier(n
 def test_a_tie_is_not_much_farther_from_the_seed_than_the_boundary() -> None:
     crossed, tying = [], []
     for number, (pair, view) in enumerate(views(12)):
-        way = crossing("least-l2", view, np.random.default_rng(number), 64, {})
-        bracket = asked_of(pair, way.cross())
+        way = make_crossing("least-l2", view, np.random.default_rng(number), 64, {})
+        bracket = asked_of(pair, way.find())
         assert bracket is not None
         crossed.append(view.distance(bracket.outside.sample))
-        found = asked_of(pair, way.tied(bracket))
+        found = asked_of(pair, way.find_tie(bracket))
         if found is not None:
             tying.append(view.distance(found.point.sample))
     assert len(tying) >= 9
@@ -83,9 +84,9 @@ def test_it_leans_to_each_of_the_classes_by_hardly_more_than_the_floor(near: boo
     for number, (pair, view) in enumerate(views(6)):
         found = tied(pair, view, "least-l2", number)
         for winner in found.classes:
-            lean = Lean(winner, found.others(winner), floor, near)
+            lean = TieBreak(winner, found.others(winner), floor, near)
             rng = np.random.default_rng(number)
-            point = asked_of(pair, leaning(view, found.point, lean, rng))
+            point = asked_of(pair, break_tie(view, found.point, lean, rng))
             assert point is not None
             scores = pair.original(point.sample)
             order = np.argsort(scores)
@@ -94,8 +95,8 @@ def test_it_leans_to_each_of_the_classes_by_hardly_more_than_the_floor(near: boo
             assert np.ptp(np.log(scores[list(found.classes)])) < 0.1
 
 
-def changed_levels(found: Tie, lean: Lean, pair: Pair, view: View) -> int:
-    point = asked_of(pair, leaning(view, found.point, lean, np.random.default_rng(0)))
+def changed_levels(found: Tie, lean: TieBreak, pair: Pair, view: OriginalProbe) -> int:
+    point = asked_of(pair, break_tie(view, found.point, lean, np.random.default_rng(0)))
     assert point is not None
     return int(np.abs(point.sample.astype(int) - found.point.sample.astype(int)).sum())
 
@@ -106,7 +107,7 @@ def test_near_changes_fewer_levels() -> None:
     for number, (pair, view) in enumerate(views(6, (32, 32, 1))):
         found = tied(pair, view, "least-l2", number)
         for winner in found.classes:
-            lean = Lean(winner, found.others(winner), 1e-3)
+            lean = TieBreak(winner, found.others(winner), 1e-3)
             pairs.append(
                 [
                     changed_levels(found, lean._replace(near=near), pair, view)
@@ -122,8 +123,8 @@ def test_a_class_that_is_in_the_way_is_taken_farther_back_than_the_other() -> No
     for number, (pair, view) in enumerate(views(6)):
         found = tied(pair, view, "least-l2", number)
         winner, second, back = found.classes
-        lean = Lean(winner, (second, back), 1e-3, back=back)
-        point = asked_of(pair, leaning(view, found.point, lean, np.random.default_rng(0)))
+        lean = TieBreak(winner, (second, back), 1e-3, handicapped=back)
+        point = asked_of(pair, break_tie(view, found.point, lean, np.random.default_rng(0)))
         assert point is not None
         logs = np.log(pair.original(point.sample))
         assert 0 < logs[winner] - logs[second] < 0.1

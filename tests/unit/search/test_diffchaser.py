@@ -7,7 +7,7 @@ import pytest
 
 from edgeflare.errors import UsageError
 from edgeflare.search import build_strategy
-from edgeflare.search.diffchaser import DiffchaserOptions, unfit
+from edgeflare.search.diffchaser import DiffchaserOptions, unfitness
 from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Search, Seed
 from edgeflare_mutators import Mutation, replay
 
@@ -108,20 +108,22 @@ def test_same_randomness_same_questions() -> None:
 
 def test_an_input_that_the_device_was_not_given_is_as_fit_as_the_original_says() -> None:
     unasked = Outputs(np.array([0.5, 0.3, 0.2]), None, Decision.BELOW_FLOOR)
-    assert unfit(DiffchaserOptions(), unasked) == pytest.approx(0.2)
+    assert unfitness(DiffchaserOptions(), unasked) == pytest.approx(0.2)
     targeted = DiffchaserOptions(fitness="targeted", target=2)
-    assert unfit(targeted, unasked) == pytest.approx(0.3)
-    assert unfit(DiffchaserOptions(fitness="basic"), unasked) == 0
+    assert unfitness(targeted, unasked) == pytest.approx(0.3)
+    assert unfitness(DiffchaserOptions(fitness="basic"), unasked) == 0
 
 
 def test_the_three_fitness_functions() -> None:
     outputs = Outputs(np.array([0.6, 0.3, 0.1]), np.array([0.5, 0.15, 0.35]), Decision.AGREE)
-    assert unfit(DiffchaserOptions(), outputs) == pytest.approx(0.15)  # the deployed: .5 - .35
-    assert unfit(DiffchaserOptions(k=3), outputs) == pytest.approx(0.35)
-    assert unfit(DiffchaserOptions(k=9), outputs) == pytest.approx(0.35)  # no more classes than 3
-    assert unfit(DiffchaserOptions(fitness="basic"), outputs) == pytest.approx(-0.25)
+    assert unfitness(DiffchaserOptions(), outputs) == pytest.approx(0.15)  # the deployed: .5 - .35
+    assert unfitness(DiffchaserOptions(k=3), outputs) == pytest.approx(0.35)
+    assert unfitness(DiffchaserOptions(k=9), outputs) == pytest.approx(
+        0.35
+    )  # no more classes than 3
+    assert unfitness(DiffchaserOptions(fitness="basic"), outputs) == pytest.approx(-0.25)
     targeted = DiffchaserOptions(fitness="targeted", target=1)
-    assert unfit(targeted, outputs) == pytest.approx(0.3)
+    assert unfitness(targeted, outputs) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from edgeflare.search.fitness import Fitness, ObservedStates
+from edgeflare.search.dflare_fitness import Fitness, ObservedStates
 
 
 def test_fitness_is_distance_over_delta_plus_novelty() -> None:

@@ -3,13 +3,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from edgeflare.search.selection import (
+from edgeflare.search.dflare_selection import (
     MetropolisHastings,
     Ranking,
     RankSelection,
     SelectionName,
-    acceptance,
-    selection_of,
+    acceptance_probability,
+    make_selection,
 )
 
 OPERATORS = ("a", "b", "c", "d")
@@ -30,9 +30,9 @@ def check_counts(drawn: Counter[int], weights: np.ndarray) -> None:
 
 def test_acceptance_probability_is_the_papers() -> None:
     base = 1 - 1 / 6
-    assert acceptance(base, 3, 1) == pytest.approx(base**2)
-    assert acceptance(base, 1, 3) == 1.0  # (1 - p) ** -2 is above 1: always accepted
-    assert acceptance(base, 2, 2) == 1.0
+    assert acceptance_probability(base, 3, 1) == pytest.approx(base**2)
+    assert acceptance_probability(base, 1, 3) == 1.0  # (1 - p) ** -2 is above 1: always accepted
+    assert acceptance_probability(base, 2, 2) == 1.0
 
 
 def test_ranking_value_counts_selections_and_improvements() -> None:
@@ -76,7 +76,7 @@ def test_the_authors_code_ranks_whatever_the_last_operator_was() -> None:
 
 def test_uniform_selection_learns_nothing() -> None:
     rng = np.random.default_rng(3)
-    selection = selection_of("uniform", OPERATORS, 1e-7)
+    selection = make_selection("uniform", OPERATORS, 1e-7)
     drawn: Counter[int] = Counter()
     for _ in range(DRAWS):
         drawn[OPERATORS.index(selection.draw(rng))] += 1
@@ -86,7 +86,7 @@ def test_uniform_selection_learns_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["metropolis-hastings", "rank", "uniform"])
 def test_a_single_operator_is_always_drawn(name: SelectionName) -> None:
-    selection = selection_of(name, ("only",), epsilon=1e-7)
+    selection = make_selection(name, ("only",), epsilon=1e-7)
     rng = np.random.default_rng(0)
     for _ in range(3):
         assert selection.draw(rng) == "only"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgeflare.search.words import corruption_names, finding_words, joined_words, step_words
+from edgeflare.search.mutation_path import corruption_names, finding_words, joined_words, step_words
 from edgeflare_mutators import Mutation, SampleSpec, corruptions, default_pool
 
 JPEG = {"operator": "jpeg", "params": {"quality": 37}}

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeflare.search.acceptance import acceptance_of
-from edgeflare.search.diffchaser import DiffchaserOptions, unfit
-from edgeflare.search.fitness import Fitness, ObservedStates, distance
+from edgeflare.search.dflare import make_acceptance
+from edgeflare.search.dflare_fitness import Fitness, ObservedStates, top1_difference
+from edgeflare.search.diffchaser import DiffchaserOptions, unfitness
 from edgeflare.types import Decision, Outputs, Transcript
 
 PROBABILITY = st.floats(0.01, 1)
@@ -29,32 +29,32 @@ def test_on_one_word_the_distance_is_the_papers(ours: float, theirs: float, clas
     def scores(top: float) -> np.ndarray:
         return np.array([top] + [(1 - top) / (classes - 1)] * (classes - 1))
 
-    paper = distance(scores(ours), scores(theirs))
+    paper = top1_difference(scores(ours), scores(theirs))
     tops = [scores(top).max() for top in (ours, theirs)]
     for other in ("yes", "no"):  # also where the labels differ
         words = [heard((text, top, 0)) for text, top in zip(("yes", other), tops, strict=True)]
-        assert distance(*words) == pytest.approx(paper, abs=1e-15)
+        assert top1_difference(*words) == pytest.approx(paper, abs=1e-15)
 
 
 def test_the_word_that_differs_most_decides() -> None:
     original = heard(("the", 0.9, 0.1), ("red", 0.8, 0.1), ("bird", 0.7, 0.2))
     deployed = heard(("the", 0.85, 0.1), ("red", 0.5, 0.4), ("bird", 0.8, 0.1))
-    assert distance(original, deployed) == pytest.approx(0.3)
-    assert distance(deployed, original) == pytest.approx(0.3)
+    assert top1_difference(original, deployed) == pytest.approx(0.3)
+    assert top1_difference(deployed, original) == pytest.approx(0.3)
 
 
 def test_a_word_that_one_model_does_not_hear_has_the_probability_0() -> None:
     longer = heard(("the", 0.9, 0.1), ("red", 0.6, 0.1), ("bird", 0.7, 0.2))
     shorter = heard(("the", 0.9, 0.1), ("bird", 0.7, 0.2))
-    assert distance(longer, shorter) == pytest.approx(0.6)
-    assert distance(shorter, longer) == pytest.approx(0.6)
-    assert distance(heard(), longer) == pytest.approx(0.9)
-    assert distance(heard(), heard()) == 0
+    assert top1_difference(longer, shorter) == pytest.approx(0.6)
+    assert top1_difference(shorter, longer) == pytest.approx(0.6)
+    assert top1_difference(heard(), longer) == pytest.approx(0.9)
+    assert top1_difference(heard(), heard()) == 0
 
 
 def test_a_word_of_several_tokens_is_as_probable_as_all_of_them() -> None:
     original = Transcript((" high", "ness"), np.array([[0.9, 0.0], [0.5, 0.2]]))
-    assert distance(original, heard(("highness", 0.85, 0.1))) == pytest.approx(0.4)
+    assert top1_difference(original, heard(("highness", 0.85, 0.1))) == pytest.approx(0.4)
 
 
 def test_states_of_transcripts_are_the_probabilities_of_their_words() -> None:
@@ -89,7 +89,7 @@ def test_the_fitness_of_transcripts_is_distance_over_delta_plus_novelty() -> Non
 @pytest.mark.parametrize("name", ["not-lower", "change"])
 def test_both_rules_of_acceptance_take_transcripts(name: str) -> None:
     seed = heard(("one", 0.9, 0.0)), heard(("one", 0.8, 0.1))
-    rule = acceptance_of(name, seed, 1e-3, 0.5, states=True)  # type: ignore[arg-type]
+    rule = make_acceptance(name, seed, 1e-3, 0.5, states=True)  # type: ignore[arg-type]
     assert rule.accepts(seed[0], heard(("one", 0.7, 0.2)))
     assert rule.accepts(seed[0], heard(("one", 0.7, 0.2), ("more", 0.9, 0.1)))
 
@@ -100,16 +100,16 @@ def test_diffchasers_fitness_of_transcripts() -> None:
         heard(("the", 0.5, 0.4), ("bird", 0.7, 0.1)),
         Decision.AGREE,
     )
-    assert unfit(DiffchaserOptions(), outputs) == pytest.approx(0.1)  # the deployed's "the"
-    assert unfit(DiffchaserOptions(fitness="basic"), outputs) == pytest.approx(-0.4)
+    assert unfitness(DiffchaserOptions(), outputs) == pytest.approx(0.1)  # the deployed's "the"
+    assert unfitness(DiffchaserOptions(fitness="basic"), outputs) == pytest.approx(-0.4)
     unasked = outputs._replace(deployed=None, decision=Decision.BELOW_FLOOR)
-    assert unfit(DiffchaserOptions(), unasked) == pytest.approx(0.3)
-    assert unfit(DiffchaserOptions(fitness="basic"), unasked) == 0
+    assert unfitness(DiffchaserOptions(), unasked) == pytest.approx(0.3)
+    assert unfitness(DiffchaserOptions(fitness="basic"), unasked) == 0
 
 
 def test_an_input_without_words_is_the_least_fit() -> None:
     silent = Outputs(heard(), heard(), Decision.AGREE)
     certain = heard(("yes", 0.99, 0.001))
-    assert unfit(DiffchaserOptions(), silent) > unfit(
+    assert unfitness(DiffchaserOptions(), silent) > unfitness(
         DiffchaserOptions(), Outputs(certain, certain, Decision.AGREE)
     )

@@ -28,8 +28,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The empty folder of builds of a machine with all tools and libraries of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(build, "look_for_builders", lambda: ["pip"])
-    monkeypatch.setattr(build, "look_for_space", lambda folder: None)
+    monkeypatch.setattr(build, "check_build_tools", lambda: ["pip"])
+    monkeypatch.setattr(build, "check_space", lambda folder: None)
     return tmp_path / "cache" / "edgeflare" / "virtual"
 
 
@@ -146,4 +146,4 @@ def test_a_tool_that_fails_is_told_by_its_last_words(tmp_path: Path) -> None:
     assert "line 1\n" in log.path.read_text()
     with pytest.raises(ToolError, match=r"counting failed: .*no-such-tool"):
         run_tool(["no-such-tool"], log, doing="counting")
-    assert run_tool(["sh", "-c", "echo fine; exit 1"], log, doing="x", fine=(0, 1)) == "fine\n"
+    assert run_tool(["sh", "-c", "echo fine; exit 1"], log, doing="x", success=(0, 1)) == "fine\n"

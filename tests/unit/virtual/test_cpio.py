@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeflare.virtual.cpio import Entry, archive, file, folder
-from edgeflare.virtual.initrd import base_archive, board_archive
+from edgeflare.virtual.initrd import Entry, archive, base_archive, board_archive, file, folder
 
 ENTRIES = [
     folder("dev"),

@@ -10,8 +10,7 @@ from edgeflare.devices.known_hosts import known_keys
 from edgeflare.devices.ssh_config import resolve_endpoint
 from edgeflare.errors import DeviceError, UnreachableError
 from edgeflare.virtual import BoardSettings, board
-from edgeflare.virtual.entry import board_device, write_entry
-from edgeflare.virtual.keys import USER_KEY, board_keys
+from edgeflare.virtual.access import USER_KEY, board_device, board_keys, write_entry
 from edgeflare.virtual.machine import free_port
 
 
@@ -59,7 +58,7 @@ def test_a_board_that_was_refused_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(board, "look_for_qemu", lambda: None)
+    monkeypatch.setattr(board, "check_qemu", lambda: None)
 
     def refuse(*_: object) -> None:
         raise DeviceError("no mirror answers")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from edgeflare.errors import DeviceError
-from edgeflare.virtual import mirror
-from edgeflare.virtual.mirror import debian_of, find_mirror
+from edgeflare.virtual import packages as mirror
+from edgeflare.virtual.packages import debian_of, find_mirror
 from edgeflare.virtual.settings import BoardSettings
 
 UNKNOWN = "$(ORIGIN)|$(LABEL)"  # what apt leaves where the lists were not fetched yet

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from edgeflare.errors import DeviceError, DiskFullError
-from edgeflare.virtual import needs
-from edgeflare.virtual.needs import look_for_builders, look_for_qemu, look_for_space
+from edgeflare.virtual import tools as needs
+from edgeflare.virtual.tools import check_build_tools, check_qemu, check_space
 
 
 class Usage(NamedTuple):
@@ -33,7 +33,7 @@ def test_all_that_is_missing_is_named_in_one_command_line(
     put(bare, "apt-get", "apt-cache", "dpkg-deb", "tar")
     monkeypatch.setattr(needs, "pip_command", lambda: None)
     with pytest.raises(DeviceError) as caught:
-        look_for_builders()
+        check_build_tools()
     assert "qemu-system-aarch64, mke2fs, debugfs, e2fsck, pip" in str(caught.value)
     assert str(caught.value).endswith(
         "apt-get install --no-install-recommends qemu-system-arm e2fsprogs python3-pip"
@@ -43,7 +43,7 @@ def test_all_that_is_missing_is_named_in_one_command_line(
 def test_without_apt_the_mirror_and_the_keys_are_asked_for(bare: Path) -> None:
     put(bare, "qemu-system-aarch64", "tar", "mke2fs", "debugfs", "e2fsck")
     with pytest.raises(DeviceError, match="Fedora") as caught:
-        look_for_builders()
+        check_build_tools()
     assert "--mirror" in str(caught.value)
     assert "--keyring" in str(caught.value)
 
@@ -51,14 +51,14 @@ def test_without_apt_the_mirror_and_the_keys_are_asked_for(bare: Path) -> None:
 def test_a_machine_with_all_of_it_is_ready(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(bare, needs.QEMU.program, *(tool.program for tool in needs.BUILDERS))
     monkeypatch.setattr(needs, "pip_command", lambda: ["pip"])
-    look_for_qemu()
-    assert look_for_builders() == ["pip"]
+    check_qemu()
+    assert check_build_tools() == ["pip"]
 
 
 def test_another_system_is_told_what_to_use_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(DeviceError, match="need Linux"):
-        look_for_qemu()
+        check_qemu()
 
 
 @pytest.mark.parametrize(("free_mb", "enough"), [(1499, False), (1500, True)])
@@ -67,7 +67,7 @@ def test_too_little_space_is_told_before_building(
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda folder: Usage(free_mb * 1_000_000))
     if enough:
-        look_for_space(tmp_path)
+        check_space(tmp_path)
     else:
         with pytest.raises(DiskFullError, match=r"1500 MB free .* there are 1499 MB"):
-            look_for_space(tmp_path)
+            check_space(tmp_path)

@@ -16,8 +16,7 @@ from edgeflare.cli.device_commands import app as devices_app
 from edgeflare.cli.virtual_commands import app
 from edgeflare.cli.virtual_text import Steps, up_text
 from edgeflare.virtual import UpReport, board_down, board_status
-from edgeflare.virtual.entry import board_device, write_entry
-from edgeflare.virtual.keys import board_keys
+from edgeflare.virtual.access import board_device, board_keys, write_entry
 from edgeflare.virtual.settings import BoardSettings
 from edgeflare.virtual.state import State, write_state
 
@@ -166,7 +165,7 @@ def test_a_state_folder_that_cannot_be_made_is_told(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr("edgeflare.virtual.board.look_for_qemu", lambda: None)
+    monkeypatch.setattr("edgeflare.virtual.board.check_qemu", lambda: None)
     done = CliRunner().invoke(app, ["up"])
     assert done.exit_code == 3
     assert f"can't make the folder {tmp_path}/file/edgeflare/virtual" in done.stderr

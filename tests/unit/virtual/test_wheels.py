@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edgeflare.virtual.tools import Log, ToolError
-from edgeflare.virtual.wheels import FOLDER, host_versions, lacking_in, platforms, put_wheels
+from edgeflare.virtual.wheels import FOLDER, host_versions, platforms, put_wheels, without_wheels
 
 PIP = """
 import pathlib, sys
@@ -77,4 +77,4 @@ def test_what_pip_says_is_kept_and_told_where_nothing_helps(tmp_path: Path) -> N
     ],
 )
 def test_pip_s_reasons_are_told_apart(output: str, names: list[str] | None) -> None:
-    assert lacking_in(output, {"ai-edge-litert": "2.3.0", "numpy": "2.4"}) == names
+    assert without_wheels(output, {"ai-edge-litert": "2.3.0", "numpy": "2.4"}) == names

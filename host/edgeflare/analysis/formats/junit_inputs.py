@@ -8,7 +8,7 @@ from edgeflare.analysis.formats.junit_cases import Verdict as CaseVerdict
 from edgeflare.analysis.formats.material import Material
 from edgeflare.analysis.formats.sentences import STEPS_SHOWN, found_words, replayed_words
 from edgeflare.campaign.replay_states import ReplayedInput
-from edgeflare.search.words import joined_words
+from edgeflare.search.mutation_path import joined_words
 from edgeflare.types import TRIGGERS, Status
 
 _ERRORS = {

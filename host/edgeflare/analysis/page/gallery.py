@@ -11,7 +11,7 @@ from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.formats.sentences import STEPS_SHOWN
 from edgeflare.analysis.heard import Heard, WordChange, heard
 from edgeflare.answers import text_of
-from edgeflare.search.words import joined_words
+from edgeflare.search.mutation_path import joined_words
 from edgeflare.types import Output, Scores, Transcript
 
 TOP_CLASSES = 5

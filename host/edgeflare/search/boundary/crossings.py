@@ -1,200 +1,232 @@
-"""How the original's decision boundary is reached from a seed: four ways, one interface."""
+"""How the original's decision boundary is reached from a seed: four ways behind one interface."""
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Protocol
 
 import numpy as np
 
-from edgeflare.search.boundary.least_l2 import LeastL2
-from edgeflare.search.boundary.paths import Straight, draw_graded
-from edgeflare.search.boundary.placing import Bracket, reach, start_of
-from edgeflare.search.boundary.points import Path, Point, View
-from edgeflare.search.boundary.tying import Tie, tie
+from edgeflare.search.boundary.deepfool import DeepFoolCrossing
+from edgeflare.search.boundary.paths import Bracket, LinePath, cross_boundary, draw_corruptions
+from edgeflare.search.boundary.points import OriginalProbe, PathPoint
+from edgeflare.search.boundary.ties import Tie, find_tie
 from edgeflare.types import Answer, Ask, Sample
 from edgeflare_mutators import Corruption, Operator, SampleSpec
 
-_LOOKED_AT = 32
-_MOST_STEPS = 8
+_MAX_SEEDS = 32
+_MAX_STEPS = 8
 _PATIENCE = 3
-"""After so many steps without a mutant of which the original is less sure, the least sure of them goes on."""
-_MOST_CORRUPTIONS = 3
-_TRIES = 4
+"""After this many steps without a mutant of which the original is less sure, the search goes on from the least sure of them."""
+_MAX_CORRUPTIONS = 3
+_TIE_TRIES = 4
+_MAX_CROSSINGS = 300
+_MAX_FAILURES = 40
 
 
 class Crossing(Protocol):
-    """Finds where the original's decision changes; asks nothing but the original."""
+    """Finds inputs where the original's decision changes; asks the original alone."""
 
-    def cross(self) -> Generator[Ask, Answer, Bracket | None]:
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return a crossing, another one at each call; None where this try did not find one."""
         ...
 
-    def tied(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
-        """Return where a third class ties with the two of a crossing; None where this try did not find it."""
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return a tie of a third class with the two of a crossing; None where this try did not find it."""
         ...
 
 
-class Line:
-    """Lines to other seeds that the original gives another label, the most alike of some first."""
+class LineCrossing:
+    """Lines to other seeds that have another label, the nearest of some first."""
 
-    def __init__(self, view: View, rng: np.random.Generator) -> None:
-        self._view = view
+    def __init__(self, probe: OriginalProbe, rng: np.random.Generator) -> None:
+        self._probe = probe
         self._rng = rng
         self._others: list[Sample] | None = None
 
-    def cross(self) -> Generator[Ask, Answer, Bracket | None]:
-        """Go to the next other seed; where none is left, off in a smooth direction."""
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Go to the next other seed; where none is left, in a random smooth direction."""
         if self._others is None:
             self._others = self._some_others()
+        values = self._probe.values
         while self._others:
-            end = self._view.space.values(self._others.pop(0))
-            path = Straight(self._view.pixels, end, farthest=1.0)
-            found = yield from reach(self._view, path)
+            end = self._probe.space.values(self._others.pop(0))
+            found = yield from cross_boundary(self._probe, LinePath(values, end, max_t=1.0))
             if found is not None:
                 return found
-        size = 0.1 * np.sqrt(self._view.pixels.size)
-        ahead = Straight(self._view.pixels, self._view.pixels)
-        return (yield from reach(self._view, ahead.varied(self._rng, float(size))))
+        path = LinePath(values, values).perturbed(self._rng, float(0.1 * np.sqrt(values.size)))
+        return (yield from cross_boundary(self._probe, path))
 
-    def tied(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
         """Return the tie between a crossing and one of the next lines'."""
-        return (yield from _tied(self, found, self._view, self._rng))
+        return (yield from _find_tie(self, found, self._probe, self._rng))
 
     def _some_others(self) -> list[Sample]:
         """Return some of the other seeds of this shape, drawn at random, the nearest first."""
-        others = self._view.seed.others
-        drawn = self._rng.permutation(len(others))[:_LOOKED_AT]
+        others = self._probe.seed.others
+        drawn = self._rng.permutation(len(others))[:_MAX_SEEDS]
         found = [others[int(place)] for place in drawn]
-        mine = self._view.seed.sample
+        seed = self._probe.seed.sample
         fitting = [
-            one for one in found if one.shape == mine.shape and not np.array_equal(one, mine)
+            one for one in found if one.shape == seed.shape and not np.array_equal(one, seed)
         ]
-        return sorted(fitting, key=self._view.distance)
+        return sorted(fitting, key=self._probe.distance)
 
 
-class Mutants:
-    """Mutants of the seed, the one of which the original is least sure going on, until one is across.
+class MutantCrossing:
+    """Mutants of the seed, then of the mutant of which the original is least sure, until one is across the boundary.
 
     Mutants of another length are left out.
     """
 
     def __init__(
-        self, view: View, rng: np.random.Generator, screened: int, pool: Mapping[str, Operator]
+        self,
+        probe: OriginalProbe,
+        rng: np.random.Generator,
+        screened: int,
+        pool: Mapping[str, Operator],
     ) -> None:
-        self._view = view
+        self._probe = probe
         self._rng = rng
         self._screened = screened
         self._pool = tuple(pool.values())
-        self._at: Point | None = None
-        self._spec = SampleSpec.of(view.seed.sample, view.seed.rate)
+        self._parent: PathPoint | None = None
+        self._spec = SampleSpec.of(probe.seed.sample, probe.seed.rate)
 
-    def cross(self) -> Generator[Ask, Answer, Bracket | None]:
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return the line from the seed to the first mutant across the boundary; a try goes on where the last ended."""
-        best = self._at or start_of(self._view, Straight(self._view.pixels, self._view.pixels))
+        values = self._probe.values
+        parent = self._parent or self._probe.seed_point(LinePath(values, values))
         stuck = 0
-        for _ in range(_MOST_STEPS):
-            drawn = [self._mutant(best.sample) for _ in range(self._screened)]
-            samples = [one for one in drawn if one.shape == best.sample.shape]
+        for _ in range(_MAX_STEPS):
+            drawn = [self._mutant(parent.sample) for _ in range(self._screened)]
+            samples = [one for one in drawn if one.shape == parent.sample.shape]
             if not samples:
                 break
-            scores = yield from self._view.scores(samples)
-            found = [
-                self._view.point(self._line(sample), 1.0, sample, one)
-                for sample, one in zip(samples, scores, strict=True)
-            ]
-            across = [point for point in found if point.lead < 0]
-            if across:
-                self._at = None
-                nearest = min(across, key=lambda point: self._view.distance(point.sample))
-                return Bracket(start_of(self._view, nearest.path), nearest)
-            least = min(found, key=_lead)
-            stuck = 0 if least.lead < best.lead else stuck + 1
+            paths = [LinePath(values, self._probe.space.values(one)) for one in samples]
+            found = yield from self._probe.ends(paths, samples)
+            bracket = _nearest_across(self._probe, found)
+            if bracket is not None:
+                self._parent = None
+                return bracket
+            least = min(found, key=lambda point: point.log_odds)
+            stuck = 0 if least.log_odds < parent.log_odds else stuck + 1
             if stuck in (0, _PATIENCE):
-                best, stuck = least, 0
-        self._at = best
+                parent, stuck = least, 0
+        self._parent = parent
         return None
 
-    def tied(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
         """Return the tie between a crossing and one of the next mutants'."""
-        return (yield from _tied(self, found, self._view, self._rng))
+        return (yield from _find_tie(self, found, self._probe, self._rng))
 
     def _mutant(self, sample: Sample) -> Sample:
         operator = self._pool[self._rng.integers(len(self._pool))]
         return operator.apply(sample, operator.draw(self._rng, self._spec))
 
-    def _line(self, sample: Sample) -> Path:
-        return Straight(self._view.pixels, self._view.space.values(sample))
 
-
-class Natural:
-    """One to three natural corruptions that grow stronger together."""
+class CorruptionCrossing:
+    """One to three natural corruptions whose strengths grow together."""
 
     def __init__(
         self,
-        view: View,
+        probe: OriginalProbe,
         rng: np.random.Generator,
         screened: int,
         pool: Mapping[str, Operator],
     ) -> None:
-        self._view = view
+        self._probe = probe
         self._rng = rng
         self._screened = screened
         self._pool = tuple(one for one in pool.values() if isinstance(one, Corruption))
-        self._spec = SampleSpec.of(view.seed.sample, view.seed.rate)
+        self._spec = SampleSpec.of(probe.seed.sample, probe.seed.rate)
 
-    def cross(self) -> Generator[Ask, Answer, Bracket | None]:
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
         """Return, of some corruptions drawn, the one across the boundary that changes the seed least."""
-        for step in range(_MOST_STEPS):
-            most = 1 + min(step, _MOST_CORRUPTIONS - 1)
+        for step in range(_MAX_STEPS):
+            most = 1 + min(step, _MAX_CORRUPTIONS - 1)
             paths = [
-                draw_graded(self._view.seed.sample, self._pool, most, self._rng, self._spec)
+                draw_corruptions(self._probe.seed.sample, self._pool, most, self._rng, self._spec)
                 for _ in range(self._screened)
             ]
-            samples = [path.at(1.0) for path in paths]
-            scores = yield from self._view.scores(samples)
-            across = [
-                point
-                for path, sample, one in zip(paths, samples, scores, strict=True)
-                if (point := self._view.point(path, 1.0, sample, one)).lead < 0
-            ]
-            if across:
-                nearest = min(across, key=lambda point: self._view.distance(point.sample))
-                return Bracket(start_of(self._view, nearest.path), nearest)
+            found = yield from self._probe.ends(paths, [path.at(1.0) for path in paths])
+            bracket = _nearest_across(self._probe, found)
+            if bracket is not None:
+                return bracket
         return None
 
-    def tied(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
-        """Return none: between two corruptions there is no third one."""
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return None: between two corruptions there is no third one."""
         del found
         yield from ()
         return None
 
 
-def _tied(
-    crossing: Crossing, found: Bracket, view: View, rng: np.random.Generator
-) -> Generator[Ask, Answer, Tie | None]:
-    """Return the tie between a crossing and the first of a few more that leads to another rival."""
-    for _ in range(_TRIES):
-        other = yield from crossing.cross()
-        if other is not None and other.outside.rival != found.outside.rival:
-            return (yield from tie(view, found, other, rng))
-    return None
+class CrossingSchedule:
+    """The chosen crossing; after a failure one line to another seed, unless `only` the chosen one is wanted."""
+
+    def __init__(self, chosen: Crossing, line: Crossing, *, only: bool) -> None:
+        self._chosen = chosen
+        self._line = line
+        self._only = only
+        self._failed = False
+        self._failures = 0
+        self._tried = 0
+        self._last = chosen
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether so many tries were made, or so many in a row failed, that no more are worth while."""
+        return self._failures >= _MAX_FAILURES or self._tried >= _MAX_CROSSINGS
+
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Return another crossing; None where this try did not find one."""
+        self._last = self._line if self._failed and not self._only else self._chosen
+        bracket = yield from self._last.find()
+        self._failed = bracket is None and self._last is self._chosen
+        self._failures = 0 if bracket is not None else self._failures + 1
+        self._tried += 1
+        return bracket
+
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return a tie of a third class with the two of the last crossing."""
+        return (yield from self._last.find_tie(found))
 
 
-def _lead(point: Point) -> float:
-    return point.lead
-
-
-def crossing(
-    name: str, view: View, rng: np.random.Generator, effort: int, pool: Mapping[str, Operator]
+def make_crossing(
+    name: str,
+    probe: OriginalProbe,
+    rng: np.random.Generator,
+    effort: int,
+    pool: Mapping[str, Operator],
 ) -> Crossing:
-    """Return the crossing of this name for a seed; `effort` grows what it asks the original.
+    """Return the crossing of this name for a seed; `effort` sets how much it asks the original.
 
-    least-l2: so many directions; mutants and natural: so many inputs at once, up to 32.
+    least-l2: as many directions; mutants and natural: as many inputs at once, from 4 to 32.
     """
     screened = max(4, min(effort, 32))
     made: Mapping[str, Callable[[], Crossing]] = {
-        "least-l2": lambda: LeastL2(view, rng, effort),
-        "line": lambda: Line(view, rng),
-        "mutants": lambda: Mutants(view, rng, screened, pool),
-        "natural": lambda: Natural(view, rng, screened, pool),
+        "least-l2": lambda: DeepFoolCrossing(probe, rng, effort),
+        "line": lambda: LineCrossing(probe, rng),
+        "mutants": lambda: MutantCrossing(probe, rng, screened, pool),
+        "natural": lambda: CorruptionCrossing(probe, rng, screened, pool),
     }
     return made[name]()
+
+
+def _nearest_across(probe: OriginalProbe, found: list[PathPoint]) -> Bracket | None:
+    """Return the crossing from the seed to the nearest of the points beyond the boundary; None where none is."""
+    across = [point for point in found if point.log_odds < 0]
+    if not across:
+        return None
+    nearest = min(across, key=lambda point: probe.distance(point.sample))
+    return Bracket(probe.seed_point(nearest.path), nearest)
+
+
+def _find_tie(
+    crossing: Crossing, found: Bracket, probe: OriginalProbe, rng: np.random.Generator
+) -> Generator[Ask, Answer, Tie | None]:
+    """Return the tie between a crossing and the first of a few more that leads to another rival."""
+    for _ in range(_TIE_TRIES):
+        other = yield from crossing.find()
+        if other is not None and other.outside.rival != found.outside.rival:
+            return (yield from find_tie(probe, found, other, rng))
+    return None

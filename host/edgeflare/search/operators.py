@@ -1,4 +1,4 @@
-"""Which mutation operators a search uses: those of the seed input's kind."""
+"""Mutation operators of a search: by their names, and whether they fit the seed inputs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,11 +14,11 @@ from edgeflare_mutators import (
     operators,
 )
 
-_WORDS = {"image": "images", "audio": "audio"}
+_PLURALS = {"image": "images", "audio": "audio"}
 
 
-def named(names: Sequence[str]) -> dict[str, Operator]:
-    """Return the operators of these names. Raises UsageError where there is none of a name."""
+def operators_named(names: Sequence[str]) -> dict[str, Operator]:
+    """Return the operators with these names. Raises UsageError for a name that no operator has."""
     try:
         return {name: get(name) for name in names}
     except UnknownOperatorError as error:
@@ -27,12 +27,12 @@ def named(names: Sequence[str]) -> dict[str, Operator]:
         raise UsageError(str(error)) from error
 
 
-def _unknown(names: Sequence[str], said: str) -> str:
-    """Return what there is of each kind in place of the names that there are not."""
+def _unknown(names: Sequence[str], message: str) -> str:
+    """Return which name is unknown, and the names that there are of each kind."""
     try:
         images, audio = operators("image"), operators("audio")
     except MutationError:
-        return said
+        return message
     unknown = next(name for name in names if name not in images | audio)
     return (
         f"there is no mutation operator {unknown!r}; for images there are {', '.join(images)}; for audio "
@@ -41,13 +41,18 @@ def _unknown(names: Sequence[str], said: str) -> str:
 
 
 def check_operators(names: Sequence[str], kind: Kind) -> None:
-    """Raise UsageError unless operators of these names exist, mutate samples of this kind and have their libraries."""
-    usable(named(names), kind)
+    """Raise UsageError unless operators with these names exist, mutate samples of this kind and have their libraries."""
+    check_operator_pool(operators_named(names), kind)
 
 
-def usable(pool: Mapping[str, Operator], kind: Kind) -> Mapping[str, Operator]:
-    """Return the pool. Raises UsageError where one of it is for another kind, or lacks a library."""
-    _check_kind(pool, kind)
+def check_operator_pool(pool: Mapping[str, Operator], kind: Kind) -> Mapping[str, Operator]:
+    """Return the pool. Raises UsageError where an operator is for another kind, or its library is missing."""
+    for name, operator in pool.items():
+        if operator.kind != kind:
+            raise UsageError(
+                f"the operator {name} mutates {_PLURALS[operator.kind]}, and the seed inputs are "
+                f"{_PLURALS[kind]}; choose of {', '.join(operators(kind))}"
+            )
     try:
         for operator in pool.values():
             operator.check_libraries()
@@ -57,17 +62,8 @@ def usable(pool: Mapping[str, Operator], kind: Kind) -> Mapping[str, Operator]:
 
 
 def spec_of(seed: Seed) -> SampleSpec:
-    """Return what an operator draws for. Raises UsageError where the seed input is no sample that can be mutated."""
+    """Return what an operator draws parameters for. Raises UsageError where the seed input can't be mutated."""
     try:
         return SampleSpec.of(seed.sample, seed.rate)
     except MutationError as error:
         raise UsageError(f"seed {seed.id}: {error}") from error
-
-
-def _check_kind(pool: Mapping[str, Operator], kind: Kind) -> None:
-    for name, operator in pool.items():
-        if operator.kind != kind:
-            raise UsageError(
-                f"the operator {name} mutates {_WORDS[operator.kind]}, and the seed inputs are "
-                f"{_WORDS[kind]}; choose of {', '.join(operators(kind))}"
-            )

@@ -1,4 +1,4 @@
-"""Which mutation operator comes next (DFLARE, section 3.4)."""
+"""The choice of the next mutation operator (DFLARE, section 3.4)."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
@@ -9,14 +9,14 @@ SelectionName: TypeAlias = Literal["metropolis-hastings", "rank", "uniform"]
 
 
 class Selection(Protocol):
-    """Draws operators; is told which one led to an input that was accepted."""
+    """Draws operators, and learns from those whose input was accepted."""
 
     def draw(self, rng: np.random.Generator) -> str:
         """Return the next operator."""
         ...
 
     def accepted(self, operator: str) -> None:
-        """Take note that the input made with this operator, the last one drawn, replaced x_max."""
+        """Learn that the input made with this operator, the last one drawn, replaced x_max."""
         ...
 
 
@@ -31,17 +31,16 @@ class UniformSelection:
         return self._operators[rng.integers(len(self._operators))]
 
     def accepted(self, operator: str) -> None:
-        """Nothing is learned."""
+        """Do nothing."""
 
 
 class Ranking:
     """Orders operators by v(op) = N_i / (N_op + epsilon), the highest first.
 
-    N_op counts how often an operator was selected, N_i how often its input was accepted (algorithm 1
+    N_op is the number of times an operator was selected, N_i the number of times its input was accepted (algorithm 1
     updates the ranking on H(x) >= H(x_max)).
 
-    Differences: the paper does not say how equal ranking values are ordered; here, as in the
-    authors' code, at random.
+    Differences: the paper does not say how equal ranking values are ordered; here, as in the authors' code, at random.
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
@@ -50,7 +49,7 @@ class Ranking:
         self.selected = dict.fromkeys(self._operators, 0)
         self.improved = dict.fromkeys(self._operators, 0)
 
-    def any(self, rng: np.random.Generator) -> str:
+    def draw_uniform(self, rng: np.random.Generator) -> str:
         """Return an operator drawn uniformly."""
         return self._operators[rng.integers(len(self._operators))]
 
@@ -78,7 +77,7 @@ class MetropolisHastings:
     def draw(self, rng: np.random.Generator) -> str:
         """Return the next operator."""
         if self._last is None:
-            drawn = self.ranking.any(rng)
+            drawn = self.ranking.draw_uniform(rng)
         else:
             ordered = self.ranking.ordered(rng)
             drawn = _propose(ordered, ordered.index(self._last), rng)
@@ -94,31 +93,31 @@ class MetropolisHastings:
 class RankSelection:
     """What the authors' code does: rank k, counted from 0, is accepted with (1 - p) ** (k + 1).
 
-    Until an input has been accepted, operators are drawn uniformly. In that code the look-up of the
-    last operator's place compares an object with names, always fails and gives -1: so the
-    choice does not depend on the last operator at all, and is no Markov chain.
+    Until an input has been accepted, operators are drawn uniformly. That code looks the last operator up by comparing an
+    object with names, which always fails and gives -1: so the choice does not depend on the last operator, and is no
+    Markov chain.
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
         self.ranking = Ranking(operators, epsilon)
-        self._begun = False
+        self._has_accepted = False
 
     def draw(self, rng: np.random.Generator) -> str:
         """Return the next operator."""
-        if self._begun:
+        if self._has_accepted:
             drawn = _propose(self.ranking.ordered(rng), -1, rng)
         else:
-            drawn = self.ranking.any(rng)
+            drawn = self.ranking.draw_uniform(rng)
         self.ranking.selected[drawn] += 1
         return drawn
 
     def accepted(self, operator: str) -> None:
         """Raise the operator's ranking value; from now on the ranking counts."""
         self.ranking.improved[operator] += 1
-        self._begun = True
+        self._has_accepted = True
 
 
-def selection_of(name: SelectionName, operators: Sequence[str], epsilon: float) -> Selection:
+def make_selection(name: SelectionName, operators: Sequence[str], epsilon: float) -> Selection:
     """Return a new selection of this name over these operators."""
     if name == "uniform":
         return UniformSelection(operators)
@@ -127,7 +126,7 @@ def selection_of(name: SelectionName, operators: Sequence[str], epsilon: float) 
     return MetropolisHastings(operators, epsilon)
 
 
-def acceptance(base: float, index: int, last_index: int) -> float:
+def acceptance_probability(base: float, index: int, last_index: int) -> float:
     """Return (1 - p) ** (k_i - k_(i-1)), at least 1 for an operator ranked no lower than the last.
 
     `base` is 1 - p. With a single operator p is 1 and base is 0: it is always accepted.
@@ -141,5 +140,5 @@ def _propose(ordered: Sequence[str], last_index: int, rng: np.random.Generator) 
     base = 1.0 - 1.0 / len(ordered)
     while True:
         index = int(rng.integers(len(ordered)))
-        if rng.random() < acceptance(base, index, last_index):
+        if rng.random() < acceptance_probability(base, index, last_index):
             return ordered[index]
