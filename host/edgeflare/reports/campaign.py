@@ -80,6 +80,8 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     from edgeflare.reports.replay import replay_counts
 
     lines = [_trigger_line(one, width) for one in summary.triggers]
+    if tolerance_of(summary.search) is None:
+        lines = [one._replace(disagreement=None) for one in lines]
     triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
     return [
         *(replay_counts(summary.replay) if summary.replay else []),

@@ -173,6 +173,7 @@ def print_document(blocks: Iterable[Block], console: Console | None = None) -> N
                 console.print()
             case Figures(rows):
                 table = _rich_table(["", ""], [[one.name, one.text] for one in rows], header=False)
+                table.columns[0].no_wrap = True
                 console.print(table, highlight=False)
             case Table() if block.rows:
                 _print_table(block, console)
