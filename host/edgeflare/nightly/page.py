@@ -10,8 +10,8 @@ from markupsafe import Markup
 from edgeflare.analysis.page import render
 from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, REPORT_NAME, History
 from edgeflare.nightly.night import Night, NightRun
-from edgeflare.nightly.plots import STATE_WORDS, mark
 from edgeflare.nightly.trends import MOST_NIGHTS, Chart, charts, shown_state
+from edgeflare.reports.charts import STATE_WORDS, mark
 from edgeflare.store.failures import told_of
 from edgeflare.store.samples import write_durably
 

@@ -283,7 +283,8 @@ class TestDocument:
         fill_cell(bench, Cell("One pair", "b", 0), SLOW[:2], finished=False)
         text = self.document(bench)
         assert (
-            "**2 searches so far; of 4 cells 0 finished, 3 not finished, 1 can't be run (see the end).**" in text
+            "**2 searches so far; of 4 cells 0 finished, 3 not finished, 1 can't be run (see the end).**"
+            in text
         )
         assert "- One-pair/a/0: there is no model file\n" in text
         assert "- One-pair/b/0: interrupted" in text
