@@ -166,8 +166,3 @@ def spread(values: Sequence[float]) -> Spread | None:
         median=float(np.median(numbers)),
         p90=float(np.percentile(numbers, 90)),
     )
-
-
-def median(values: Sequence[float]) -> float | None:
-    """Return the median of some numbers, None of none."""
-    return float(np.median(np.asarray(values, np.float64))) if len(values) else None
