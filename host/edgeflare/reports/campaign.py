@@ -449,6 +449,14 @@ def endings(summary: Summary) -> list[Block]:
 # Devices
 
 
+_SEARCHED = (
+    Column("searched", 1, lambda one: f"{one.searched:,}"),
+    Column("found", 0, lambda one: f"{one.found:,}"),
+    Column("success rate", 0, lambda one: percent_text(one.success_rate)),
+    Column("search queries", 2, lambda one: f"{one.queries:,}"),
+)
+
+
 def devices_tables(summary: Summary) -> list[Block]:
     """Return what each device did, and how many triggers of each device trigger on the others."""
     if not summary.by_device:
@@ -461,10 +469,7 @@ def devices_tables(summary: Summary) -> list[Block]:
             text=True,
         ),
         Column("seeds done", 0, lambda one: f"{one.finished:,}"),
-        Column("searched", 1, lambda one: f"{one.searched:,}"),
-        Column("found", 0, lambda one: f"{one.found:,}"),
-        Column("success rate", 0, lambda one: percent_text(one.success_rate)),
-        Column("search queries", 2, lambda one: f"{one.queries:,}"),
+        *(_SEARCHED if summary.search.get("strategy") != NO_SEARCH else ()),
         Column("failed", 0, lambda one: f"{one.failed:,}"),
     )
     return [

@@ -133,9 +133,10 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("wide")
 def test_every_figure_in_its_column(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys)
-    results, found, spent, quality, time, unique = rows(text, PLAIN)[:6]
+    results, published, found, spent, quality, time, unique = rows(text, PLAIN)[:7]
     assert results[:2] == ["100 % (3 of 3)", "20.00"]
     assert results[3:5] == ["20.0", "28.0"]
+    assert published[:5] == ["paper, table 4", "83.97", "20.00", "100 %", "100 %"]
     assert found == spent
     assert spent[:6] == ["3", "20.00", "20.0", "23.00", "20.00", "2,000"]
     assert spent[6:] == ["2,000", "0.020", "0.120", "0.420", "2.020"]
