@@ -9,7 +9,7 @@ from fleet_stores import compared_campaign, pooled_campaign
 from edgeflare import EveryDevice, Unlike, summarize
 from edgeflare.cli.tables import print_summary
 from edgeflare.reports import print_document
-from edgeflare.reports.campaign import (
+from edgeflare.reports.devices import (
     agreement_blocks,
     difference_line,
     examples_line,

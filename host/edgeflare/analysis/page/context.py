@@ -24,13 +24,11 @@ from edgeflare.reports.campaign import (
     END_WORDS,
     NO_WORD,
     Name,
-    agreement_blocks,
-    devices_tables,
     key_figures,
     limits_list,
-    telemetry_table,
 )
 from edgeflare.reports.charts import histogram
+from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
 from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Table, to_html
 from edgeflare.reports.replay import replay_counts
 from edgeflare.store import Store
