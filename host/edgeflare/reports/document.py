@@ -167,7 +167,7 @@ def print_document(blocks: Iterable[Block], console: Console | None = None) -> N
                 _print(console, escape(clean_text(text, lines=True)), tone)
             case Command(text) | Explanation(brief=text) if text:
                 _print(console, escape(clean_text(text)))
-            case Listing(items):
+            case Listing(items) if items:
                 for item in items:
                     _print_item(console, item)
                 console.print()
