@@ -129,7 +129,7 @@ def test_show_tells_of_the_control_for_people_and_for_programs(
 ) -> None:
     shown = edgeflare("show", undisturbed, home=tmp_path)
     assert (
-        f"0 of {SEEDS} searches that asked the device raised a false alarm (0.0 %, 95 % upper bound 39.3 %)"
+        f"0 of {SEEDS} searches that asked the device raised a false alarm (0 %, with 95 % confidence at most 39.3 %)"
         in (shown.out)
     )
     assert "the original against itself, onnx" in shown.out

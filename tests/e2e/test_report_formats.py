@@ -106,7 +106,7 @@ def test_a_replay_fails_on_what_is_new_only(home):
         assert said["replay"]["counts"]["agrees"] == 5
     comment = report("broken", "--format", "markdown").out
     assert "0 fixed, 0 still, 5 new, 5 in agreement as before" in comment
-    assert comment.count("| local | new: ") == 5
+    assert comment.count("| local |") == 5
 
 
 @pytest.mark.parametrize(

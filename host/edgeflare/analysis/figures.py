@@ -12,6 +12,7 @@ from edgeflare.analysis.heard import WordChange, WordPair, heard
 from edgeflare.analysis.triggers import TriggersSeen
 from edgeflare.store import OutcomeRecord
 from edgeflare.store.records import SEARCH_ENDS
+from edgeflare.text import counted
 from edgeflare.types import TRIGGERS, Status
 
 _FAILURES_KEPT = 20
@@ -65,13 +66,9 @@ class Coverage:
         count = "the one search" if self.searches == 1 else f"the {self.searches:,} searches"
         unasked = f" ({self.unasked:,} of them none)" if self.unasked else ""
         return (
-            f"{count} without a trigger gave the device {_inputs(self.device_queries)}{unasked}, "
+            f"{count} without a trigger gave the device {counted(self.device_queries, 'input')}{unasked}, "
             f"and the original alone {self.host_queries:,}"
         )
-
-
-def _inputs(count: int) -> str:
-    return f"{count:,} input{'' if count == 1 else 's'}"
 
 
 class OutcomeFigures:
@@ -166,8 +163,3 @@ def spread(values: Sequence[float]) -> Spread | None:
         median=float(np.median(numbers)),
         p90=float(np.percentile(numbers, 90)),
     )
-
-
-def median(values: Sequence[float]) -> float | None:
-    """Return the median of some numbers, None of none."""
-    return float(np.median(np.asarray(values, np.float64))) if len(values) else None

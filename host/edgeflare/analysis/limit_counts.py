@@ -4,12 +4,12 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from edgeflare.campaign.baseline import Pair
+from edgeflare.campaign.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.counting import replicas_of
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.store import OutcomeRecord, Store
@@ -49,57 +49,76 @@ class Offenders:
         return named([one.name for one in self._worst], self.count)
 
 
+class Rule(NamedTuple):
+    """A limit that a single outcome can cross: `figure` of it is below the limit, or above.
+
+    A lower limit holds for triggers that were searched for, an upper one for seeds that deviate, too.
+    """
+
+    name: str
+    figure: Callable[[OutcomeRecord], float | None]
+    below: bool
+
+    def crossed_by(self, value: float, limit: float) -> bool:
+        """Whether a value crosses the limit."""
+        return value < limit if self.below else value > limit
+
+
+_RULES = (
+    Rule("min_median_queries", lambda one: one.first_queries, below=True),
+    Rule("min_l2", lambda one: one.l2, below=True),
+    Rule("max_severity", lambda one: one.severity, below=False),
+    Rule("max_disagreement", lambda one: one.disagreement, below=False),
+)
+
+
+def held_against(
+    one: OutcomeRecord, limits: Mapping[str, float]
+) -> Iterator[tuple[Rule, float, float]]:
+    """Yield each rule for which `limits` has a limit and the outcome a value: the rule, the value, the limit."""
+    for rule in _RULES:
+        limit = limits.get(rule.name)
+        concerned = one.status is Status.FOUND if rule.below else one.status in TRIGGERS
+        if limit is not None and concerned and (value := rule.figure(one)) is not None:
+            yield rule, value, limit
+
+
 class LimitCounts:
-    """Takes outcomes one by one; of those that cross a limit the worst few are kept by name."""
+    """Takes outcomes one by one; of those that cross a limit the worst few are kept by name.
+
+    `worst` has for each rule the value that is nearest to crossing its limit, or farthest beyond it.
+    """
 
     def __init__(self, limits: LimitsConfig) -> None:
-        self._limits = limits
+        self._limits = limits.model_dump(exclude_defaults=True)
         self.statuses: Counter[Status] = Counter()
         self.first_queries = array("d")
-        self.found, self.seeds, self.quick = Offenders(), Offenders(), Offenders()
-        self.near, self.severe, self.apart = Offenders(), Offenders(), Offenders()
-        self.nearest, self.most_severe, self.furthest_apart = math.inf, 0.0, 0.0
+        self.found, self.seeds = Offenders(), Offenders()
+        self.crossing = {rule.name: Offenders() for rule in _RULES}
+        self.worst = {rule.name: math.inf if rule.below else 0.0 for rule in _RULES}
         self.pairs: Counter[Pair] = Counter()
 
     def add(self, one: OutcomeRecord) -> None:
         """Take an outcome."""
         name = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
         self.statuses[one.status] += 1
+        found = one.status is Status.FOUND
         if one.searched:
-            self._add_searched(one, name)
+            self.first_queries.append(one.first_queries if found else math.inf)
+        if found:
+            self.found.add(name)
         if one.status is Status.SEED_DEVIATES:
             self.seeds.add(name)
-        if one.status in TRIGGERS:
-            self._add_trigger(one, name)
-
-    def _add_searched(self, one: OutcomeRecord, name: str) -> None:
-        found = one.status is Status.FOUND
-        first = one.first_queries
-        self.first_queries.append(first if found else math.inf)
-        if not found:
+        if one.status not in TRIGGERS:
             return
-        self.found.add(name)
-        quickest, nearest = self._limits.min_median_queries, self._limits.min_l2
-        if quickest is not None and first < quickest:
-            self.quick.add(f"{name} ({first})", first)
-        if one.l2 is not None:
-            self.nearest = min(self.nearest, one.l2)
-            if nearest is not None and one.l2 < nearest:
-                self.near.add(f"{name} ({number(one.l2, nearest)})", one.l2)
-
-    def _add_trigger(self, one: OutcomeRecord, name: str) -> None:
         if one.original_label is not None and one.deployed_label is not None:
             self.pairs[one.original_label, one.deployed_label] += 1
-        if (severity := one.severity) is not None:
-            self.most_severe = max(self.most_severe, severity)
-            most = self._limits.max_severity
-            if most is not None and severity > most:
-                self.severe.add(f"{name} ({number(severity, most)})", -severity)
-        if (disagreement := one.disagreement) is not None:
-            self.furthest_apart = max(self.furthest_apart, disagreement)
-            most = self._limits.max_disagreement
-            if most is not None and disagreement > most:
-                self.apart.add(f"{name} ({number(disagreement, most)})", -disagreement)
+        for rule, value, limit in held_against(one, self._limits):
+            worse = min if rule.below else max
+            self.worst[rule.name] = worse(self.worst[rule.name], value)
+            if rule.crossed_by(value, limit):
+                text = str(value) if isinstance(value, int) else number(value, limit)
+                self.crossing[rule.name].add(f"{name} ({text})", value if rule.below else -value)
 
     @property
     def searched(self) -> int:
@@ -110,6 +129,17 @@ class LimitCounts:
     def median(self) -> float:
         """The median of the queries to the first triggering input; infinite where half have none."""
         return float(np.median(np.asarray(self.first_queries)))
+
+
+def known_pairs(store: Store, limits: LimitsConfig, *, own: bool = True) -> set[Pair]:
+    """Return the baseline's pairs; for a campaign's `own` limits as they were when it began.
+
+    Raises UsageError if the baseline can't be read.
+    """
+    kept = store.fact(BASELINE_PAIRS) if own else None
+    if kept is not None:
+        return {(original, deployed) for original, deployed in kept}
+    return baseline_pairs(limits) or set()
 
 
 def answered(store: Store) -> int:

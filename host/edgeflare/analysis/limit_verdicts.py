@@ -9,11 +9,11 @@ from edgeflare.analysis.limit_counts import (
     LimitCounts,
     Offenders,
     answered,
+    known_pairs,
     number,
     pair_words,
     percent,
 )
-from edgeflare.campaign.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.campaign.replay_states import REPLAY, replayed_inputs
 from edgeflare.errors import UsageError
@@ -86,7 +86,9 @@ def _min_median_queries(seen: Seen) -> Verdict:
         f"of {_searched(seen)}, {counts.found.count} of them with a triggering input, the median {took}, "
         f"at least {limit} are wanted"
     )
-    return Verdict(median, median < limit, words, counts.quick.words, _aside(counts))
+    return Verdict(
+        median, median < limit, words, counts.crossing["min_median_queries"].words, _aside(counts)
+    )
 
 
 def _min_l2(seen: Seen) -> Verdict:
@@ -94,11 +96,12 @@ def _min_l2(seen: Seen) -> Verdict:
     rule = f"none may be nearer than {limit:g}"
     if not counts.found.count:
         return Verdict(None, False, f"no triggering input was found, {rule} to its seed")
+    nearest = counts.worst["min_l2"]
     words = (
-        f"the nearest of {counts.found.count} triggering inputs is L2 {number(counts.nearest, limit)} from "
+        f"the nearest of {counts.found.count} triggering inputs is L2 {number(nearest, limit)} from "
         f"its seed, {rule}"
     )
-    return _with_offenders(counts.nearest, counts.near, words, "nearer")
+    return _with_offenders(nearest, counts.crossing["min_l2"], words, "nearer")
 
 
 def _max_severity(seen: Seen) -> Verdict:
@@ -107,9 +110,10 @@ def _max_severity(seen: Seen) -> Verdict:
     rule = f"none may have one above {limit:g}"
     if not found:
         return Verdict(None, False, f"no triggering input was found, so no margin, {rule}")
-    most = number(counts.most_severe, limit)
+    worst = counts.worst["max_severity"]
+    most = number(worst, limit)
     words = f"the most severe of {found} triggering inputs has a smaller margin of {most}, {rule}"
-    return _with_offenders(counts.most_severe, counts.severe, words, "above it")
+    return _with_offenders(worst, counts.crossing["max_severity"], words, "above it")
 
 
 def _max_disagreement(seen: Seen) -> Verdict:
@@ -122,12 +126,13 @@ def _max_disagreement(seen: Seen) -> Verdict:
         return Verdict(
             None, True, "can't be told, and counts as crossed: the device tells labels only"
         )
-    most = percent(counts.furthest_apart, limit)
+    worst = counts.worst["max_disagreement"]
+    most = percent(worst, limit)
     apart = f"put {most} of the probability on different classes"
     if transcribes(seen.store):
         apart = f"differ in {most} of the words"
     words = f"of {found} triggering inputs the models' answers to the worst one {apart}, {rule}"
-    return _with_offenders(counts.furthest_apart, counts.apart, words, "above it")
+    return _with_offenders(worst, counts.crossing["max_disagreement"], words, "above it")
 
 
 def _with_offenders(value: float, these: Offenders, words: str, where: str) -> Verdict:
@@ -143,7 +148,7 @@ def _new_pairs(seen: Seen) -> Verdict:
         )
     pairs = seen.counts.pairs
     try:
-        known = _known_pairs(seen)
+        known = known_pairs(seen.store, seen.limits, own=seen.own)
     except UsageError as error:
         if not seen.own:
             raise
@@ -154,14 +159,6 @@ def _new_pairs(seen: Seen) -> Verdict:
         f"{seen.limits.baseline}, none may be new"
     )
     return Verdict(len(new), bool(new), words, pair_words(new))
-
-
-def _known_pairs(seen: Seen) -> set[Pair]:
-    """Return the baseline's pairs: as they were when the campaign began, for its own limits."""
-    kept = seen.store.fact(BASELINE_PAIRS) if seen.own else None
-    if kept is not None:
-        return {(original, deployed) for original, deployed in kept}
-    return baseline_pairs(seen.limits) or set()
 
 
 def _max_new_triggers(seen: Seen) -> Verdict:

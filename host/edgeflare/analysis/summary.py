@@ -14,12 +14,12 @@ from edgeflare.analysis.figures import (
     LabelPair,
     OutcomeFigures,
     Spread,
-    median,
     spread,
 )
 from edgeflare.analysis.heard import WordPair
 from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.opening import opened
+from edgeflare.analysis.statistics import median
 from edgeflare.analysis.telemetry import TelemetryCounts, TelemetryFigures
 from edgeflare.analysis.triggers import TriggerFigures
 from edgeflare.answers import top_label

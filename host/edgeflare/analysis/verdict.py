@@ -11,7 +11,7 @@ from edgeflare.campaign.control import CONTROL_NAME, alarms_in
 from edgeflare.campaign.live import CampaignStatus
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.text import number_text, percent_text
+from edgeflare.text import counted, number_text, percent_text
 from edgeflare.types import TRIGGERS
 
 if TYPE_CHECKING:
@@ -152,11 +152,6 @@ def is_control(folder: Path) -> bool:
     """Whether a campaign's folder is that of another one's control."""
     folder = folder.absolute()
     return folder.name == CONTROL_NAME and (folder.parent / DATABASE_NAME).is_file()
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """Return a count with its noun; the plural of `one` has an s unless `many` is given."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def _found(store: Store, summary: Summary) -> tuple[str, Tone]:

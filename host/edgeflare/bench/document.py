@@ -9,7 +9,6 @@ from edgeflare.bench import explanations
 from edgeflare.bench.cell_figures import (
     WITHIN_SECONDS,
     CellFigures,
-    PublishedFigures,
     is_shorter,
 )
 from edgeflare.bench.comparisons import Comparison, Contrast
@@ -72,7 +71,7 @@ def _body(report: BenchReport) -> list[Block]:
         *(Text(notice, "warn", has_code=True) for notice in report.notices),
         *_section("False alarms", explanations.FALSE_ALARMS, _FALSE_ALARMS, report.false_alarms),
         *_section("Results", explanations.RESULTS, _RESULTS, results),
-        *map(Text, explanations.query_limits(results)),
+        *_published(results),
         *_costs(tried),
         *_quality(described, report.audio),
         *_section("Time", explanations.TIME, _time_columns(described), described),
@@ -138,19 +137,6 @@ def _interval(ends: tuple[float, float] | None) -> str:
     return NOTHING if ends is None else f"{number_text(ends[0])} to {number_text(ends[1])}"
 
 
-def _published(figures: Sequence[PublishedFigures]) -> str:
-    """Return what others say, each with its source."""
-    told = []
-    for one in figures:
-        parts = [
-            *([f"{number_text(one.queries)} queries"] if one.queries is not None else []),
-            *([percent_text(one.success)] if one.success is not None else []),
-            *([f"{number_text(one.seconds, 3)} s"] if one.seconds is not None else []),
-        ]
-        told.append(f"{', '.join(parts) or NOTHING} ({one.source})")
-    return "; ".join(told)
-
-
 _RESULTS = (
     *_WHERE,
     Column("success", 9, _success),
@@ -160,8 +146,25 @@ _RESULTS = (
     Column("90th percentile", 4, lambda cell: number_text(cell.queries_p90, 1)),
     Column("spent", 3, lambda cell: number_text(cell.queries_spent)),
     Column("seconds: mean", 8, lambda cell: number_text(cell.seconds, 3)),
-    Column("published", 5, lambda cell: _published(cell.published), text=True, optional=True),
 )
+
+
+def _published(cells: Sequence[CellFigures]) -> list[Block]:
+    """Return the means beside those that others have published; nothing without any."""
+    rows = [(cell, theirs) for cell in cells for theirs in cell.published]
+    columns = (
+        Column("pair", 0, lambda row: row[0].pair, text=True),
+        Column("strategy", 0, lambda row: row[0].strategy, text=True),
+        Column("source", 0, lambda row: row[1].source, text=True),
+        Column("queries", 0, lambda row: number_text(row[1].queries)),
+        Column("here", 0, lambda row: number_text(row[0].queries)),
+        Column("success", 8, lambda row: percent_text(row[1].success)),
+        Column("here", 7, lambda row: percent_text(row[0].success_rate)),
+        Column("seconds", 4, lambda row: number_text(row[1].seconds, 3)),
+        Column("here", 3, lambda row: number_text(row[0].seconds, 3)),
+    )
+    limits = map(Text, explanations.query_limits(cells))
+    return [Heading("Published figures"), Table(columns, rows), *limits] if rows else []
 
 
 def _costs(cells: Sequence[CellFigures]) -> list[Block]:

@@ -113,7 +113,6 @@ def _replay(
     )
     if not json:
         say(f"\nEverything is in {folder}")
-        say(f"A page of it: {shlex.join(['edgeflare', 'report', summary.folder])}")
         if summary.source_kind == "corpus":
             command = ["edgeflare", "corpus", "add", summary.source, str(folder)]
             say(f"Tell the corpus: {shlex.join(command)}")

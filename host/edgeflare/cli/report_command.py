@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from edgeflare.cli.guard import say
+from edgeflare.text import counted, size_text
 
 if TYPE_CHECKING:
     from edgeflare.analysis import ReportFormat
@@ -78,7 +79,7 @@ def _write_page(
         campaign, out or campaign / "report.html", class_names=names, embed_mb=embed_mb
     )
     beside = f", {page.beside:,} files beside it" if page.beside else ""
-    say(f"wrote {page.path}: {_size(page.bytes)}, {_findings(page.findings)}{beside}")
+    say(f"wrote {page.path}: {size_text(page.bytes)}, {counted(page.findings, 'finding')}{beside}")
 
 
 def _write_text(
@@ -93,14 +94,4 @@ def _write_text(
         sys.stdout.buffer.flush()
         return
     written = write_text_report(campaign, form, out, class_names=names)
-    say(f"wrote {written.path}: {_size(written.bytes)}, {_findings(written.findings)}")
-
-
-def _findings(count: int) -> str:
-    return f"{count:,} finding{'' if count == 1 else 's'}"
-
-
-def _size(count: int) -> str:
-    if count < 1_000_000:
-        return f"{count / 1000:.1f} kB"
-    return f"{count / 1e6:.1f} MB"
+    say(f"wrote {written.path}: {size_text(written.bytes)}, {counted(written.findings, 'finding')}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from edgeflare.reports import Block, Text, print_document
+from edgeflare.text import counted
 
 if TYPE_CHECKING:
     from edgeflare import Summary
@@ -51,6 +52,6 @@ def print_bench(report: "BenchReport", as_json: bool, *, searches: bool = False)
 def print_export(report: "ExportReport", as_json: bool) -> None:
     """Print what an export wrote."""
     counts = ", ".join(f"{count} {status}" for status, count in report.by_status.items())
-    found = f"{report.findings} finding{'' if report.findings == 1 else 's'}"
+    found = counted(report.findings, "finding")
     text = f"{found}{f' ({counts})' if counts else ''}, {report.files} files in {report.folder}"
     print_result(as_json, report.to_json, lambda: [Text(text)])

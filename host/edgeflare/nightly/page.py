@@ -11,8 +11,8 @@ from edgeflare._internal.files import write_durably
 from edgeflare.analysis.page import render
 from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, REPORT_NAME, History
 from edgeflare.nightly.night import Night, NightRun
-from edgeflare.nightly.plots import STATE_WORDS, mark
 from edgeflare.nightly.trends import MOST_NIGHTS, Chart, charts, shown_state
+from edgeflare.reports.charts import STATE_WORDS, mark
 from edgeflare.store.failures import told_of
 
 _ACCEPTED = "accepted later"

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from markupsafe import Markup
 
 from edgeflare.nightly.night import Night, NightRun
-from edgeflare.nightly.plots import Line, Point, line_chart, number, percent
+from edgeflare.reports.charts import Line, Point, figure, line_chart
 
 MOST_NIGHTS = 90
 """So many of the newest nights are on a chart, and in the page's table."""
@@ -48,7 +48,7 @@ class _Kind(NamedTuple):
 
     title: str
     figures: Mapping[str, Figure]
-    words: Callable[[float], str] = number
+    words: Callable[[float], str] = figure
     least: float | None = 0
     most: float | None = None
 
@@ -68,19 +68,23 @@ def _of_replay(name: str) -> Figure:
     return lambda run: None if run.replay is None else figure(run.replay)
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
 def _milliseconds(seconds: float) -> str:
-    return f"{number(1000 * seconds)} ms"
+    return f"{figure(1000 * seconds)} ms"
 
 
 def _celsius(degrees: float) -> str:
-    return f"{number(degrees)} °C"
+    return f"{figure(degrees)} °C"
 
 
 _CHARTS = (
-    _Kind("Searches that found a trigger", {"found": _of_search("success_rate")}, percent, most=1),
+    _Kind("Searches that found a trigger", {"found": _of_search("success_rate")}, _percent, most=1),
     _Kind("Severity of triggers, median", {"severity": _of_search("severity")}),
     _Kind("Queries to a trigger, median", {"queries": _of_search("queries")}),
-    _Kind("Seeds that deviate", {"deviate": _of_search("deviation_rate")}, percent),
+    _Kind("Seeds that deviate", {"deviate": _of_search("deviation_rate")}, _percent),
     _Kind("Inputs sent again", {name: _of_replay(name) for name in ("new", "still", "fixed")}),
     _Kind("Latency, median", {"latency": _of_search("latency_s")}, _milliseconds),
     _Kind(

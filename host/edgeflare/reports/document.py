@@ -167,12 +167,13 @@ def print_document(blocks: Iterable[Block], console: Console | None = None) -> N
                 _print(console, escape(clean_text(text, lines=True)), tone)
             case Command(text) | Explanation(brief=text) if text:
                 _print(console, escape(clean_text(text)))
-            case Listing(items):
+            case Listing(items) if items:
                 for item in items:
                     _print_item(console, item)
                 console.print()
             case Figures(rows):
                 table = _rich_table(["", ""], [[one.name, one.text] for one in rows], header=False)
+                table.columns[0].no_wrap = True
                 console.print(table, highlight=False)
             case Table() if block.rows:
                 _print_table(block, console)

@@ -1,5 +1,6 @@
 """What a replay found: how many inputs still deviate, which of them, and triggers sent again one by one."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from edgeflare.analysis.limits import LimitCheck
@@ -30,8 +31,9 @@ _RARE = ("unstable", "nonfinite", "failed")
 
 
 def replay_document(summary: ReplaySummary, limits: Sequence[LimitCheck]) -> list[Block]:
-    """Return counts, the inputs to look at, and whether limits hold."""
-    return [*replay_inputs(summary), *limits_list(limits)]
+    """Return counts, the inputs to look at, whether limits hold, and how to see more."""
+    page = shlex.join(["edgeflare", "report", summary.folder])
+    return [*replay_inputs(summary), *limits_list(limits), Text(f"As a page: {page}")]
 
 
 def replay_inputs(summary: ReplaySummary, name: Name = str) -> list[Block]:

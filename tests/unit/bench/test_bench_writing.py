@@ -172,15 +172,14 @@ class TestDocument:
         assert "bench resume" not in text
 
     def test_ours_stands_beside_what_was_published(self, text: str) -> None:
-        header, first, second = table_rows(text, "## Results")
-        assert (header[1], header[-1]) == ("strategy", "published")
+        _, first, second = table_rows(text, "## Results")
         assert first[:4] == ["One pair", "a", "100 % (6 of 6)", "414.33"]
         assert first[4].startswith("10.00 to ")
-        assert first[-1] == (
-            r"83.97 queries, 100 %, 0.513 s (paper \| table 4); 101.70 queries (their code)"
-        )
+        _, paper, code = table_rows(text, "### Published figures")
+        assert paper[2:4] == [r"paper \| table 4", "83.97"]
+        assert (paper[5], paper[7]) == ("100 %", "0.513")
+        assert code[2:6] == ["their code", "101.70", "414.33", "–"]
         assert second[1:4] == ["b", "33.3 % (2 of 6)", "60.00"]
-        assert second[-1] == "–"
 
     def test_figures_of_those_found_are_called_so(self, text: str) -> None:
         header, *_ = table_rows(text, "## Results")
@@ -191,7 +190,7 @@ class TestDocument:
         )
 
     def test_beside_published_figures_stands_what_limited_the_searches(self, text: str) -> None:
-        below = text.split("## Results", 1)[1].split("##", 1)[0]
+        below = text.split("### Published figures", 1)[1].split("##", 1)[0]
         assert "\n\na: stopped at 2,000 queries a search; " in below
         assert "limited by time alone" in below
         assert "b: stopped" not in below  # nothing is published of it
@@ -291,7 +290,8 @@ class TestDocument:
         fill_cell(bench, Cell("One pair", "b", 0), SLOW[:2], finished=False)
         text = document(bench)
         assert (
-            "**2 searches so far; of 4 cells 0 finished, 3 not finished, 1 can't be run**" in text
+            "**2 searches so far; of 4 cells 0 finished, 3 not finished, 1 can't be run (see the end).**"
+            in text
         )
         assert "- One-pair/a/0: there is no model file\n" in text
         assert "- One-pair/b/0: interrupted" in text

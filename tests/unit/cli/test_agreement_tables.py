@@ -10,7 +10,7 @@ from edgeflare import summarize
 from edgeflare.analysis import EveryDevice, Unlike
 from edgeflare.cli.tables import print_summary
 from edgeflare.reports import print_document
-from edgeflare.reports.campaign import (
+from edgeflare.reports.devices import (
     agreement_blocks,
     difference_line,
     examples_line,

@@ -13,7 +13,7 @@ from edgeflare.cli.device_lines import device_sentence, device_table
 from edgeflare.cli.device_reports import print_reports
 from edgeflare.devices import DeviceReport, DeviceStatus
 from edgeflare.reports import print_document
-from edgeflare.reports.campaign import telemetry_table
+from edgeflare.reports.devices import telemetry_table
 
 PI_NIGHT = TelemetryFigures(
     device="pi4 [desk]",

@@ -1,60 +1,44 @@
 """Which limits a triggering input crosses all by itself."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from edgeflare.analysis.limit_counts import number
+from edgeflare.analysis.limit_counts import held_against, known_pairs, number
 from edgeflare.analysis.limits import LimitCheck
-from edgeflare.campaign.baseline import BASELINE_PAIRS, Pair, baseline_pairs
+from edgeflare.campaign.baseline import Pair
 from edgeflare.campaign.limits import LimitsConfig
 from edgeflare.errors import UsageError
 from edgeflare.store import OutcomeRecord, Store
-from edgeflare.types import TRIGGERS, Status
+from edgeflare.types import TRIGGERS
+
+_SENTENCES = {
+    "min_l2": "nearer than min_l2 = {limit:g}",
+    "max_severity": "a smaller margin of {text}, above max_severity = {limit:g}",
+    "max_disagreement": "a disagreement of {text}, above max_disagreement = {limit:g}",
+}
 
 
 class Breaches:
-    """Tells of one outcome after the other what it crosses: `min_l2`, `max_severity`, `max_disagreement` and `new_pairs`."""
+    """Returns for one outcome after the other what it crosses: a limit of `_SENTENCES`, or `new_pairs`."""
 
     def __init__(self, store: Store, limits: Sequence[LimitCheck]) -> None:
         checked = {one.name: one.limit for one in limits if one.checked}
-        self._nearest = checked.get("min_l2")
-        self._most_severe = checked.get("max_severity")
-        self._furthest_apart = checked.get("max_disagreement")
-        self._known = _known_pairs(store) if "new_pairs" in checked else None
+        self._limits = {name: float(checked[name]) for name in _SENTENCES if name in checked}
+        self._known: set[Pair] | None = None
+        if "new_pairs" in checked:
+            own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
+            with suppress(UsageError):  # the baseline is gone: no pair is known to be new
+                self._known = known_pairs(store, own)
 
     def of(self, one: OutcomeRecord) -> list[str]:
         """Return a phrase for each limit that this outcome crosses."""
-        told: list[str] = []
-        if one.status not in TRIGGERS:
-            return told
-        if (
-            self._nearest is not None
-            and one.status is Status.FOUND
-            and one.l2 is not None
-            and one.l2 < self._nearest
-        ):
-            told.append(f"nearer than min_l2 = {self._nearest:g}")
-        severity = one.severity
-        if self._most_severe is not None and severity is not None and severity > self._most_severe:
-            text = number(severity, self._most_severe)
-            told.append(f"a smaller margin of {text}, above max_severity = {self._most_severe:g}")
-        apart = one.disagreement
-        if self._furthest_apart is not None and apart is not None and apart > self._furthest_apart:
-            text = number(apart, self._furthest_apart)
-            told.append(
-                f"a disagreement of {text}, above max_disagreement = {self._furthest_apart:g}"
-            )
+        crossed = [
+            _SENTENCES[rule.name].format(text=number(value, limit), limit=limit)
+            for rule, value, limit in held_against(one, self._limits)
+            if rule.crossed_by(value, limit)
+        ]
         pair = (one.original_label, one.deployed_label)
-        if self._known is not None and None not in pair and pair not in self._known:
-            told.append("a pair of classes that does not deviate in the baseline")
-        return told
-
-
-def _known_pairs(store: Store) -> set[Pair] | None:
-    """Return the baseline's pairs, None where they can't be told any more."""
-    kept = store.fact(BASELINE_PAIRS)
-    if kept is not None:
-        return {(original, deployed) for original, deployed in kept}
-    try:
-        return baseline_pairs(LimitsConfig.model_validate(store.campaign.get("limits") or {}))
-    except UsageError:
-        return None
+        known = self._known
+        if one.status in TRIGGERS and None not in pair and known is not None and pair not in known:
+            crossed.append("a pair of classes that does not deviate in the baseline")
+        return crossed

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from edgeflare.reports.campaign import runtime_words, value_words
+from edgeflare.reports.devices import runtime_words, value_words
 from edgeflare.reports.document import Column, KeyFigure, Table
 from edgeflare.store import Store
 from edgeflare.text import number_text

@@ -15,7 +15,6 @@ from edgeflare.analysis.page.gallery import COLUMNS, STATUS_WORDS, change_key, p
 from edgeflare.analysis.page.headline import headline
 from edgeflare.analysis.page.matrix import matrix
 from edgeflare.analysis.page.replay_cards import STATE_WORDS
-from edgeflare.analysis.page.svg import histogram
 from edgeflare.analysis.replayed import ReplaySummary
 from edgeflare.analysis.spectrograms import LARGEST_CHANGE_DB, LOWEST_DB
 from edgeflare.analysis.summary import Summary, summarize
@@ -25,12 +24,11 @@ from edgeflare.reports.campaign import (
     END_WORDS,
     NO_WORD,
     Name,
-    agreement_blocks,
-    devices_tables,
     key_figures,
     limits_list,
-    telemetry_table,
 )
+from edgeflare.reports.charts import histogram
+from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
 from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Table, to_html
 from edgeflare.reports.replay import replay_counts
 from edgeflare.store import Store

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from edgeflare.analysis.page.svg import course
 from edgeflare.campaign.live import CampaignStatus
 from edgeflare.devices import DeviceMinute, DeviceStatus
-from edgeflare.reports.campaign import runtime_words
+from edgeflare.reports.charts import course
+from edgeflare.reports.devices import runtime_words
 from edgeflare.reports.document import Block, Column, Figures, Heading, KeyFigure, Table
 from edgeflare.store import Store
 from edgeflare.text import NOTHING

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from edgeflare.analysis.kinds import tolerance_of
 from edgeflare.analysis.page.collected import Collected, Worst
 from edgeflare.analysis.summary import Summary
-from edgeflare.analysis.verdict import Tone, Verdict, counted, guidance, progress
+from edgeflare.analysis.verdict import Tone, Verdict, guidance, progress
 from edgeflare.campaign.live import CampaignStatus
-from edgeflare.text import margin_text
+from edgeflare.text import counted, margin_text
 from edgeflare.transcripts import excerpts
 from edgeflare.types import Transcript
 

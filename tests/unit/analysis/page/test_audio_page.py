@@ -156,4 +156,4 @@ def test_a_replay_of_transcripts_tells_what_was_heard_then_and_now(
     assert still["heard"]["changes"] == [["no", "so"]]
     assert still["heard"]["seed"] is None
     assert still["seed_sound"] is not None
-    assert 'was "He has no money."' in text
+    assert '"He has go money." -\\> "He has so money."' in text

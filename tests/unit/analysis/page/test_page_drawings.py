@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edgeflare.analysis.axes import Axis
 from edgeflare.analysis.page import embedded_json, render
-from edgeflare.analysis.page.svg import course, histogram
+from edgeflare.reports.charts import course, histogram
 
 BEGAN = datetime(2026, 11, 21, 2, tzinfo=timezone.utc)
 

@@ -1,0 +1,317 @@
+"""Histograms and line charts as inline SVG, each with a text alternative: no script, no network."""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple, TypeGuard
+
+import numpy as np
+from markupsafe import Markup
+
+from edgeflare.analysis.axes import Axis
+
+_WIDTH, _HEIGHT = 360, 170  # of the drawing's own units; it is scaled to the page
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 10, 34
+_ACROSS, _SPAN = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+_MOST_BARS = 24
+_SKEWED = 50.0
+_MOST_POINTS = 240
+_MARK_SIZE = 3.0
+
+STATE_WORDS = {
+    "green": "green",
+    "first": "green, the first",
+    "accepted": "red, accepted later",
+    "regression": "red",
+    "away": "away",
+    "failed": "not run",
+}
+"""Words for a night's state; each state has a mark of its own shape."""
+
+
+class Point(NamedTuple):
+    """A night on the horizontal axis: its day in words, and its `RunState` or "accepted"."""
+
+    day: str
+    state: str
+
+
+class Line(NamedTuple):
+    """One line of a chart: its name, a value for each night (None: none that night), the number of its style."""
+
+    name: str
+    values: Sequence[float | None]
+    style: int = 1
+
+
+def figure(value: float) -> str:
+    """Return a number in few digits, for people."""
+    value = round(value, 12)
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+class _Bins(NamedTuple):
+    """Edges of bars, one more than there are, and whether each bar is one whole number."""
+
+    edges: list[float]
+    whole: bool
+
+
+def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
+    """Return a histogram of finite numbers as an ``<svg>``, or a sentence where there are none.
+
+    `title` says what is counted, `unit` what is on the horizontal axis. Whole numbers of a small range have
+    a bar each; numbers from 0 upwards that span more than a factor of 50 are on a logarithmic axis.
+    """
+    numbers = np.asarray([value for value in values if math.isfinite(value)], np.float64)
+    if not numbers.size:
+        return Markup('<p class="muted">{}: nothing to count.</p>').format(title)
+    bins = _bins(numbers)
+    counts = np.histogram(numbers, bins.edges)[0]
+    upright = Axis(0, int(counts.max()), whole=True)
+    words = (
+        f"{numbers.size:,} values from {figure(float(numbers.min()))} to {figure(float(numbers.max()))}, "
+        f"median {figure(float(np.median(numbers)))}, 90 % at most {figure(float(np.percentile(numbers, 90)))}"
+    )
+    step = _ACROSS / len(counts)
+    parts = [_grid(upright, upright.text)]
+    for place, count in enumerate(counts.tolist()):
+        if not count:
+            continue
+        height = max(_SPAN * count / upright.high, 1.5)
+        tip = f"{_bar_words(bins, place, unit)}: {count:,}"
+        parts.append(
+            Markup(
+                '<rect class="fill" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>'
+            ).format(
+                _short(_LEFT + place * step + 0.5),
+                _short(_TOP + _SPAN - height),
+                _short(max(step - 1, 1)),
+                _short(height),
+                tip,
+            )
+        )
+    parts.append(_abscissa(bins, step, unit))
+    return _drawing(f"{title}: {words}.", parts)
+
+
+def course(times: Sequence[datetime], values: Sequence[float | None], title: str) -> Markup:
+    """Return numbers over time as an ``<svg>`` with one line; empty if there is no number."""
+    known = (
+        (at.timestamp(), value) for at, value in zip(times, values, strict=True) if _is_drawn(value)
+    )
+    points = sorted(known)
+    if not points:
+        return Markup("")
+    first, last, latest = points[0][0], points[-1][0], points[-1][1]
+    points = _thinned(points)
+    low, high = min(value for _, value in points), max(value for _, value in points)
+    upright = Axis(0.0 if 0 <= low < high / 2 else low, high)
+    minutes = (last - first) / 60
+    places = [
+        (
+            _LEFT + _ACROSS * ((at - first) / (last - first) if minutes else 0.5),
+            _down(upright, value),
+        )
+        for at, value in points
+    ]
+    parts = [_grid(upright, upright.text), _polyline(places)]
+    if len(places) < 40:
+        circle = Markup('<circle class="mark" cx="{}" cy="{}" r="2"/>')
+        parts += [circle.format(_short(x), _short(y)) for x, y in places]
+    began = datetime.fromtimestamp(first, times[0].tzinfo).strftime("%Y-%m-%d %H:%M")
+    parts.append(_label(_LEFT, _HEIGHT - 18, f"{began} UTC", "start"))
+    if minutes >= 1:
+        parts.append(_label(_WIDTH - _RIGHT, _HEIGHT - 18, f"+ {minutes:,.0f} min", "end"))
+    words = (
+        f"{title}: from {figure(low)} to {figure(high)} over {max(1, round(minutes) + 1):,} minutes, "
+        f"{figure(latest)} in the end."
+    )
+    return _drawing(words, parts)
+
+
+def line_chart(
+    title: str,
+    nights: Sequence[Point],
+    lines: Sequence[Line],
+    *,
+    words: Callable[[float], str] = figure,
+    least: float | None = None,
+    most: float | None = None,
+) -> Markup | None:
+    """Return a chart of some lines over the same nights; None if no night has a value.
+
+    The vertical axis spans the values, and `least` and `most` if given. The first line carries
+    each night's mark: a disc (green), a diamond (red), a triangle on the axis (away), a cross on the axis
+    (not run). `words` formats a value for people.
+    """
+    ends = [value for line in lines for value in line.values if _is_drawn(value)]
+    if not ends:
+        return None
+    ends += [one for one in (least, most) if one is not None]
+    low, high = min(ends), max(ends)
+    if low == high and low >= 0:
+        low, high = 0.0, high or 1.0
+    upright = Axis(low, high, 3)
+    xs = [
+        _LEFT + 6 + (place / (len(nights) - 1) if len(nights) > 1 else 0.5) * (_ACROSS - 12)
+        for place in range(len(nights))
+    ]
+    parts = [_grid(upright, words)]
+    last = len(nights) - 1
+    parts += [
+        _label(xs[place] + shift, _HEIGHT - 18, nights[place].day, anchor)
+        for place, shift, anchor in (
+            [(0, -6, "start"), (last, 6, "end")] if last else [(0, 0, "middle")]
+        )
+    ]
+    for line in lines:
+        pieces: list[list[tuple[float, float]]] = [[]]
+        for x, value in zip(xs, line.values, strict=True):
+            if _is_drawn(value):
+                pieces[-1].append((x, _down(upright, value)))
+            else:
+                pieces.append([])
+        parts += [_polyline(piece, f"line line-{line.style}") for piece in pieces if len(piece) > 1]
+    for place, (night, value) in enumerate(zip(nights, lines[0].values, strict=True)):
+        if _is_drawn(value) or night.state in ("away", "failed", "regression"):
+            here = [(line.name, line.values[place]) for line in lines]
+            told = [f"{name} {words(one)}" for name, one in here if _is_drawn(one)]
+            y = _down(upright, value) if _is_drawn(value) else _HEIGHT - _BOTTOM
+            said = ", ".join([f"{night.day}: {STATE_WORDS[night.state]}", *told])
+            parts.append(mark(night.state, xs[place], y, said))
+    return _drawing(_alternative(title, nights, lines, words), parts)
+
+
+def mark(state: str, x: float, y: float, said: str = "") -> Markup:
+    """Return a night's mark at a place; `said` is its tooltip."""
+    size = _MARK_SIZE if state in ("green", "first") else _MARK_SIZE + 2
+    title = Markup("<title>{}</title>").format(said) if said else Markup("")
+    return Markup('<path class="mark {}" d="{}">{}</path>').format(
+        state, _outline(state, x, y, size), title
+    )
+
+
+def _alternative(
+    title: str, nights: Sequence[Point], lines: Sequence[Line], words: Callable[[float], str]
+) -> str:
+    """Return what a chart shows, in words."""
+    said = [f"{title} over {len(nights)} night{'' if len(nights) == 1 else 's'}"]
+    for line in lines:
+        values = [value for value in line.values if _is_drawn(value)]
+        if values:
+            said.append(
+                f"{line.name}: lowest {words(min(values))}, highest {words(max(values))}, "
+                f"last {words(values[-1])}"
+            )
+    for state in ("regression", "accepted", "away", "failed"):
+        days = [night.day for night in nights if night.state == state]
+        if days:
+            more = f" and {len(days) - 3} more" if len(days) > 3 else ""
+            said.append(f"{STATE_WORDS[state]} on {', '.join(days[-3:])}{more}")
+    return ". ".join(said)
+
+
+def _is_drawn(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
+def _down(upright: Axis, value: float) -> float:
+    """Return the vertical place of a value; the largest is on top."""
+    return _TOP + _SPAN * (1 - (value - upright.low) / (upright.high - upright.low))
+
+
+def _grid(upright: Axis, words: Callable[[float], str]) -> Markup:
+    """Return a line across for each number of an upright axis."""
+    lines = []
+    for tick in upright.ticks:
+        y = _down(upright, tick)
+        path = Markup('<path class="grid" d="M{} {}H{}"/>')
+        lines.append(path.format(_LEFT, _short(y), _WIDTH - _RIGHT))
+        lines.append(_label(_LEFT - 5, y + 4, words(tick), "end"))
+    return Markup("").join(lines)
+
+
+def _polyline(places: Sequence[tuple[float, float]], style: str = "line") -> Markup:
+    points = " ".join(f"{_short(x)},{_short(y)}" for x, y in places)
+    return Markup('<polyline class="{}" points="{}"/>').format(style, points)
+
+
+def _label(x: float, y: float, text: str, anchor: str) -> Markup:
+    return Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(
+        _short(x), _short(y), anchor, text
+    )
+
+
+def _drawing(words: str, parts: Sequence[Markup]) -> Markup:
+    return Markup(
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    ).format(_WIDTH, _HEIGHT, words, Markup("").join(parts))
+
+
+def _bins(numbers: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> _Bins:
+    low, high = float(numbers.min()), float(numbers.max())
+    whole = bool((numbers == np.rint(numbers)).all())
+    if whole and high - low < _MOST_BARS:
+        return _Bins([low - 0.5 + place for place in range(int(high - low) + 2)], True)
+    if low == high:
+        return _Bins([low - abs(low) * 0.05 - 1e-9, high + abs(high) * 0.05 + 1e-9], False)
+    if low > 0 and high / low > _SKEWED:
+        return _Bins([float(edge) for edge in np.geomspace(low, high, _MOST_BARS + 1)], False)
+    return _Bins(Axis(low, high, _MOST_BARS).ticks, False)
+
+
+def _bar_words(bins: _Bins, place: int, unit: str) -> str:
+    if bins.whole:
+        return f"{figure(bins.edges[place] + 0.5)} {unit}"
+    return f"{figure(bins.edges[place])} to {figure(bins.edges[place + 1])} {unit}"
+
+
+def _abscissa(bins: _Bins, step: float, unit: str) -> Markup:
+    bars = len(bins.edges) - 1
+    parts = [
+        Markup('<path class="axis" d="M{} {}H{}"/>').format(
+            _LEFT, _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+        )
+    ]
+    y = _HEIGHT - _BOTTOM + 14
+    if bins.whole:
+        every = max(1, -(-bars // 10))
+        for place in range(0, bars, every):
+            text = figure(bins.edges[place] + 0.5)
+            parts.append(_label(_LEFT + (place + 0.5) * step, y, text, "middle"))
+    else:
+        for place in (0, bars // 2, bars) if bars > 1 else (0, bars):
+            anchor = "start" if place == 0 else "end" if place == bars else "middle"
+            parts.append(_label(_LEFT + place * step, y, figure(bins.edges[place]), anchor))
+    logarithmic = not bins.whole and bars > 1 and bins.edges[0] > 0
+    if logarithmic and not math.isclose(
+        bins.edges[1] - bins.edges[0], bins.edges[2] - bins.edges[1], rel_tol=1e-6
+    ):
+        unit += " (logarithmic)"
+    parts.append(_label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 5, unit, "middle"))
+    return Markup("").join(parts)
+
+
+def _outline(state: str, x: float, y: float, size: float) -> str:
+    if state in ("regression", "accepted"):
+        return f"M{x:.1f} {y - size:.1f}l{size} {size}l{-size} {size}l{-size} {-size}z"
+    if state == "away":
+        return f"M{x:.1f} {y - size:.1f}l{size} {1.8 * size:.1f}h{-2 * size}z"
+    if state == "failed":
+        return f"M{x - size:.1f} {y - size:.1f}l{2 * size} {2 * size}m0 {-2 * size}l{-2 * size} {2 * size}"
+    return f"M{x - size:.1f} {y:.1f}a{size} {size} 0 1 0 {2 * size} 0a{size} {size} 0 1 0 {-2 * size} 0z"
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return at most so many points as can be seen: of each stretch the largest."""
+    size = -(-len(points) // _MOST_POINTS)
+    return [
+        max(points[at : at + size], key=lambda one: one[1]) for at in range(0, len(points), size)
+    ]
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,60 @@
+"""One document, printed to a terminal and written as Markdown and as HTML."""
+
+import pytest
+from rich.console import Console
+
+from edgeflare.reports.document import (
+    Block,
+    Column,
+    Figures,
+    Heading,
+    Item,
+    KeyFigure,
+    Listing,
+    Table,
+    Text,
+    print_document,
+    to_html,
+    to_markdown,
+)
+
+HOSTILE = "[bold]<b>|`x`\x1b[31m\n"
+COLUMNS = (
+    Column("name", 0, lambda row: row[0], text=True),
+    Column("needed little", 1, lambda row: row[1]),
+    Column("needed more", 2, lambda row: row[2]),
+    Column("never known", 0, lambda row: "", optional=True),
+)
+DOCUMENT: list[Block] = [
+    Heading("Figures"),
+    Figures((KeyFigure("rate", "50 %", "1 of 2"),)),
+    Table(COLUMNS, [(HOSTILE, "12,345", "67,890")]),
+    Listing((Item("a limit", "bad", "crossed"),)),
+    Text(HOSTILE),
+    Table(COLUMNS, []),
+]
+
+
+@pytest.mark.parametrize(("width", "kept"), [(80, 3), (40, 2), (20, 1)])
+def test_a_narrow_terminal_drops_what_is_least_important(
+    width: int, kept: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_document(DOCUMENT, Console(width=width))
+    out = capsys.readouterr().out
+    assert [name in out for name in ("name", "more", "little")] == [n < kept for n in range(3)]
+    assert "never known" not in out
+    assert "\x1b" not in out
+
+
+def test_markdown_and_html_have_every_known_column_and_no_markup_of_a_text() -> None:
+    markdown, html = to_markdown(DOCUMENT), to_html(DOCUMENT)
+    for text in (markdown, html):
+        assert "50 % (1 of 2)" in text
+        assert all(name in text for name in ("little", "more", "67,890"))
+        assert "never known" not in text
+        assert "\x1b" not in text
+    assert r"\[bold\]\<b\>\|\`x\`" in markdown
+    assert "- **crossed** a limit" in markdown
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    assert html.count("<table") == markdown.count("needed more") == 1
