@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from command import DEMO
 
-from edgeflare import BatchProgress
 from edgeflare.bench import (
     bench_report,
     load_suite,
@@ -16,7 +15,7 @@ from edgeflare.bench import (
     run_bench,
     write_report,
 )
-from edgeflare.campaign import Stage, resolution
+from edgeflare.campaign import BatchProgress, Stage, resolution
 from edgeflare.store import Store
 
 SUITE = f"""

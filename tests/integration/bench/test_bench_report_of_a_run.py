@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from skimage import metrics
 
-from edgeflare import BatchProgress
 from edgeflare.analysis import summarize
 from edgeflare.bench.cells import Cell, cells
 from edgeflare.bench.opening import open_bench
@@ -15,7 +14,7 @@ from edgeflare.bench.report import bench_report
 from edgeflare.bench.run import resume_bench, run_bench
 from edgeflare.bench.suite import Suite, load_suite
 from edgeflare.bench.writing import write_report
-from edgeflare.campaign import Step
+from edgeflare.campaign import BatchProgress, Step
 from edgeflare.store import Store
 
 SUITE = """

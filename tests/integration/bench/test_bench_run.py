@@ -13,7 +13,6 @@ import pytest
 from campaigns import Found, found_in
 from command import DEMO, environment
 
-from edgeflare import BatchProgress
 from edgeflare.bench import (
     Bench,
     load_suite,
@@ -21,7 +20,7 @@ from edgeflare.bench import (
     resume_bench,
     run_bench,
 )
-from edgeflare.campaign import Notice, Stage, Step
+from edgeflare.campaign import BatchProgress, Notice, Stage, Step
 from edgeflare.errors import InventoryError, StoreError, UnreachableError, UsageError
 from edgeflare.store import CampaignLock
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from campaigns import found_in
 
-from edgeflare import BatchProgress
 from edgeflare.bench import Bench, Suite, load_suite, open_bench, resume_bench
 from edgeflare.bench.opening import write_bench
 from edgeflare.bench.run import run_bench
-from edgeflare.campaign import Notice, Stage, Step
+from edgeflare.campaign import BatchProgress, Notice, Stage, Step
 from edgeflare.devices.fingerprint import fingerprint
 from edgeflare.errors import DiskFullError, StoreError, UnreachableError, UsageError
 from edgeflare.store import Store

@@ -10,7 +10,6 @@ from command import DEMO
 from prunings import prune
 
 from edgeflare import (
-    BatchProgress,
     CampaignConfig,
     DeviceError,
     ModelError,
@@ -18,11 +17,11 @@ from edgeflare import (
     SeedError,
     StoreError,
     UsageError,
-    candidates_named,
     config_from,
     rank_campaigns,
     run_candidates,
 )
+from edgeflare.campaign import BatchProgress, candidates_named
 from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.measures import search_for
 from edgeflare.store import Store

@@ -7,7 +7,9 @@ import pytest
 from command import DEMO
 from rich.console import Console
 
-from edgeflare import BatchProgress, Notice, Stage, Step, Suite, run_bench
+from edgeflare import Notice
+from edgeflare.bench import Suite, run_bench
+from edgeflare.campaign import BatchProgress, Stage, Step
 from edgeflare.cli.bars import Bars
 from edgeflare.cli.stopping import Stop
 from edgeflare.cli.watch import BatchDisplay, Lines, found, watching_batch

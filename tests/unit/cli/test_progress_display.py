@@ -7,7 +7,8 @@ import pytest
 from device_statuses import AWAY, HOT, PI, drawn
 from rich.console import Console
 
-from edgeflare import Fleet, Notice, Stage, Step
+from edgeflare import Notice
+from edgeflare.campaign import Fleet, Stage, Step
 from edgeflare.cli import watch
 from edgeflare.cli.bars import Bars
 from edgeflare.cli.stopping import Stop

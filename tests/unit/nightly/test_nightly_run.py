@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from nights import add_night, red, run_of
 
-from edgeflare import BatchProgress
-from edgeflare.campaign import batch
+from edgeflare.campaign import BatchProgress, batch
 from edgeflare.errors import (
     DiskFullError,
     EdgeFlareError,
