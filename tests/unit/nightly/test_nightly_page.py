@@ -7,11 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from bench_stores import add_night
-from bench_stores import figures
-from bench_stores import forty_nights
-from bench_stores import red
-from bench_stores import run_of
+from bench_stores import add_night, figures, forty_nights, red, run_of
 
 from edgeflare.nightly.history import NIGHT_NAME, History
 from edgeflare.nightly.page import write_page
