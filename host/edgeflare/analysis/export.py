@@ -10,22 +10,16 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.files import Spool, replacing, write_whole
 from edgeflare.analysis.opening import opened
-from edgeflare.analysis.rows import file_stem, finding_row, jsonable, outcome_part
+from edgeflare.analysis.rows import file_stem, finding_row, has_input, jsonable, outcome_part
 from edgeflare.analysis.summary import summarize
 from edgeflare.analysis.telemetry import write_minutes
 from edgeflare.analysis.written import written_to
 from edgeflare.errors import StoreError
-from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store import SeedRecord, Store
 from edgeflare.store.documents import read_json
 from edgeflare.types import TRIGGERS, Sample, Status
 
 _FINDINGS = TRIGGERS | {Status.UNSTABLE, Status.NONFINITE}
-
-
-def has_input(outcome: OutcomeRecord) -> bool:
-    """Whether there is an input to show: of a finding, or the one on which a device can't answer."""
-    failed = outcome.status is Status.FAILED and outcome.trigger is not None
-    return failed or outcome.status in _FINDINGS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from edgeflare.analysis.causes import NOT_ATTRIBUTED, Causes, TriggerCause
-from edgeflare.analysis.export import has_input
+from edgeflare.analysis.rows import has_input
 from edgeflare.campaign.counting import replicas_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.types import TRIGGERS

@@ -146,3 +146,9 @@ def _list(output: Output | None) -> list[Any] | None:
 
 def _pieces(output: Output | None) -> list[str] | None:
     return list(output.pieces) if isinstance(output, Transcript) else None
+
+
+def has_input(outcome: OutcomeRecord) -> bool:
+    """Whether there is an input to show: of a finding, or the one on which a device can't answer."""
+    failed = outcome.status is Status.FAILED and outcome.trigger is not None
+    return failed or outcome.status in _FINDINGS

@@ -4,13 +4,13 @@ from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 
+import rich.progress
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     ProgressColumn,
     SpinnerColumn,
     Task,
@@ -55,7 +55,7 @@ class Bars(AbstractContextManager["Bars"]):
         self._console = Console(stderr=True) if console is None else console
         width = self._console.width
         self._tell_queries = width >= _USUAL
-        self._bars = Progress(*_columns(width), console=self._console)
+        self._bars = rich.progress.Progress(*_columns(width), console=self._console)
         self._task: TaskID | None = None
         self._devices: tuple[DeviceStatus, ...] = ()
         self._heading = Text()
@@ -88,7 +88,7 @@ class Bars(AbstractContextManager["Bars"]):
     def restart(self, heading: str) -> None:
         """Remove the bars of a finished campaign; `heading` is shown above those of the next one."""
         self._devices, self._task, self._heading = (), None, Text(heading, style="bold")
-        self._bars = Progress(*_columns(self._console.width), console=self._console)
+        self._bars = rich.progress.Progress(*_columns(self._console.width), console=self._console)
 
     def keep(self, line: str) -> None:
         """Print a line above the bars, which stays."""

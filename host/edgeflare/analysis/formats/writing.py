@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeflare._internal.files import write_durably
-from edgeflare.analysis.export import has_input
 from edgeflare.analysis.formats import ReportFormat, report_text
 from edgeflare.analysis.opening import opened
+from edgeflare.analysis.rows import has_input
 from edgeflare.analysis.written import check_report_path, written_to
 from edgeflare.store import Store
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from edgeflare.analysis.export import has_input
 from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.formats.sentences import STEPS_SHOWN
 from edgeflare.analysis.heard import Heard, WordChange, heard
+from edgeflare.analysis.rows import has_input
 from edgeflare.answers import text_of
 from edgeflare.search.mutation_path import joined_words
 from edgeflare.types import Output, Scores, Transcript
