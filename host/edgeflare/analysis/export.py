@@ -17,9 +17,7 @@ from edgeflare.analysis.written import written_to
 from edgeflare.errors import StoreError
 from edgeflare.store import SeedRecord, Store
 from edgeflare.store.documents import read_json
-from edgeflare.types import TRIGGERS, Sample, Status
-
-_FINDINGS = TRIGGERS | {Status.UNSTABLE, Status.NONFINITE}
+from edgeflare.types import Sample
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from edgeflare.types import Output, Transcript
 _STEM_LENGTH = 60
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
+_FINDINGS = TRIGGERS | {Status.UNSTABLE, Status.NONFINITE}
 
 
 def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str, Any]:

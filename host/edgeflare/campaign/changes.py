@@ -87,6 +87,6 @@ def _changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:
 
 def _changed_libraries(config: CampaignConfig, store: Store) -> Iterator[str]:
     before, now = store.environment, environment(config.search)
-    for name, version in now.items():
-        if name not in _UNIMPORTANT and before.get(name) != version:
-            yield f"{name} was {before.get(name)}, is {version}"
+    for name, installed in now.items():
+        if name not in _UNIMPORTANT and before.get(name) != installed:
+            yield f"{name} was {before.get(name)}, is {installed}"

@@ -17,7 +17,8 @@ from sqlalchemy import create_engine
 
 import edgeflare.store.corpus
 from edgeflare.errors import StoreError
-from edgeflare.store import CampaignLock, Store, corpus_tables, tables
+from edgeflare.store import CampaignLock, Store, tables
+from edgeflare.store import corpus_tables as corpus_tables_now
 from edgeflare.store.corpus import Corpus
 from edgeflare.store.migrations import scripts_of
 
@@ -71,7 +72,7 @@ def test_what_was_found_then_is_there_now(tmp_path, version):
             assert {entry.sample for entry in corpus.entries()} == set(earlier.triggers.values())
             assert len(list(corpus.inputs())) == len(corpus)
     assert schema_of(earlier.campaign / "campaign.sqlite") == tables.SCHEMA_VERSION
-    assert schema_of(earlier.corpus / "corpus.sqlite", "corpus") == corpus_tables.SCHEMA_VERSION
+    assert schema_of(earlier.corpus / "corpus.sqlite", "corpus") == corpus_tables_now.SCHEMA_VERSION
 
 
 def test_the_migrations_lead_to_the_tables(earlier):
@@ -80,7 +81,7 @@ def test_the_migrations_lead_to_the_tables(earlier):
     Corpus.open(earlier.corpus).close()
     for database, now, kind in (
         (earlier.campaign / "campaign.sqlite", tables, "campaign"),
-        (earlier.corpus / "corpus.sqlite", corpus_tables, "corpus"),
+        (earlier.corpus / "corpus.sqlite", corpus_tables_now, "corpus"),
     ):
         engine = create_engine(f"sqlite:///{database}")
         with engine.connect() as connection:

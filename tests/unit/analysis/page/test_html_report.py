@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from edgeflare import StoreError, UsageError, write_html_report
-from edgeflare.analysis.page import gallery, report
+from edgeflare.analysis.page import gallery
+from edgeflare.analysis.page import report as html_page
 from edgeflare.types import Status
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\"&amp;<!--"
@@ -178,7 +179,7 @@ def test_of_too_many_findings_the_most_severe_of_each_group_are_shown(
 ) -> None:
     for number in range(6):
         campaign.add(pair=(0, 1) if number < 5 else (2, 1), margin=0.5 - 0.05 * number)
-    monkeypatch.setattr(report, "MOST_SHOWN", 2)
+    monkeypatch.setattr(html_page, "MOST_SHOWN", 2)
     assert write_html_report(campaign.finish(), tmp_path / "report.html").findings == 6
     page = read(tmp_path / "report.html")
     assert [row["seed"] for row in page.rows] == ["seed-1.png", "seed-6.png"]
