@@ -9,7 +9,7 @@ from typing import Any
 from edgeflare.answers import numbers, text_of
 from edgeflare.search.mutation_path import step_words
 from edgeflare.store import OutcomeRecord, SeedRecord
-from edgeflare.types import Output, Transcript
+from edgeflare.types import TRIGGERS, Output, Status, Transcript
 
 _STEM_LENGTH = 60
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
