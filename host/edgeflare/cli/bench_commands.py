@@ -10,8 +10,6 @@ import typer
 from edgeflare._internal.files import new_folder_name
 from edgeflare.cli.guard import guarded, say
 from edgeflare.cli.options import Json, command_with, typed
-from edgeflare.cli.tables import print_bench, print_result
-from edgeflare.reports import table_of
 
 if TYPE_CHECKING:
     from edgeflare.campaign import BatchProgress
@@ -32,6 +30,8 @@ Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
 def suites(json: Json = False) -> None:
     """List the suites that come with EdgeFlare."""
     from edgeflare.bench import suite_about, suite_names
+    from edgeflare.cli.tables import print_result
+    from edgeflare.reports import table_of
 
     found = [suite_about(name) for name in suite_names()]
     rows = [
@@ -151,6 +151,7 @@ def show(
     """Show what a bench found so far, and write its report's files anew."""
     from edgeflare import StoreError
     from edgeflare.bench import bench_report, write_report
+    from edgeflare.cli.tables import print_bench
 
     report = bench_report(folder)
     try:
@@ -165,6 +166,7 @@ def _run(
 ) -> None:
     from edgeflare.bench import bench_report, write_report
     from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.tables import print_bench
     from edgeflare.cli.watch import watching_batch
 
     command = shlex.join(["edgeflare", "bench", "resume", str(folder)])

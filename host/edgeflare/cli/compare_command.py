@@ -9,8 +9,6 @@ import typer
 
 from edgeflare.cli.guard import say
 from edgeflare.cli.options import FILES, Json, Typed, command_with, typed
-from edgeflare.cli.tables import print_result
-from edgeflare.reports import ranking_document
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -119,6 +117,9 @@ def compare(
             say(_goes_on(ran.folder))
         raise
     more = {"failed": failed, "folder": str(ran.folder) if ran else None}
+    from edgeflare.cli.tables import print_result
+    from edgeflare.reports import ranking_document
+
     print_result(json, lambda: ranking.to_json() | more, lambda: ranking_document(ranking, failed))
     if ran and not json:
         say(f"\nThe candidates' campaigns are in {ran.folder}")
