@@ -2,74 +2,48 @@
 # ruff: noqa: I001 - one import a part
 
 from ._version import __version__ as __version__
-
-# Models, devices, seeds
+from .analysis import Ranking as Ranking
+from .analysis import Summary as Summary
+from .reports import export_campaign as export_campaign
+from .analysis import rank_campaigns as rank_campaigns
+from .reports import report_text as report_text
+from .analysis import summarize as summarize
+from .analysis import to_frames as to_frames
+from .reports import write_html_report as write_html_report
+from .campaign import CampaignConfig as CampaignConfig
+from .campaign import Event as Event
+from .campaign import Notice as Notice
+from .campaign import SearchResult as SearchResult
+from .campaign import Trigger as Trigger
+from .campaign import campaign_status as campaign_status
+from .campaign import config_from as config_from
+from .campaign import load_config as load_config
+from .campaign import replay_base as replay_base
+from .campaign import replay_config as replay_config
+from .campaign import resume_campaign as resume_campaign
+from .campaign import run_campaign as run_campaign
+from .campaign import run_candidates as run_candidates
+from .campaign import run_replay as run_replay
+from .campaign import search as search
+from .devices import Device as Device
+from .devices import load_inventory as load_inventory
+from .devices import open_device as open_device
+from .devices import resolve_device as resolve_device
+from .errors import DeviceBusyError as DeviceBusyError
+from .errors import DeviceError as DeviceError
+from .errors import EdgeFlareError as EdgeFlareError
+from .errors import ModelError as ModelError
+from .errors import PreflightError as PreflightError
+from .errors import SeedError as SeedError
+from .errors import StoreError as StoreError
+from .errors import UsageError as UsageError
 from .models import OriginalModel as OriginalModel
-from .devices import (
-    Device as Device,
-    load_inventory as load_inventory,
-    open_device as open_device,
-    resolve_device as resolve_device,
-)
-from .seeds import open_seeds as open_seeds
-
-# Search in one call
-from .campaign import (
-    SearchResult as SearchResult,
-    Trigger as Trigger,
-    search as search,
-)
-
-# Campaigns
-from .campaign import (
-    CampaignConfig as CampaignConfig,
-    Event as Event,
-    Notice as Notice,
-    campaign_status as campaign_status,
-    config_from as config_from,
-    load_config as load_config,
-    resume_campaign as resume_campaign,
-    run_campaign as run_campaign,
-)
-
-# Replay, compare, report
-from .campaign import (
-    replay_base as replay_base,
-    replay_config as replay_config,
-    run_candidates as run_candidates,
-    run_replay as run_replay,
-)
-from .analysis import (
-    Ranking as Ranking,
-    Summary as Summary,
-    export_campaign as export_campaign,
-    rank_campaigns as rank_campaigns,
-    report_text as report_text,
-    summarize as summarize,
-    to_frames as to_frames,
-    write_html_report as write_html_report,
-)
-
-# Strategies and oracles of one's own
 from .oracles import Oracle as Oracle
-from .types import (
-    Answer as Answer,
-    Ask as Ask,
-    Decision as Decision,
-    Outcome as Outcome,
-    Outputs as Outputs,
-    Seed as Seed,
-    Strategy as Strategy,
-)
-
-# Errors
-from .errors import (
-    DeviceBusyError as DeviceBusyError,
-    DeviceError as DeviceError,
-    EdgeFlareError as EdgeFlareError,
-    ModelError as ModelError,
-    PreflightError as PreflightError,
-    SeedError as SeedError,
-    StoreError as StoreError,
-    UsageError as UsageError,
-)
+from .seeds import open_seeds as open_seeds
+from .types import Answer as Answer
+from .types import Ask as Ask
+from .types import Decision as Decision
+from .types import Outcome as Outcome
+from .types import Outputs as Outputs
+from .types import Seed as Seed
+from .types import Strategy as Strategy

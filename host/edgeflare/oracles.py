@@ -5,11 +5,10 @@ from typing import Annotated, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from edgeflare import plugins
-from edgeflare.answers import class_scores, is_finite, says_alike
-from edgeflare.distances import total_variation
+from edgeflare._internal import plugins
+from edgeflare._internal.extras import rapidfuzz
 from edgeflare.errors import UsageError
-from edgeflare.extras import rapidfuzz
+from edgeflare.metrics import class_scores, decides_equally, is_finite, total_variation
 from edgeflare.transcripts import Word, differing, words
 from edgeflare.types import Decision, Output, Scores, Transcript
 
@@ -187,7 +186,7 @@ class TranscriptOracle:
             raise TypeError("scores are no transcript")
         if not (is_finite(original) and is_finite(deployed)):
             return Decision.NONFINITE
-        if says_alike(original, deployed):
+        if decides_equally(original, deployed):
             return Decision.AGREE
         margin = margins(original, deployed).smaller
         assert margin is not None  # noqa: S101 - where texts differ a word does

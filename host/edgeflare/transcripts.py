@@ -111,7 +111,7 @@ def _texts(some: Sequence[Word]) -> tuple[str, ...]:
 def _steps(
     one: tuple[str, ...], other: tuple[str, ...]
 ) -> Sequence[tuple[str, int, int, int, int]]:
-    from edgeflare.extras import rapidfuzz
+    from edgeflare._internal.extras import rapidfuzz
 
     return [
         (str(step.tag), step.src_start, step.src_end, step.dest_start, step.dest_end)

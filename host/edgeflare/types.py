@@ -116,7 +116,7 @@ class FrontPoint(NamedTuple):
     """A deviation that a search met, and that no earlier one exceeds in both margin and nearness to the seed.
 
     `queries`: device queries up to and including this one. `margin`: the smaller of both models' (top-1 minus top-2
-    probability). `l2`, `linf`: distances to the seed, as in `edgeflare.distances`.
+    probability). `l2`, `linf`: distances to the seed, as in `edgeflare.metrics`.
     """
 
     queries: int

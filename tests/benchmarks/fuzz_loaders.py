@@ -27,13 +27,13 @@ import soundfile
 from numpy.lib import format as npy
 
 from edgeflare.analysis.class_names import _numbered
-from edgeflare.campaign.config import load_config
-from edgeflare.campaign.starter import STARTER
+from edgeflare.campaign.settings.config import load_config
+from edgeflare.campaign.settings.templates import STARTER
 from edgeflare.errors import EdgeFlareError
 from edgeflare.models import DecoderOptions, InputOptions, known_of, prepare, resolve_input
-from edgeflare.models.input_options import contradiction, options_in_file
+from edgeflare.models.image_input import contradiction, options_in_file
 from edgeflare.seeds import RESIZE_RULES, load_label_mapping, open_audio_seeds, open_seeds
-from edgeflare.seeds.labels import read_names
+from edgeflare.seeds.folder import read_names
 from edgeflare_agent.decoding import decoder_in
 from edgeflare_agent.errors import AgentError
 from edgeflare_agent.image_spec import InputSpec, TensorInfo

@@ -33,7 +33,7 @@ from shared_models import PAIRS, images_of, input_of, runtime_of
 from streams import recorded_stream
 
 from edgeflare.devices import Device, DeviceSession, open_device
-from edgeflare.devices.replies import Reply
+from edgeflare.devices.session.replies import Reply
 from edgeflare.models import InputSpec
 from edgeflare.types import Sample
 

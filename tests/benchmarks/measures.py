@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from edgeflare import Ranking, config_from, rank_campaigns, run_candidates, summarize
-from edgeflare.campaign.measures import Measure
+from edgeflare.campaign.comparison import Measure
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 

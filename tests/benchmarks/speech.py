@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from edgeflare.models import InputOptions, OriginalModel, resolve_input
-from edgeflare.models.input_options import options_in_file
+from edgeflare.models.image_input import options_in_file
 from edgeflare.seeds import open_audio_seeds
 from edgeflare.transcripts import spoken
 from edgeflare.types import Sample, Transcript

@@ -22,7 +22,7 @@ from edgeflare import (
     run_replay,
 )
 from edgeflare.campaign import reproduce
-from edgeflare.campaign.replay_states import replayed_inputs
+from edgeflare.campaign.replay.results import replayed_inputs
 from edgeflare.errors import UsageError
 from edgeflare.reports import print_document, reproductions_document
 from edgeflare.store import Store

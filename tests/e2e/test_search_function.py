@@ -1,4 +1,4 @@
-"""`edgeflare.search`: a campaign as one call of the library."""
+"""`edgeflare.strategies`: a campaign as one call of the library."""
 
 import subprocess
 import sys

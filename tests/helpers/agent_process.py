@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.devices.bundle import agent_bundle
+from edgeflare.devices.provisioning.upload import agent_bundle
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame, Kind, encode, read_frame
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare.bench.cells import Cell
-from edgeflare.bench.opening import Bench, write_bench
-from edgeflare.bench.rows import SearchRow
+from edgeflare.bench.cells import Bench, Cell, write_bench
+from edgeflare.bench.searches import SearchRow
 from edgeflare.bench.suite import Suite, suite_from
-from edgeflare.distances import l2, linf
+from edgeflare.metrics import l2, linf
 from edgeflare.nightly.history import History, run_folder
 from edgeflare.nightly.night import (
     Check,

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgeflare.analysis.ranking_duels import Duel, duels_between
-from edgeflare.analysis.statistics import bootstrap_interval, mean_ranks
-from edgeflare.campaign.replay_states import REPLAY, input_to_json
-from edgeflare.distances import l2, linf
+from edgeflare.analysis.ranking.comparison import Duel, duels_between
+from edgeflare.campaign.replay.results import REPLAY, input_to_json
+from edgeflare.metrics import l2, linf
+from edgeflare.statistics import bootstrap_interval, mean_ranks
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
-from edgeflare.store.corpus import Corpus
-from edgeflare.store.corpus_records import Added, EntryLook, Form, Sighting
-from edgeflare.store.replay_input import Look, ReplayInput, ReplayKind
+from edgeflare.store.corpus.corpus import Corpus
+from edgeflare.store.corpus.records import Added, Form, Observation, TriggerRecord
+from edgeflare.store.records import ReplayInput, ReplayKind, ReplayResult
 from edgeflare.types import Decision, FrontPoint, Sample, Status
 
 AGREE = (np.array([0.75, 0.25]), np.array([0.5, 0.5]))
@@ -309,7 +309,7 @@ def replay_store(
     folder: Path,
     *,
     replicas: tuple[str, ...] = ("",),
-    looks: dict[str, Look] | None = None,
+    looks: dict[str, ReplayResult] | None = None,
     sha256: str = "bb",
     done: int = len(ENDS),
     **fact: Any,
@@ -433,7 +433,7 @@ def digest(value: int) -> str:
 
 def sighting(
     value: int, *, seed: int = 0, pair: tuple[int, int] = (4, 9), **other: Any
-) -> Sighting:
+) -> TriggerRecord:
     """The picture `value` as a trigger, found from the picture of the value 1000 + `seed`."""
     fields: dict[str, Any] = {
         "seed_id": f"s/{seed}.png",
@@ -450,7 +450,7 @@ def sighting(
         "campaign": "c" * 32,
         "found_at": START + timedelta(minutes=value),
     }
-    return Sighting(
+    return TriggerRecord(
         sample=digest(value),
         seed_sample=digest(1000 + seed),
         original_label=pair[0],
@@ -459,13 +459,13 @@ def sighting(
     )
 
 
-def add(corpus: Corpus, *sightings: Sighting, values: Iterable[int] = range(1100)) -> Added:
+def add(corpus: Corpus, *sightings: TriggerRecord, values: Iterable[int] = range(1100)) -> Added:
     """Add sightings of the pictures of these values."""
     samples = {digest(value): picture(value) for value in values}
     return corpus.add(sightings, FORM, samples.__getitem__)
 
 
-def look(value: int, *, deviated: bool, at: datetime, **other: Any) -> EntryLook:
+def look(value: int, *, deviated: bool, at: datetime, **other: Any) -> Observation:
     """What a target said of the picture `value`."""
     fields: dict[str, Any] = {
         "model": "int8",
@@ -475,7 +475,7 @@ def look(value: int, *, deviated: bool, at: datetime, **other: Any) -> EntryLook
         "deployed_label": 9 if deviated else 4,
         "replay": "d" * 32,
     }
-    return EntryLook(digest(value), deviated=deviated, looked_at=at, **fields | other)
+    return Observation(digest(value), deviated=deviated, looked_at=at, **fields | other)
 
 
 def _digest_of(sample: Sample) -> str:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from edgeflare.answers import numbers, text_of
 from edgeflare.errors import StoreError
+from edgeflare.metrics import numbers, text_of
 from edgeflare.store import Store
 from edgeflare.types import Output
 

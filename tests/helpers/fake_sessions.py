@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.devices import DeviceSession, DeviceStatus, Lease, LoadedModel, Reply, State
-from edgeflare.devices.agent_link import AgentLink
-from edgeflare.devices.health import Health
-from edgeflare.devices.limits import Limits
-from edgeflare.devices.provision import Provisioned
-from edgeflare.devices.report import ask_report
-from edgeflare.devices.steady import SteadySession, Task
+from edgeflare.devices import DeviceSession, DeviceState, DeviceStatus, Lease, LoadedModel, Reply
+from edgeflare.devices.provisioning.upload import Provisioned
+from edgeflare.devices.session.agent_link import AgentLink, Limits
+from edgeflare.devices.session.device_report import request_report
+from edgeflare.devices.session.health import Health
+from edgeflare.devices.session.reconnecting import ReconnectingSession, Task
 from edgeflare.errors import DeviceError, EdgeFlareError
 from edgeflare.testing import FakeAgent, Replace, raw_frame
 from edgeflare.types import Sample
@@ -196,7 +195,7 @@ class Bench:
         self.steps = Steps()
         self.next: list[FakeSession | Exception] = []
         self.first = FakeSession()
-        self.steady = SteadySession(
+        self.steady = ReconnectingSession(
             self.first,
             self.reopen,
             rng=random.Random(7),
@@ -219,10 +218,12 @@ class Bench:
         self.steps.step()
 
 
-PI = DeviceStatus("pi-4", State.UP, "", 12000, 412.3, 15, 16, 0.97, 0.0381, 0.0522, 61.2, False, 0)
+PI = DeviceStatus(
+    "pi-4", DeviceState.UP, "", 12000, 412.3, 15, 16, 0.97, 0.0381, 0.0522, 61.2, False, 0
+)
 HOT = DeviceStatus(
     "ssh://user@192.168.1.77:2222",
-    State.UP,
+    DeviceState.UP,
     "",
     99000,
     1412.0,
@@ -235,9 +236,13 @@ HOT = DeviceStatus(
     True,
     3,
 )
-AWAY = DeviceStatus("jetson", State.AWAY, "no answer for 12 s: No route to [host] jetson.local", 5)
-RETIRED = DeviceStatus("pi-5", State.RETIRED, "came back as another device: its board differs", 5)
-SILENT = DeviceStatus("local", State.UP, "", 1, 3.25, 1, 2)
+AWAY = DeviceStatus(
+    "jetson", DeviceState.AWAY, "no answer for 12 s: No route to [host] jetson.local", 5
+)
+RETIRED = DeviceStatus(
+    "pi-5", DeviceState.RETIRED, "came back as another device: its board differs", 5
+)
+SILENT = DeviceStatus("local", DeviceState.UP, "", 1, 3.25, 1, 2)
 """An "up" device that tells nothing of itself."""
 
 
@@ -253,7 +258,7 @@ def drawn(count: int, seed: int) -> tuple[DeviceStatus, ...]:
             name=rng.choice(["pi-{}", "board {} of the big rack", "ssh://u@10.0.0.{}:22"]).format(
                 n
             ),
-            state=rng.choices(list(State), [8, 1, 1])[0],
+            state=rng.choices(list(DeviceState), [8, 1, 1])[0],
             detail=rng.choice(["", "no answer", "no [bold]answer[/] " * 9]),
             queries=rng.randrange(10**7),
             queries_per_s=rng.choice([0.0, rng.random(), 10 ** (5 * rng.random())]),
@@ -426,6 +431,6 @@ def _report(agent: FakeAgent, provisioned: Provisioned, transcribes: bool) -> No
         agent.transport(), provisioned.agent_path, provisioned.root, Limits(**DEADLINES)
     )
     try:
-        json.dumps(ask_report(link).to_json(), allow_nan=False).encode()
+        json.dumps(request_report(link).to_json(), allow_nan=False).encode()
     finally:
         link.close()

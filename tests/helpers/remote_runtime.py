@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare.devices import Transport
-from edgeflare.devices.bundle import agent_bundle
+from edgeflare.devices.provisioning.upload import agent_bundle
 
 SOURCE = """
 from edgeflare_agent.runtimes.onnx import OnnxRuntime

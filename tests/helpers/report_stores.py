@@ -7,11 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from edgeflare.answers import text_of, top_label
-from edgeflare.campaign.config import CampaignConfig
-from edgeflare.devices.latencies import Latencies
-from edgeflare.devices.telemetry import DeviceMinute
-from edgeflare.distances import l2, linf, snr_db
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.devices.telemetry import DeviceMinute, Latencies
+from edgeflare.metrics import l2, linf, snr_db, text_of, top_label
 from edgeflare.oracles import margins
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import (

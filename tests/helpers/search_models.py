@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.devices import State
-from edgeflare.devices.replies import Reply
+from edgeflare.devices import DeviceState
+from edgeflare.devices.session.replies import Reply
 from edgeflare.oracles import LabelOracle, TranscriptOracle
 from edgeflare.oracles import margin as decision_margin
-from edgeflare.search import build_strategy
+from edgeflare.strategies import build_strategy
 from edgeflare.types import (
     Answer,
     Ask,
@@ -284,7 +284,7 @@ class Device:
     The first answer comes when `hold` requests wait (after a minute, where they never do).
     """
 
-    state = State.UP
+    state = DeviceState.UP
     away_s = 0.0
     detail = ""
     depth = 4
@@ -386,7 +386,7 @@ class ListeningDevice:
     """A device with a `Listener`; always there."""
 
     name = "board"
-    state = State.UP
+    state = DeviceState.UP
     away_s = 0.0
     detail = ""
     depth = 2

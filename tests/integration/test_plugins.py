@@ -11,10 +11,10 @@ from distributions import write_distribution
 import edgeflare
 from edgeflare.campaign import demo_config
 from edgeflare.devices import LOCAL, connect
-from edgeflare.devices.bundle import agent_bundle
+from edgeflare.devices.provisioning.upload import agent_bundle
 from edgeflare.oracles import oracle_for
-from edgeflare.search import build_strategy, strategy_names
 from edgeflare.store import Store
+from edgeflare.strategies import build_strategy, strategy_names
 
 DEMO = demo_config()
 SOURCE = '''

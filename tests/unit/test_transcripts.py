@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_models import heard
 
-from edgeflare.answers import is_same, says_alike
-from edgeflare.distances import disagreement
+from edgeflare.metrics import decides_equally, disagreement, is_same
 from edgeflare.transcripts import aligned, excerpts, spoken, word_distance, words
 from edgeflare.types import Transcript
 
@@ -71,7 +70,7 @@ def test_the_distance_is_a_share_and_none_for_the_same_words_only(one: str, othe
     assert (
         apart == word_distance(heard(other), heard(one)) == disagreement(heard(one), heard(other))
     )
-    assert (apart == 0) == (one == other) == says_alike(heard(one), heard(other))
+    assert (apart == 0) == (one == other) == decides_equally(heard(one), heard(other))
 
 
 @given(WORDS, WORDS)

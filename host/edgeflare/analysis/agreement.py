@@ -1,16 +1,89 @@
 """How far two devices with the same model agree, and what sets apart those that don't."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from edgeflare.analysis.unlike import Cause, Unlike, cause_of, what_differs
-from edgeflare.answers import is_finite, is_same, says_alike
+from edgeflare.metrics import decides_equally, is_finite, is_same
 from edgeflare.store import SeedComparison, Store, TriggerAnswer
 from edgeflare.types import Decision, Output, Transcript
+
+DifferenceKind: TypeAlias = Literal["hardware", "runtime", "system"]
+Cause: TypeAlias = Literal["hardware", "runtime", "hardware or runtime", "system", "unexplained"]
+
+_SYSTEM = frozenset({"kernel", "os", "python", "numpy"})
+_HARDWARE = frozenset(
+    {
+        "board",
+        "soc",
+        "cpu",
+        "cpu_flags",
+        "arch",
+        "runtime.gpu",
+        "runtime.compute_capability",
+    }
+)
+
+
+@dataclass(frozen=True)
+class FingerprintDifference:
+    """A field of two devices' fingerprints that differs, as `first` and `second` have it; JSON values.
+
+    A field of the runtime in effect is named ``runtime.threads``. `side` is what it belongs to:
+    "hardware" (board, processor, its flags, architecture, GPU), "runtime" (package, version, delegate,
+    kernels, threads, options) or "system" (kernel, operating system, Python, numpy).
+    """
+
+    field: str
+    first: Any
+    second: Any
+    side: DifferenceKind
+
+    def named(self, value: Any) -> Any:
+        """Return one of the two values as people know it: an Arm processor's name for its part number."""
+        from edgeflare.devices.cpu_names import shown_name  # devices bring much, as below
+
+        return shown_name(value) if self.field == "cpu" and isinstance(value, str) else value
+
+
+def what_differs(
+    first: Mapping[str, Any], second: Mapping[str, Any]
+) -> tuple[FingerprintDifference, ...]:
+    """Return each field of two devices' fingerprints that differs, in their order."""
+    from edgeflare.devices.equivalence import (
+        differences,  # devices bring much that figures do without
+    )
+
+    return tuple(
+        FingerprintDifference(field, here, there, _side(field))
+        for field, here, there in differences(first, second)
+    )
+
+
+def cause_of(found: Iterable[FingerprintDifference]) -> Cause:
+    """Return what another answer of two devices can come from, by elimination.
+
+    The system is blamed where nothing else differs: the runtime computes the answer on the processor,
+    with little of the system's own. "unexplained" where nothing that is known differs.
+    """
+    sides = {one.side for one in found}
+    if {"hardware", "runtime"} <= sides:
+        return "hardware or runtime"
+    for side in ("hardware", "runtime", "system"):
+        if side in sides:
+            return side
+    return "unexplained"
+
+
+def _side(field: str) -> DifferenceKind:
+    if field in _HARDWARE:
+        return "hardware"
+    return "system" if field in _SYSTEM else "runtime"
+
 
 _EXAMPLES = 10
 
@@ -72,7 +145,7 @@ class Agreement:
     narrowly: int
     examples: tuple[OneSided, ...]
     cause: Cause
-    differences: tuple[Unlike, ...]
+    differences: tuple[FingerprintDifference, ...]
 
 
 @dataclass(frozen=True)
@@ -141,7 +214,7 @@ class _Comparing:
         if not (is_finite(first) and is_finite(second)):
             self.nonfinite += 1
             return
-        self.labels_differ += not says_alike(first, second)
+        self.labels_differ += not decides_equally(first, second)
         if not self.measured or isinstance(first, Transcript) or isinstance(second, Transcript):
             return
         difference = float(np.abs(first - second).max())
@@ -201,7 +274,7 @@ class _Pair:
             self.examples.append(OneSided(seed_id, on_device, digest))
         self.narrowly += other.decision in (Decision.TIE, Decision.BELOW_FLOOR)
 
-    def agreement(self, differences: Iterable[Unlike]) -> Agreement:
+    def agreement(self, differences: Iterable[FingerprintDifference]) -> Agreement:
         found = tuple(differences)
         return Agreement(
             first=self.first,
@@ -216,3 +289,51 @@ class _Pair:
             cause=cause_of(found),
             differences=found,
         )
+
+
+TriggerCause: TypeAlias = Literal["compression", "not attributed"] | Cause
+
+NOT_ATTRIBUTED: TriggerCause = "not attributed"
+
+
+class Causes:
+    """Tells the cause of each trigger of one seed after the other, the seeds in their order.
+
+    A trigger that triggers on every device that answered it comes of what all share: "compression". Where
+    it does so on some only, the cause is judged by `cause_of` from the fingerprints of the two devices
+    that are most alike of all pairs in which it triggers on one and not on the other. "not attributed"
+    where devices shared the seeds, there is one, or no other device has answered.
+    """
+
+    def __init__(self, store: Store, replicas: Sequence[str]) -> None:
+        self._comparisons: Iterator[SeedComparison] = iter(())
+        if len(replicas) > 1:
+            self._comparisons = store.comparisons(replicas)
+        self._prints = prints_of(store) if len(replicas) > 1 else {}
+        self._here: SeedComparison | None = None
+        self._differences = cache(self._what_differs)
+
+    def of(self, seed_id: str, trigger: str | None) -> TriggerCause:
+        """Return the cause of a trigger, by the digest of its sample.
+
+        Seeds must come in their order; one may come several times in a row. Raises StoreError.
+        """
+        while self._here is None or self._here.seed_id != seed_id:
+            self._here = next(self._comparisons, None)
+            if self._here is None:
+                return NOT_ATTRIBUTED
+        return self._judged(self._here.triggers.get(trigger or "", {}))
+
+    def _judged(self, answers: Mapping[str, TriggerAnswer]) -> TriggerCause:
+        triggering = [name for name, answer in answers.items() if answer.deviates]
+        others = [name for name, answer in answers.items() if not answer.deviates]
+        if len(answers) < 2:
+            return NOT_ATTRIBUTED
+        if not others:
+            return "compression"
+        pairs = [self._differences(one, other) for one in triggering for other in others]
+        pairs.sort(key=len)
+        return cause_of(pairs[0]) if pairs else NOT_ATTRIBUTED
+
+    def _what_differs(self, first: str, second: str) -> tuple[FingerprintDifference, ...]:
+        return what_differs(self._prints.get(first, {}), self._prints.get(second, {}))

@@ -7,7 +7,7 @@ from typing import Any
 
 from edgeflare.analysis.opening import opened
 from edgeflare.errors import UsageError
-from edgeflare.seeds.labels import read_names
+from edgeflare.seeds.folder import read_names
 from edgeflare.store import Store
 from edgeflare.types import Transcript
 

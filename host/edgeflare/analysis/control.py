@@ -43,7 +43,7 @@ class ControlFigures:
     @property
     def safe_margin(self) -> float | None:
         """The largest margin of a false alarm, rounded up to two digits."""
-        from edgeflare.campaign.statistics import rounded_up
+        from edgeflare.statistics import rounded_up
 
         return None if self.largest_margin is None else rounded_up(self.largest_margin)
 
@@ -53,9 +53,9 @@ def control_figures(store: Store) -> ControlFigures | None:
     config = store.campaign
     if not config.get("control"):
         return None
-    from edgeflare.campaign.control import REFUSED, alarms_in, control_folder
-    from edgeflare.campaign.counting import expected
-    from edgeflare.campaign.statistics import upper_bound
+    from edgeflare.campaign.control import REFUSED, control_folder, count_alarms
+    from edgeflare.campaign.status import expected_outcomes
+    from edgeflare.statistics import upper_bound
 
     folder = control_folder(store.folder)
     own = store.setting("original", "path")
@@ -72,9 +72,9 @@ def control_figures(store: Store) -> ControlFigures | None:
         state = "refused" if refusal else "finished" if there else "gone"
     if there:
         with Store.open(folder) as control:
-            searches, unasked, alarms, margin = alarms_in(control)
+            searches, unasked, alarms, margin = count_alarms(control)
             finished = control.tally().done
-            total = max(total, expected(control))
+            total = max(total, expected_outcomes(control))
             runtime = dict(control.models.get("deployed", {}).get("runtime", {}))
     return ControlFigures(
         model=Path(path).name,

@@ -1,16 +1,164 @@
 """A campaign's findings one by one, each with its seed, its cause, and how to see it again."""
 
+import hashlib
 import heapq
+import math
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Any
 
-from edgeflare.analysis.causes import NOT_ATTRIBUTED, Causes, TriggerCause
-from edgeflare.analysis.rows import has_input
-from edgeflare.campaign.counting import replicas_of
+from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
+from edgeflare.campaign.status import replica_names
+from edgeflare.metrics import numbers, text_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.types import TRIGGERS
+from edgeflare.strategies.mutation_path import describe_mutations
+from edgeflare.types import TRIGGERS, Output, Status, Transcript
+
+_STEM_LENGTH = 60
+_FORMULA = re.compile(r"[=+\-@\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
+_FINDINGS = TRIGGERS | {Status.UNSTABLE, Status.NONFINITE}
+
+
+def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str, Any]:
+    """Return what an outcome says of a finding, as a JSON object.
+
+    Scores are lists of float [classes], of a transcript [pieces][2]: the probability of each of its pieces and that
+    of the best other one; the texts and pieces are None of scores. `trigger_sample` is a digest in the campaign's store, None
+    where the seed itself is the finding; `device` and `environment` are digests that `campaign.json`
+    explains. `round_trips` are the search's requests to the device, `device_seconds` its own time for them
+    and for confirmations; `front` lists the deviations on the
+    way that no earlier one beats in both margin and L2. `words` has each of the `mutations` as text.
+    `replica` is the device that searched for itself, "" in a pool that shares the seeds.
+    """
+    row = {
+        "seed_id": outcome.seed_id,
+        "replica": outcome.replica,
+        "status": outcome.status.value,
+        "chain_seed": outcome.chain_seed,
+        "trigger_sample": outcome.trigger,
+        "original_label": outcome.original_label,
+        "deployed_label": outcome.deployed_label,
+        "original_text": text_of(outcome.original),
+        "deployed_text": text_of(outcome.deployed),
+        "original_scores": _list(outcome.original),
+        "deployed_scores": _list(outcome.deployed),
+        "original_pieces": _pieces(outcome.original),
+        "deployed_pieces": _pieces(outcome.deployed),
+        "original_margin": outcome.original_margin,
+        "deployed_margin": outcome.deployed_margin,
+        "l2": outcome.l2,
+        "linf": outcome.linf,
+        "snr_db": outcome.snr_db,
+        "front": [point._asdict() for point in outcome.front],
+        "queries": {
+            "seed": outcome.seed_queries,
+            "search": outcome.search_queries,
+            "confirmation": outcome.confirmation_queries,
+            "host_only": outcome.host_only_queries,
+        },
+        "round_trips": outcome.round_trips,
+        "seconds": outcome.seconds,
+        "device_seconds": outcome.device_seconds,
+        "confirmed": outcome.confirmed,
+        "mutations": list(outcome.mutations),
+        "words": describe_mutations(outcome.mutations),
+        "detail": outcome.detail,
+        "finished_at": outcome.finished_at.isoformat(),
+        "original_model": models.get("original", {}).get("sha256"),
+        "deployed_model": models.get("deployed", {}).get("sha256"),
+        "device_name": outcome.device_name,
+        "device": outcome.device,
+        "environment": outcome.environment,
+    }
+    plain: dict[str, Any] = jsonable(row)
+    return plain
+
+
+def finding_row(
+    outcome: Mapping[str, Any],
+    seed: SeedRecord,
+    files: Mapping[str, str],
+    amplification: float | None,
+) -> dict[str, Any]:
+    """Return everything that is needed to see a finding again: the `outcome_part`, and what its seed says.
+
+    `seed_sample` and `trigger_sample` are one and the same where the seed itself is the finding;
+    `amplification` is the factor of the difference picture, None of audio, which has none.
+    """
+    original, deployed, _ = seed.outputs or (None, None, None)
+    row = {
+        **outcome,
+        "label": seed.label,
+        "seed_sample": seed.sample,
+        "trigger_sample": outcome["trigger_sample"] or seed.sample,
+        "seed_original_text": text_of(original),
+        "seed_deployed_text": text_of(deployed),
+        "seed_original_scores": _list(original),
+        "seed_deployed_scores": _list(deployed),
+        "files": dict(files),
+        "amplification": amplification,
+    }
+    plain: dict[str, Any] = jsonable(row)
+    return plain
+
+
+def file_stem(seed: SeedRecord, replica: str = "") -> str:
+    """Return the beginning of a finding's file names: unique, and plain on every file system.
+
+    It ends in the device's name where each device searched for itself.
+    """
+    stem = f"{seed.position:05d}-{_plain(re.sub(r'[.][A-Za-z]+$', '', seed.id))}"
+    if not replica:
+        return stem
+    plain = _plain(replica)
+    if plain != replica:  # two devices may have the same plain name
+        plain += f"-{hashlib.sha256(replica.encode()).hexdigest()[:6]}"
+    return f"{stem}-{plain}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[-_STEM_LENGTH:]
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value as a CSV cell that no spreadsheet takes for a formula; numbers, texts of numbers too, stay.
+
+    A text that begins as a formula does (``= + - @``, tab, a line end) gets an apostrophe before it. Carriage returns
+    become line feeds, since the writer leaves them without quotes.
+    """
+    if not isinstance(value, str):
+        return value
+    mark = "'" if _FORMULA.match(value) and not _NUMBER.fullmatch(value) else ""
+    return mark + value.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def jsonable(value: Any) -> Any:
+    """Return JSON data with NaN and infinity as the texts "nan", "inf" and "-inf"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: jsonable(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [jsonable(part) for part in value]
+    return value
+
+
+def _list(output: Output | None) -> list[Any] | None:
+    return None if output is None else numbers(output).astype(float).tolist()
+
+
+def _pieces(output: Output | None) -> list[str] | None:
+    return list(output.pieces) if isinstance(output, Transcript) else None
+
+
+def has_input(outcome: OutcomeRecord) -> bool:
+    """Whether there is an input to show: of a finding, or the one on which a device can't answer."""
+    failed = outcome.status is Status.FAILED and outcome.trigger is not None
+    return failed or outcome.status in _FINDINGS
 
 
 @dataclass(frozen=True)
@@ -36,7 +184,7 @@ def findings(store: Store) -> Iterator[Finding]:
 
 def results(store: Store) -> Iterator[Finding]:
     """Every outcome, found or not, in the order of `findings`; read a page at a time. Raises StoreError."""
-    replicas = replicas_of(store)
+    replicas = replica_names(store)
     causes, commands = Causes(store, replicas), Commands(store)
     ranked = (
         ((seed.position, rank, seed, outcome) for seed, outcome in _of_replica(store, replica))
@@ -54,7 +202,7 @@ class Commands:
 
     def __init__(self, store: Store) -> None:
         self._folder = str(store.folder.resolve())
-        names, devices = replicas_of(store), store.campaign.get("devices") or ()
+        names, devices = replica_names(store), store.campaign.get("devices") or ()
         same = len(names) == len(devices)
         self._devices = dict(zip(names, devices, strict=True)) if same else {}
 

@@ -1,17 +1,27 @@
 """Whether a campaign keeps to its limits: each held against what was found, in one sentence."""
 
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.opening import opened
-from edgeflare.analysis.rows import jsonable
-from edgeflare.store import Store
-from edgeflare.store.failures import decoding
-
-if TYPE_CHECKING:
-    from edgeflare.analysis.limit_verdicts import Seen
-    from edgeflare.campaign.limits import LimitsConfig
+from edgeflare.analysis.outcome_stats import transcribes
+from edgeflare.campaign.baseline import BASELINE_PAIRS, Pair, baseline_pairs
+from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
+from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.status import replica_names
+from edgeflare.errors import UsageError
+from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store.database import decoding
+from edgeflare.types import TRIGGERS, Status
 
 
 @dataclass(frozen=True)
@@ -48,8 +58,7 @@ def check_limits(
     limit that says nothing of it is told as not checked. Raises StoreError where the campaign's folder
     can't be used, UsageError where the baseline of given limits can't.
     """
-    from edgeflare.analysis.limit_verdicts import Seen
-    from edgeflare.campaign.limits import LimitsConfig
+    from edgeflare.campaign.settings.limits import LimitsConfig
 
     with opened(campaign) as store:
         with decoding(store.folder, "the setting limits"):
@@ -58,12 +67,11 @@ def check_limits(
         wanted = limits.model_dump(exclude_defaults=True, exclude={"baseline"})
         if not wanted:
             return ()
-        seen = Seen(store, limits, own=limits == own)
+        seen = LimitContext(store, limits, own=limits == own)
         return tuple(_check(seen, name, limit) for name, limit in wanted.items())
 
 
-def _check(seen: "Seen", name: str, limit: float | bool) -> LimitCheck:
-    from edgeflare.analysis.limit_verdicts import FOR_REPLAYS, VERDICTS
+def _check(seen: "LimitContext", name: str, limit: float | bool) -> LimitCheck:
 
     if seen.is_replay != (name in FOR_REPLAYS):
         why = "a replay searches nothing" if seen.is_replay else "this is no replay"
@@ -73,3 +81,369 @@ def _check(seen: "Seen", name: str, limit: float | bool) -> LimitCheck:
     so_far = "" if seen.finished else "so far "
     words = f"{name}: {so_far}{verdict.words}{names}{verdict.aside}"
     return LimitCheck(name, limit, verdict.value, verdict.crossed, words)
+
+
+NAMED = 3
+"""So many of those that cross a limit are named."""
+
+
+class Offender(NamedTuple):
+    """One that crosses a limit: where it sorts among the others, the worst first, and its name."""
+
+    rank: float
+    by_name: tuple[str | int, ...]
+    name: str
+
+
+class Offenders:
+    """Counts those that cross a limit, and keeps the worst few."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._worst: list[Offender] = []
+
+    def add(self, name: str, rank: float = 0.0) -> None:
+        """Take one; those of the same rank sort by name, numbers in it by their value."""
+        self.count += 1
+        parts = re.split(r"([0-9]+)", name)  # each second one is a number
+        by_name = (int(part) if place % 2 else part for place, part in enumerate(parts))
+        self._worst.append(Offender(rank, tuple(by_name), name))
+        self._worst.sort()
+        del self._worst[NAMED:]
+
+    @property
+    def words(self) -> str:
+        """The worst few by name, and how many more there are."""
+        return named([one.name for one in self._worst], self.count)
+
+
+class Rule(NamedTuple):
+    """A limit that a single outcome can cross: `figure` of it is below the limit, or above.
+
+    A lower limit holds for triggers that were searched for, an upper one for seeds that deviate, too.
+    """
+
+    name: str
+    figure: Callable[[OutcomeRecord], float | None]
+    below: bool
+
+    def crossed_by(self, value: float, limit: float) -> bool:
+        """Whether a value crosses the limit."""
+        return value < limit if self.below else value > limit
+
+
+_RULES = (
+    Rule("min_median_queries", lambda one: one.first_queries, below=True),
+    Rule("min_l2", lambda one: one.l2, below=True),
+    Rule("max_severity", lambda one: one.severity, below=False),
+    Rule("max_disagreement", lambda one: one.disagreement, below=False),
+)
+
+
+def held_against(
+    one: OutcomeRecord, limits: Mapping[str, float]
+) -> Iterator[tuple[Rule, float, float]]:
+    """Yield each rule for which `limits` has a limit and the outcome a value: the rule, the value, the limit."""
+    for rule in _RULES:
+        limit = limits.get(rule.name)
+        concerned = one.status is Status.FOUND if rule.below else one.status in TRIGGERS
+        if limit is not None and concerned and (value := rule.figure(one)) is not None:
+            yield rule, value, limit
+
+
+class LimitCounts:
+    """Takes outcomes one by one; of those that cross a limit the worst few are kept by name.
+
+    `worst` has for each rule the value that is nearest to crossing its limit, or farthest beyond it.
+    """
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        self._limits = limits.model_dump(exclude_defaults=True)
+        self.statuses: Counter[Status] = Counter()
+        self.first_queries = array("d")
+        self.found, self.seeds = Offenders(), Offenders()
+        self.crossing = {rule.name: Offenders() for rule in _RULES}
+        self.worst = {rule.name: math.inf if rule.below else 0.0 for rule in _RULES}
+        self.pairs: Counter[Pair] = Counter()
+
+    def add(self, one: OutcomeRecord) -> None:
+        """Take an outcome."""
+        name = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
+        self.statuses[one.status] += 1
+        found = one.status is Status.FOUND
+        if one.searched:
+            self.first_queries.append(one.first_queries if found else math.inf)
+        if found:
+            self.found.add(name)
+        if one.status is Status.SEED_DEVIATES:
+            self.seeds.add(name)
+        if one.status not in TRIGGERS:
+            return
+        if one.original_label is not None and one.deployed_label is not None:
+            self.pairs[one.original_label, one.deployed_label] += 1
+        for rule, value, limit in held_against(one, self._limits):
+            worse = min if rule.below else max
+            self.worst[rule.name] = worse(self.worst[rule.name], value)
+            if rule.crossed_by(value, limit):
+                text = str(value) if isinstance(value, int) else number(value, limit)
+                self.crossing[rule.name].add(f"{name} ({text})", value if rule.below else -value)
+
+    @property
+    def searched(self) -> int:
+        """How many seeds were searched."""
+        return len(self.first_queries)
+
+    @property
+    def median(self) -> float:
+        """The median of the queries to the first triggering input; infinite where half have none."""
+        return float(np.median(np.asarray(self.first_queries)))
+
+
+def known_pairs(store: Store, limits: LimitsConfig, *, own: bool = True) -> set[Pair]:
+    """Return the baseline's pairs; for a campaign's `own` limits as they were when it began.
+
+    Raises UsageError if the baseline can't be read.
+    """
+    kept = store.fact(BASELINE_PAIRS) if own else None
+    if kept is not None:
+        return {(original, deployed) for original, deployed in kept}
+    return baseline_pairs(limits) or set()
+
+
+def answered(store: Store) -> int:
+    """Return how many seeds both models have answered, each device's counted where it searches for itself."""
+    return sum(
+        seed.outputs is not None
+        for replica in replica_names(store)
+        for seed in store.seeds(replica)
+    )
+
+
+def named(names: Sequence[str], count: int) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return ", ".join(names) + more
+
+
+def pair_words(pairs: Mapping[Pair, int]) -> str:
+    """Return the first few pairs of labels with how many triggering inputs each has, the most frequent first."""
+    ranked = sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
+    return named(
+        [f"{original} -> {deployed} ({count})" for (original, deployed), count in ranked[:NAMED]],
+        len(ranked),
+    )
+
+
+def number(value: float, beside: float) -> str:
+    """Return a number in three digits, or in as many as tell it from another one beside it."""
+    for digits in (3, 6):
+        text = f"{value:.{digits}g}"
+        if value == beside or text != f"{beside:.{digits}g}":
+            return text
+    return repr(value)
+
+
+def percent(rate: float, beside: float | None = None) -> str:
+    """Return a share in per cent, told apart from another one beside it."""
+    return f"{100 * rate:g} %" if beside is None else f"{number(100 * rate, 100 * beside)} %"
+
+
+class LimitContext:
+    """What the limits are held against. `own`: they are the campaign's own, and not others."""
+
+    def __init__(self, store: Store, limits: LimitsConfig, *, own: bool) -> None:
+        self.store = store
+        self.limits = limits
+        self.own = own
+        self.is_replay = store.fact(REPLAY) is not None
+        self.finished = bool(store.fact("finished"))
+        self.each_device = store.fact("replicas") not in (None, [""])
+        self.counts = LimitCounts(limits)
+        for outcome in () if self.is_replay else store.outcomes():
+            self.counts.add(outcome)
+
+
+class LimitVerdict(NamedTuple):
+    """What a limit comes to: see `LimitCheck`. `names` are told where it is crossed, `aside` always."""
+
+    value: float | None
+    crossed: bool
+    words: str
+    names: str = ""
+    aside: str = ""
+
+
+def _max_deviation_rate(seen: LimitContext) -> LimitVerdict:
+    counts, limit = seen.counts, seen.limits.max_deviation_rate or 0.0
+    if not counts.searched:
+        return _nothing(seen, "searched")
+    rate = counts.found.count / counts.searched
+    words = (
+        f"{counts.found.count} of {_searched(seen)} ({percent(rate, limit)}) have a triggering input, "
+        f"at most {percent(limit)} are allowed"
+    )
+    return LimitVerdict(rate, rate > limit, words, counts.found.words, _aside(counts))
+
+
+def _max_seed_deviation_rate(seen: LimitContext) -> LimitVerdict:
+    these, limit = seen.counts.seeds, seen.limits.max_seed_deviation_rate or 0.0
+    known = answered(seen.store)
+    if not known:
+        return _nothing(seen, "answered")
+    rate = these.count / known
+    what = "answers to seeds" if seen.each_device else "answered seeds"
+    words = (
+        f"{these.count} of {known} {what} ({percent(rate, limit)}) deviate as they are, "
+        f"at most {percent(limit)} are allowed"
+    )
+    return LimitVerdict(rate, rate > limit, words, these.words, _failures(seen.counts))
+
+
+def _min_median_queries(seen: LimitContext) -> LimitVerdict:
+    counts, limit = seen.counts, seen.limits.min_median_queries or 0
+    if not counts.searched:
+        return _nothing(seen, "searched")
+    median = counts.median
+    took = (
+        "is without one"
+        if math.isinf(median)
+        else f"took {median:g} {'query' if median == 1 else 'queries'} to the first one"
+    )
+    words = (
+        f"of {_searched(seen)}, {counts.found.count} of them with a triggering input, the median {took}, "
+        f"at least {limit} are wanted"
+    )
+    return LimitVerdict(
+        median, median < limit, words, counts.crossing["min_median_queries"].words, _aside(counts)
+    )
+
+
+def _min_l2(seen: LimitContext) -> LimitVerdict:
+    counts, limit = seen.counts, seen.limits.min_l2 or 0.0
+    rule = f"none may be nearer than {limit:g}"
+    if not counts.found.count:
+        return LimitVerdict(None, False, f"no triggering input was found, {rule} to its seed")
+    nearest = counts.worst["min_l2"]
+    words = (
+        f"the nearest of {counts.found.count} triggering inputs is L2 {number(nearest, limit)} from "
+        f"its seed, {rule}"
+    )
+    return _with_offenders(nearest, counts.crossing["min_l2"], words, "nearer")
+
+
+def _max_severity(seen: LimitContext) -> LimitVerdict:
+    counts, limit = seen.counts, seen.limits.max_severity or 0.0
+    found = counts.found.count + counts.seeds.count
+    rule = f"none may have one above {limit:g}"
+    if not found:
+        return LimitVerdict(None, False, f"no triggering input was found, so no margin, {rule}")
+    worst = counts.worst["max_severity"]
+    most = number(worst, limit)
+    words = f"the most severe of {found} triggering inputs has a smaller margin of {most}, {rule}"
+    return _with_offenders(worst, counts.crossing["max_severity"], words, "above it")
+
+
+def _max_disagreement(seen: LimitContext) -> LimitVerdict:
+    counts, limit = seen.counts, seen.limits.max_disagreement or 0.0
+    found = counts.found.count + counts.seeds.count
+    rule = f"at most {percent(limit)} may be"
+    if not found:
+        return LimitVerdict(None, False, f"no triggering input was found, {rule}")
+    if seen.store.models.get("deployed", {}).get("output", {}).get("kind") == "label":
+        return LimitVerdict(
+            None, True, "can't be told, and counts as crossed: the device tells labels only"
+        )
+    worst = counts.worst["max_disagreement"]
+    most = percent(worst, limit)
+    apart = f"put {most} of the probability on different classes"
+    if transcribes(seen.store):
+        apart = f"differ in {most} of the words"
+    words = f"of {found} triggering inputs the models' answers to the worst one {apart}, {rule}"
+    return _with_offenders(worst, counts.crossing["max_disagreement"], words, "above it")
+
+
+def _with_offenders(value: float, these: Offenders, words: str, where: str) -> LimitVerdict:
+    if these.count:
+        words += f"; {these.count} {'is' if these.count == 1 else 'are'} {where}"
+    return LimitVerdict(value, these.count > 0, words, these.words)
+
+
+def _new_pairs(seen: LimitContext) -> LimitVerdict:
+    if transcribes(seen.store):
+        return LimitVerdict(
+            None, True, "can't be told, and counts as crossed: transcripts have no classes"
+        )
+    pairs = seen.counts.pairs
+    try:
+        known = known_pairs(seen.store, seen.limits, own=seen.own)
+    except UsageError as error:
+        if not seen.own:
+            raise
+        return LimitVerdict(None, True, f"can't be told, and counts as crossed: {error}")
+    new = {pair: count for pair, count in pairs.items() if pair not in known}
+    words = (
+        f"{len(new)} of {len(pairs)} deviating class pairs are not among the {len(known)} of "
+        f"{seen.limits.baseline}, none may be new"
+    )
+    return LimitVerdict(len(new), bool(new), words, pair_words(new))
+
+
+def _max_new_triggers(seen: LimitContext) -> LimitVerdict:
+    new, total, limit = Offenders(), 0, seen.limits.max_new_triggers or 0
+    unclear = 0
+    for one in replayed_inputs(seen.store):
+        total += 1
+        unclear += one.state in ("unstable", "nonfinite", "failed")
+        if one.state == "new":
+            new.add(f"{one.id} on {one.device}" if seen.each_device else one.id)
+    words = (
+        f"{new.count} of {total} replayed inputs deviate now and did not before, "
+        f"at most {limit} may"
+    )
+    if total and unclear == total and seen.finished:
+        words = f"can't be told, and counts as crossed: none of {total} inputs gave a steady answer"
+        return LimitVerdict(None, True, words)
+    aside = f"; {unclear} gave no steady answer" if unclear else ""
+    return LimitVerdict(new.count, new.count > limit, words, new.words, aside)
+
+
+def _nothing(seen: LimitContext, done: str) -> LimitVerdict:
+    """Return that there is nothing to tell a limit by: of a finished campaign that is no good sign."""
+    if not seen.finished:
+        return LimitVerdict(None, False, f"no seed is {done}")
+    words = f"can't be told, and counts as crossed: no seed was {done}"
+    return LimitVerdict(None, True, words, aside=_aside(seen.counts))
+
+
+def _searched(seen: LimitContext) -> str:
+    return f"{seen.counts.searched} {'searches' if seen.each_device else 'searched seeds'}"
+
+
+def _aside(counts: LimitCounts) -> str:
+    """Return which seeds a rate of those searched says nothing of."""
+    deviate = counts.seeds.count
+    text = f"; {deviate} more deviate as they are" if deviate else ""
+    return text + _failures(counts)
+
+
+def _failures(counts: LimitCounts) -> str:
+    text = ""
+    if failed := counts.statuses[Status.FAILED]:
+        text += f"; a model could not answer on {failed}"
+    if infinite := counts.statuses[Status.NONFINITE]:
+        text += f"; {infinite} gave NaN or infinity"
+    return text
+
+
+FOR_REPLAYS = ("max_new_triggers",)
+"""The limits of replays; the others are of campaigns that search."""
+VERDICTS: Mapping[str, Callable[[LimitContext], LimitVerdict]] = {
+    "max_deviation_rate": _max_deviation_rate,
+    "max_seed_deviation_rate": _max_seed_deviation_rate,
+    "min_median_queries": _min_median_queries,
+    "min_l2": _min_l2,
+    "max_severity": _max_severity,
+    "max_disagreement": _max_disagreement,
+    "new_pairs": _new_pairs,
+    "max_new_triggers": _max_new_triggers,
+}

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
 from edgeflare.analysis.control import ControlFigures, control_figures
 from edgeflare.analysis.devices import DeviceFigures, Transfer, transfers
-from edgeflare.analysis.figures import (
+from edgeflare.analysis.limits import LimitCheck, check_limits
+from edgeflare.analysis.opening import opened
+from edgeflare.analysis.outcome_stats import (
     Coverage,
     Failure,
     LabelPair,
     OutcomeFigures,
     Spread,
+    TriggerFigures,
     spread,
 )
-from edgeflare.analysis.heard import WordPair
-from edgeflare.analysis.limits import LimitCheck, check_limits
-from edgeflare.analysis.opening import opened
-from edgeflare.analysis.statistics import median
 from edgeflare.analysis.telemetry import TelemetryCounts, TelemetryFigures
-from edgeflare.analysis.triggers import TriggerFigures
-from edgeflare.answers import top_label
+from edgeflare.analysis.transcript_diff import WordPair
+from edgeflare.metrics import top_label
+from edgeflare.statistics import median
 from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store
-from edgeflare.store.replay_input import REPLAY
+from edgeflare.store.records import REPLAY
 from edgeflare.types import Decision, Status
 
 if TYPE_CHECKING:
-    from edgeflare.analysis.replayed import ReplayFigures
+    from edgeflare.analysis.replay import ReplayFigures
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Summary:
     searched; None for no seed at all. `queries_found` counts up to the first trigger, though a search went
     on for a more severe one. `total_queries` has the five counters, `round_trips` the requests of searches
     to the devices, over all outcomes; `wall_s` are the seconds of all its runs by the clock. `label_pairs`, most frequent first, medians of the margins (top-1
-    minus top-2), of L2, Linf and `snr_db` (as `edgeflare.distances` has them; the last of audio only) are over the
+    minus top-2), of L2, Linf and `snr_db` (as `edgeflare.metrics` has them; the last of audio only) are over the
     triggering inputs. Of speech recognisers `word_pairs`, most frequent first, take the place of pairs of labels; they
     are counted on seeds that deviate, too.
     `sample_rate` is that of audio in Hz, None of images. `ties` counts
@@ -206,7 +206,7 @@ def _summary(store: Store) -> Summary:
 def _replay(store: Store) -> "ReplayFigures | None":
     if store.fact(REPLAY) is None:
         return None
-    from edgeflare.analysis.replayed import replay_summary
+    from edgeflare.analysis.replay import replay_summary
 
     return replay_summary(store).figures
 

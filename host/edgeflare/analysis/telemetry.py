@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TextIO
 
-from edgeflare.analysis.rows import csv_cell
+from edgeflare.analysis.findings import csv_cell
 from edgeflare.devices import DeviceMinute
-from edgeflare.devices.latencies import Latencies
-from edgeflare.devices.slowed import Slowed
+from edgeflare.devices.telemetry import Latencies, Slowed
 
 _COLUMNS = (
     "device",

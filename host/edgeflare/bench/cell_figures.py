@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeflare.analysis.statistics import bootstrap_interval, mean, median
-from edgeflare.bench.costs import Costs, costs
-from edgeflare.bench.fronts import FrontStep, median_front
-from edgeflare.bench.rows import SearchRow
+from edgeflare.bench.costs import Costs, FrontStep, costs, median_front
+from edgeflare.bench.searches import SearchRow
+from edgeflare.statistics import bootstrap_interval, mean, median
 from edgeflare.types import Status
 
 WITHIN_SECONDS = (5, 10, 15)

@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from edgeflare.analysis.statistics import (
+from edgeflare.bench.cell_figures import CellFigures
+from edgeflare.bench.searches import SearchRow
+from edgeflare.statistics import (
     a12_size,
     holm,
     mean_ranks,
@@ -13,8 +15,6 @@ from edgeflare.analysis.statistics import (
     pearson,
     rank_biserial_size,
 )
-from edgeflare.bench.cell_figures import CellFigures
-from edgeflare.bench.rows import SearchRow
 
 _LEAST_POINTS = 3
 _SURE = 0.05
@@ -70,7 +70,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Point:
+class ComparisonPoint:
     """A pair of a study: its x, and over the searches that found a triggering input the mean queries and seconds."""
 
     pair: str
@@ -94,7 +94,7 @@ class Correlation:
     queries: float | None
     seconds: float | None
     lowest_success: float | None
-    points: tuple[Point, ...]
+    points: tuple[ComparisonPoint, ...]
 
     @property
     def leaves_out(self) -> bool:
@@ -157,7 +157,7 @@ def correlate(
     Pairs of the same x are one point, the mean of their figures.
     """
     points = tuple(
-        Point(cell.pair, xs[cell.pair], cell.queries, cell.seconds, cell.success_rate)
+        ComparisonPoint(cell.pair, xs[cell.pair], cell.queries, cell.seconds, cell.success_rate)
         for cell in cells
         if cell.strategy == strategy and cell.pair in xs
     )

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
+from edgeflare._internal.text import NOTHING, margin_text, number_text, p_value_text, percent_text
 from edgeflare.bench import explanations
 from edgeflare.bench.cell_figures import (
     WITHIN_SECONDS,
@@ -15,7 +16,7 @@ from edgeflare.bench.comparisons import Comparison, Contrast
 from edgeflare.bench.costs import DELAYS_MS, Costs
 from edgeflare.bench.environment_text import environment
 from edgeflare.bench.report import BenchReport
-from edgeflare.bench.rows import SearchRow
+from edgeflare.bench.searches import SearchRow
 from edgeflare.reports.document import (
     Block,
     Column,
@@ -27,7 +28,6 @@ from edgeflare.reports.document import (
     Text,
     plain,
 )
-from edgeflare.text import NOTHING, margin_text, number_text, p_value_text, percent_text
 from edgeflare.transcripts import spoken
 
 _EXAMPLES = 3

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from edgeflare._internal.text import NOTHING
 from edgeflare.bench import explanations
 from edgeflare.bench.report import BenchReport, ResolvedSearch
 from edgeflare.reports.document import (
@@ -16,7 +17,6 @@ from edgeflare.reports.document import (
     plain,
     table_of,
 )
-from edgeflare.text import NOTHING
 
 
 def environment(report: BenchReport) -> list[Block]:

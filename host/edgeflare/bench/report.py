@@ -1,22 +1,224 @@
 """A bench in figures: everything its report says."""
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from edgeflare.analysis.rows import jsonable
+from edgeflare.analysis.findings import jsonable
 from edgeflare.bench.cell_figures import CellFigures, PublishedFigures, cell_figures
-from edgeflare.bench.cells import Cell, cells
-from edgeflare.bench.command import command
+from edgeflare.bench.cells import Bench, Cell, cells, open_bench
 from edgeflare.bench.comparisons import Comparison, Correlation, adjusted, compare, correlate
-from edgeflare.bench.false_alarms import FalseAlarms, false_alarms
-from edgeflare.bench.opening import Bench, open_bench
-from edgeflare.bench.rows import CellRecords, SearchRow, read_cell
-from edgeflare.bench.sameness import distinct_models, sameness_notices
-from edgeflare.bench.similarity import Similarities
-from edgeflare.bench.suite import Suite
+from edgeflare.bench.costs import FalseAlarms, false_alarms
+from edgeflare.bench.searches import CellRecords, SearchRow, Similarities, read_cell
+from edgeflare.bench.suite import Suite, load_suite, suite_about, suite_names
+from edgeflare.devices.equivalence import differences
+from edgeflare.errors import UsageError
+from edgeflare.store import DeviceRecord
+
+_SHOWN = 5
+_SIDES = ("original", "deployed")
+
+_Cells = dict[Cell, CellRecords]
+
+
+def distinct_models(read: Mapping[Cell, CellRecords]) -> dict[str, tuple[dict[str, Any], ...]]:
+    """Return for each pair what its cells had as models, each once; wherever the files lay."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for cell, records in read.items():
+        if not records.models:
+            continue
+        known = found.setdefault(cell.pair, [])
+        if all(_content(records.models) != _content(one) for one in known):
+            known.append(records.models)
+    return {pair: tuple(models) for pair, models in found.items()}
+
+
+def sameness_notices(read: Mapping[Cell, CellRecords]) -> Iterator[str]:
+    """Yield a sentence for each pair whose cells differ in models or devices, naming the cells.
+
+    Last come the cells that went on with ``--force`` although something had changed.
+    """
+    for pair in dict.fromkeys(cell.pair for cell in read):
+        own = {cell: one for cell, one in read.items() if cell.pair == pair}
+        yield from _differing(pair, "with the same models", own, _models_key, _models_told)
+        yield from _differing(pair, "on the same devices", own, _devices_key, _devices_told)
+    for cell, records in read.items():
+        yield from (f"{cell.name}: {text}" for text in records.forced)
+
+
+def _differing(
+    pair: str,
+    how: str,
+    read: _Cells,
+    key: Callable[[CellRecords], Hashable],
+    told: Callable[[CellRecords, CellRecords], str],
+) -> Iterator[str]:
+    """Yield a sentence where `key` is not the same for all; the largest group of cells comes last."""
+    groups: dict[Hashable, _Cells] = {}
+    for cell, records in read.items():
+        one = key(records)
+        if one:
+            groups.setdefault(one, {})[cell] = records
+    if len(groups) < 2:
+        return
+    most, *others = sorted(groups.values(), key=len, reverse=True)
+    usual = next(iter(most.values()))
+    parts = [
+        f"{', '.join(cell.name for cell in group)} {told(next(iter(group.values())), usual)}"
+        for group in others
+    ]
+    rest = f"{len(most)} others" if len(most) > 1 else next(iter(most)).name
+    parts.append(f"{rest} {told(usual, next(iter(others[0].values())))}")
+    yield (
+        f"the cells of {pair} were not all run {how}, so that their figures don't belong together: "
+        + "; ".join(parts)
+    )
+
+
+def _models_key(records: CellRecords) -> Hashable:
+    sums = tuple(_model(records, side).get("sha256") for side in _SIDES)
+    return sums if any(sums) else None
+
+
+def _models_told(records: CellRecords, other: CellRecords) -> str:
+    """Name the models that differ from the other cell's."""
+    named = []
+    for side in _SIDES:
+        model = _model(records, side)
+        if model.get("sha256") != _model(other, side).get("sha256"):
+            name, start = model.get("name", "unknown"), str(model.get("sha256", ""))[:16]
+            named.append(f"{side} {name}, SHA-256 {start}")
+    return f"({'; '.join(named)})"
+
+
+def _model(records: CellRecords, side: str) -> dict[str, Any]:
+    return records.models.get(side) or {}
+
+
+def _devices_key(records: CellRecords) -> Hashable:
+    return frozenset(device.digest for device in records.devices)
+
+
+def _devices_told(records: CellRecords, other: CellRecords) -> str:
+    """Name the devices and what is different from the other cell's device of that name, or its first."""
+    named = {device.name: device for device in other.devices}
+    like = {device.digest for device in other.devices}
+    parts = []
+    for device in records.devices:
+        fields = []
+        if device.digest not in like:
+            before = named.get(device.name, other.devices[0])
+            fields = _fields(before, device)
+        parts.append(f"{device.name}{' with ' if fields else ''}{', '.join(fields)}")
+    return f"(on {'; '.join(parts)})"
+
+
+def _fields(before: DeviceRecord, device: DeviceRecord) -> list[str]:
+    found = differences(before.fingerprint, device.fingerprint)
+    return [f"{name} {value}" for name, _, value in found[:_SHOWN]]
+
+
+def _content(models: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        side: {key: value for key, value in (model or {}).items() if key != "path"}
+        for side, model in models.items()
+    }
+
+
+_DATA = Path(__file__).parent  # stands in for the folder of --data: any that exists
+_NUMBERS = ("seeds", "repeats", "max_queries")
+
+
+def command(suite: Suite, devices: Sequence[str]) -> str | None:
+    """Return the command that runs this suite on these devices; None where it is not a packaged one.
+
+    It makes the same cells of the same files: paths may differ in the folders that --data named, and in
+    where EdgeFlare is installed.
+    """
+    if suite.name not in suite_names():
+        return None
+    try:
+        packaged = load_suite(suite.name, data=_DATA)
+        flags = _flags(suite, packaged)
+    except UsageError:
+        return None
+    if flags is None:
+        return None
+    asked = [
+        part for device in devices if list(devices) != ["local"] for part in ("--device", device)
+    ]
+    return shlex.join(["edgeflare", "bench", "run", suite.name, *flags, *asked])
+
+
+def _flags(suite: Suite, packaged: Suite) -> list[str] | None:
+    """Return the folders of the packaged suite's files and the fewest flags that narrow it to this one.
+
+    None where none do.
+    """
+    pairs = [pair.name for pair in suite.pairs]
+    strategies = [strategy.name for strategy in suite.strategies]
+    if len(pairs) == len(packaged.pairs):
+        pairs = []
+    if len(strategies) == len(packaged.strategies):
+        strategies = []
+    wanted = _compared(suite)
+    choices = (some for count in range(len(_NUMBERS) + 1) for some in combinations(_NUMBERS, count))
+    for chosen in choices:
+        numbers = {key: getattr(suite, key) for key in chosen}
+        narrowed = packaged.narrowed(pairs=pairs, strategies=strategies, **numbers)
+        folders = _data_folders(suite, narrowed)
+        if _compared(narrowed) == wanted and folders is not None:
+            return [
+                *(["--data", "FOLDER"] * max(folders, suite_about(suite.name).needs_data)),
+                *(part for name in pairs for part in ("--pair", name)),
+                *(part for name in strategies for part in ("--strategy", name)),
+                *(
+                    part
+                    for key, value in numbers.items()
+                    for part in (f"--{key.replace('_', '-')}", str(value))
+                ),
+            ]
+    return None
+
+
+def _compared(suite: Suite) -> dict[str, Any]:
+    """Return a suite's values but for its paths."""
+    values = suite.model_dump(mode="json")
+    for pair in values["pairs"]:
+        for key in ("original", "deployed", "seeds"):
+            if pair[key]:
+                pair[key].pop("path")
+        pair["seeds"].pop("labels")
+    return values
+
+
+def _data_folders(suite: Suite, packaged: Suite) -> int | None:
+    """Return in how many folders of --data a suite has the files of the packaged one; None: in none."""
+    folders = set()
+    for own, its in zip(_paths(suite), _paths(packaged), strict=True):
+        if own is None or its is None:
+            if own is not its:
+                return None
+        elif its.is_relative_to(_DATA):
+            rest = its.relative_to(_DATA).parts
+            if own.parts[-len(rest) :] != rest:
+                return None
+            folders.add(own.parts[: -len(rest)])
+        elif own.parts[-2:] != its.parts[-2:]:
+            return None
+    return len(folders)
+
+
+def _paths(suite: Suite) -> Iterator[Path | None]:
+    for pair in suite.pairs:
+        yield pair.original.path
+        yield None if pair.deployed is None else pair.deployed.path
+        yield pair.seeds.path
+        yield pair.seeds.labels
 
 
 @dataclass(frozen=True)

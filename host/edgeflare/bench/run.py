@@ -7,12 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from edgeflare.bench.cells import Cell, cell_config
-from edgeflare.bench.changes import check_same_devices, check_same_files, devices_of
-from edgeflare.bench.files import check_files
+from edgeflare.bench.cells import (
+    BENCH_NAME,
+    Bench,
+    Cell,
+    cell_config,
+    check_same_devices,
+    check_same_files,
+    devices_of,
+    open_bench,
+    write_bench,
+)
 from edgeflare.bench.made_models import make_again, make_model
-from edgeflare.bench.opening import BENCH_NAME, Bench, open_bench, write_bench
-from edgeflare.bench.suite import Suite
+from edgeflare.bench.suite import Suite, check_files
 from edgeflare.campaign.batch import (
     BatchWatch,
     CampaignRunner,
@@ -22,10 +29,10 @@ from edgeflare.campaign.batch import (
     opened_folder,
     silent,
 )
-from edgeflare.campaign.config import CampaignConfig, config_from
+from edgeflare.campaign.events import Event, Notice, Progress, Stage
 from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
-from edgeflare.campaign.progress import Event, Notice, Progress, Stage
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY, resolved_as_in
+from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.devices import connect
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (
@@ -36,7 +43,7 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.store import CampaignLock, Store
-from edgeflare.store.failures import no_space_to_begin
+from edgeflare.store.database import disk_full_at_start
 
 __all__ = ["Bench", "open_bench", "resume_bench", "run_bench"]
 
@@ -269,7 +276,7 @@ def _full_disk_told(folder: Path) -> Iterator[None]:
         yield
     except DiskFullError as error:
         if not (folder / BENCH_NAME).is_file():
-            raise no_space_to_begin(folder) from error
+            raise disk_full_at_start(folder) from error
         raise DiskFullError(
             f"no space is left on the disk of {folder}; what was found so far is kept there: free some space, then "
             f"{_advice(folder)}"

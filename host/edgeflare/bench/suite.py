@@ -1,26 +1,229 @@
 """A suite: the pairs, strategies and repeats of a benchmark, and its file."""
 
+import importlib.util
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from edgeflare import toml
-from edgeflare.bench.sections import (
-    PairConfig,
-    PerturbConfig,
-    PlainName,
-    Published,
-    StrategyConfig,
-    SuiteTable,
-    plain,
+from edgeflare._internal import toml
+from edgeflare.campaign.settings.config import (
+    ModelConfig,
+    SearchConfig,
+    Seconds,
+    SeedsConfig,
+    problems_of,
 )
-from edgeflare.bench.suite_paths import SUITES, anchored, needs_data
-from edgeflare.campaign.config import SearchConfig, Seconds, problems_of
 from edgeflare.errors import UsageError
-from edgeflare.search import build_strategy
+from edgeflare.strategies import build_strategy
+
+SUITES = Path(__file__).resolve().parent.parent / "assets" / "suites"
+_DEMO = SUITES.parent / "demo"
+_PLACEHOLDER = re.compile(r"\{(\w*)\}(?=/|$)")
+_BRACES = re.compile(r"[{}]")
+_KEYS = (("original", "path"), ("deployed", "path"), ("seeds", "path"), ("seeds", "labels"))
+
+
+def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[str, Any]:
+    """Return the suite's values with whole paths: relative ones start at the folder of `file`.
+
+    ``{data}`` is the first folder of `data` in which the rest of the path is, the first of all where none has
+    it; they are absolute. Raises UsageError where ``{data}`` is used and one of its folders is not there, or none is
+    given, for other words in braces, and for braces that are not the whole first part of a path.
+    """
+    known: dict[str, Sequence[Path]] = {
+        "data": data,
+        "demo": [_DEMO],
+        "suites": [SUITES],
+    }
+
+    def whole(key: str, text: str) -> str:
+        found = _PLACEHOLDER.match(text)
+        if _BRACES.search(text, found.end() if found else 0):
+            raise UsageError(
+                f"{file}: {key}: {text} has braces, which only stand for a folder that a path begins "
+                "with, as in {data}/models/original.onnx"
+            )
+        if found is None:
+            return str(file.parent / toml.expanded(text))
+        if found[1] not in known:
+            raise UsageError(
+                f"{file}: {key}: {found[0]} stands for no folder; there are {{data}}, {{demo}} and "
+                "{suites}"
+            )
+        folders = known[found[1]]
+        if not folders:
+            raise UsageError(
+                f"{file} needs the folder of its models and seeds; name it with --data FOLDER"
+            )
+        for folder in folders:
+            if not folder.is_dir():
+                raise UsageError(
+                    f"there is no folder {folder}; name another one with --data FOLDER"
+                )
+        rest = text[found.end() :]
+        return next(
+            (path for path in (f"{folder}{rest}" for folder in folders) if Path(path).exists()),
+            f"{folders[0]}{rest}",
+        )
+
+    return _each_path(values, whole)
+
+
+def needs_data(values: dict[str, Any]) -> bool:
+    """Whether a path of the suite begins with ``{data}``."""
+    seen: list[str] = []
+
+    def see(_: str, text: str) -> str:
+        seen.append(text)
+        return text
+
+    _each_path(values, see)
+    return any(text.startswith("{data}") for text in seen)
+
+
+def _each_path(values: dict[str, Any], change: Callable[[str, str], str]) -> dict[str, Any]:
+    """Return the values with every path changed by (key, path) -> path; what is no path stays."""
+    pairs = values.get("pairs")
+    if not isinstance(pairs, list):
+        return values
+    return {**values, "pairs": [_in_pair(n, pair, change) for n, pair in enumerate(pairs)]}
+
+
+def _in_pair(number: int, pair: Any, change: Callable[[str, str], str]) -> Any:
+    if not isinstance(pair, dict):
+        return pair
+    changed = {
+        key: dict(table) if isinstance(table, dict) else table for key, table in pair.items()
+    }
+    for name, key in _KEYS:
+        table = changed.get(name)
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = change(f"pairs.{number}.{name}.{key}", table[key])
+    return changed
+
+
+_PAIR = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]*[A-Za-z0-9_-])?")
+_LONGEST = 100
+"""Names become those of files and folders, which have 255 bytes at most on the usual disks."""
+
+
+def plain(name: str) -> str:
+    """Return a pair's name as its folder is called: every run of spaces is one ``-``."""
+    return re.sub(r" +", "-", name)
+
+
+def _pair_name(name: str) -> str:
+    if not _PAIR.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is no name: use letters, digits, spaces, '.', '_' and '-', "
+            "a letter or digit first, no space or '.' last"
+        )
+    return _short(name)
+
+
+def _plain_name(name: str) -> str:
+    if not _PAIR.fullmatch(name) or " " in name:
+        raise ValueError(
+            f"{name!r} is no name: use letters, digits, '.', '_' and '-', "
+            "a letter or digit first, no '.' last"
+        )
+    return _short(name)
+
+
+def _short(name: str) -> str:
+    if len(name) > _LONGEST:
+        raise ValueError(
+            f"the name {name[:20]!r}... has {len(name)} characters; use {_LONGEST} at most"
+        )
+    return name
+
+
+PairName = Annotated[str, AfterValidator(_pair_name)]
+PlainName = Annotated[str, AfterValidator(_plain_name)]
+
+
+class SuiteTable(BaseModel):
+    """A table of a suite file: no unknown keys, and it never changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PerturbConfig(SuiteTable):
+    """A deployed model that is made from the original, an ONNX file (section 5.4.1).
+
+    `percent` % of its weights, drawn from `seed`, are multiplied by 1 + `by` or 1 - `by`.
+    """
+
+    percent: float = Field(gt=0, le=100)
+    by: float = Field(default=0.1, gt=0, allow_inf_nan=False)
+    seed: int = Field(default=0, ge=0)
+
+
+class PairConfig(SuiteTable):
+    """An original model, the deployed one beside it or how to make it, and their seed inputs.
+
+    The pairs of one `study` are correlated by their `x` with what a search costs (section 5.4.1).
+    `allow_disagreement` begins the search although the models disagree on many seed inputs. On a
+    `control` pair the deployed model is an equal copy of the original, so that every finding is a false alarm.
+    """
+
+    name: PairName
+    original: ModelConfig
+    deployed: ModelConfig | None = None
+    perturb: PerturbConfig | None = None
+    seeds: SeedsConfig
+    study: str | None = Field(default=None, min_length=1)
+    x: float | None = Field(default=None, allow_inf_nan=False)
+    allow_disagreement: bool = False
+    control: bool = False
+
+    @model_validator(mode="after")
+    def _one_deployed_model(self) -> "PairConfig":
+        if (self.deployed is None) == (self.perturb is None):
+            raise ValueError(f"pair {self.name} needs either deployed or perturb")
+        if (self.study is None) != (self.x is None):
+            raise ValueError(f"pair {self.name} needs study and x, or neither of them")
+        return self
+
+
+class StrategyConfig(SuiteTable):
+    """A search strategy with its options, and where it departs from the suite.
+
+    `max_queries`, `max_host_queries`, `timeout_s`, `margin_floor`, `seeds` and `repeats` stand in for the
+    suite's; `pairs` are the only ones that it is run on (none named: all).
+    """
+
+    name: PlainName
+    strategy: str = "dflare"
+    options: dict[str, Any] = Field(default_factory=dict)
+    operators: tuple[str, ...] = ()
+    max_queries: int | None = Field(default=None, ge=0)
+    max_host_queries: int | None = Field(default=None, ge=0)
+    timeout_s: Seconds | None = None
+    margin_floor: float | None = Field(default=None, ge=0, lt=1, allow_inf_nan=False)
+    seeds: int | None = Field(default=None, ge=1)
+    repeats: int | None = Field(default=None, ge=1)
+    pairs: tuple[str, ...] = ()
+
+
+class Published(SuiteTable):
+    """What a publication says of one strategy on one pair, to stand beside what was measured.
+
+    Means over the seed inputs on which a triggering input was found (section 4.3): `queries`, and
+    `seconds`; `success` is the rate of those, 0 to 1.
+    """
+
+    pair: str
+    strategy: str
+    source: str = Field(min_length=1)
+    queries: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    success: float | None = Field(default=None, ge=0, le=1)
+    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
 
 __all__ = [
     "PairConfig",
@@ -238,3 +441,36 @@ def _known(key: str, names: Iterable[str], choices: Sequence[str]) -> None:
     for name in names:
         if name not in choices:
             raise ValueError(f"{key}: {name!r}; choose one of {', '.join(choices)}")
+
+
+def check_files(suite: Suite) -> None:
+    """Raise UsageError where a model or seeds are not there, or models can't be made for want of onnx."""
+    missing = list(dict.fromkeys(path for path in _paths(suite) if not path.exists()))
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise UsageError(
+            f"the suite {suite.name} names files that are not there: {_looked_for(missing[0], suite)}"
+            f"{more}; correct its paths or `--data`, or choose other pairs with `--pair`"
+        )
+    made = [pair.name for pair in suite.pairs if pair.perturb is not None]
+    if made and importlib.util.find_spec("onnx") is None:
+        raise UsageError(
+            f"changing a model's weights, as for {made[0]!r}, needs onnx; install it with "
+            "`pip install 'edgeflare[bench]'`"
+        )
+
+
+def _looked_for(path: Path, suite: Suite) -> str:
+    """Return a file that is missing; below ``{data}`` with all folders that this stood for."""
+    if len(suite.data) < 2 or not path.is_relative_to(suite.data[0]):
+        return str(path)
+    folders = ", ".join(map(str, suite.data))
+    return f"{path.relative_to(suite.data[0])} in none of {folders}"
+
+
+def _paths(suite: Suite) -> Iterator[Path]:
+    for pair in suite.pairs:
+        yield pair.original.path
+        if pair.deployed is not None:
+            yield pair.deployed.path
+        yield pair.seeds.path

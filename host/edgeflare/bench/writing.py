@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare._internal.files import write_durably
-from edgeflare.analysis.rows import csv_cell
-from edgeflare.analysis.written import written_to
+from edgeflare.analysis.findings import csv_cell
 from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures
 from edgeflare.bench.cells import Cell
 from edgeflare.bench.costs import DELAYS_MS
 from edgeflare.bench.document import bench_document
 from edgeflare.bench.pictures import draw
 from edgeflare.bench.report import BenchReport
-from edgeflare.bench.rows import SearchRow
-from edgeflare.bench.similarity import SEARCHES_NAME
+from edgeflare.bench.searches import SEARCHES_NAME, SearchRow
 from edgeflare.reports.document import to_markdown
+from edgeflare.reports.export import written_to
 from edgeflare.types import Status
 
 SUMMARY_COLUMNS = (

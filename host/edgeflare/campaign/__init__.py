@@ -1,28 +1,25 @@
 """A campaign: its configuration, its run, and how it is resumed after an interruption."""
 
+from edgeflare.campaign.api import SearchResult, Trigger, resume_campaign, run_campaign, search
 from edgeflare.campaign.batch import BatchProgress
 from edgeflare.campaign.calibration import write_calibration
-from edgeflare.campaign.candidates import (
+from edgeflare.campaign.comparison import (
     CandidateRun,
     Candidates,
+    Measure,
+    candidates_named,
     run_candidates,
 )
-from edgeflare.campaign.comparison_folder import candidates_named
-from edgeflare.campaign.config import CampaignConfig, FleetConfig, config_from, load_config
-from edgeflare.campaign.demo import demo_config
-from edgeflare.campaign.flags import SettingFlag, flags_of
-from edgeflare.campaign.limits import LimitsConfig
-from edgeflare.campaign.live import CampaignStatus, campaign_status
-from edgeflare.campaign.measures import Measure
-from edgeflare.campaign.progress import Event, Fleet, Notice, Progress, Stage, Step
-from edgeflare.campaign.replay import replay_base, run_replay
-from edgeflare.campaign.replay_settings import replay_config
-from edgeflare.campaign.replay_states import ReplayedInput, ReplayState
-from edgeflare.campaign.replay_trigger import Reproduction, TopScore, reproduce
-from edgeflare.campaign.run import resume_campaign, run_campaign
-from edgeflare.campaign.search_result import SearchResult, Trigger, search
-from edgeflare.campaign.selftest import SelfTest, SelfTestPair, run_selftest
-from edgeflare.campaign.starter import write_starter
+from edgeflare.campaign.control import SelfTest, SelfTestPair, run_selftest
+from edgeflare.campaign.events import Event, Fleet, Notice, Progress, Stage, Step
+from edgeflare.campaign.replay.reproduce import Reproduction, TopScore, reproduce
+from edgeflare.campaign.replay.results import ReplayedInput, ReplayState, replay_config
+from edgeflare.campaign.replay.run import replay_base, run_replay
+from edgeflare.campaign.settings.config import CampaignConfig, FleetConfig, config_from, load_config
+from edgeflare.campaign.settings.flags import SettingFlag, flags_of
+from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.settings.templates import demo_config, write_starter
+from edgeflare.campaign.status import CampaignStatus, campaign_status
 
 __all__ = [
     "BatchProgress",

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from edgeflare.campaign.counting import replicas_of
-from edgeflare.campaign.limits import LimitsConfig
+from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Transcript
@@ -57,7 +57,7 @@ def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
             f"limits.baseline: {folder} is not finished, so pairs may be missing from it; "
             f"`edgeflare resume {folder}` goes on with it"
         )
-    answered = (seed.outputs for seed in store.seeds(replicas_of(store)[0]))
+    answered = (seed.outputs for seed in store.seeds(replica_names(store)[0]))
     scores = next((one.original for one in answered if one and one.original is not None), None)
     if isinstance(scores, Transcript):
         raise UsageError(

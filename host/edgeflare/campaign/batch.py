@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare._internal.files import is_unused, remove_torn, write_durably
-from edgeflare.campaign.config import CampaignConfig
-from edgeflare.campaign.fleet import Asked, Connect, Prompt
-from edgeflare.campaign.progress import Event, Progress
-from edgeflare.campaign.replay import run_replay
-from edgeflare.campaign.run import resume_campaign, run_campaign
+from edgeflare.campaign.api import resume_campaign, run_campaign
+from edgeflare.campaign.events import Event, Progress
+from edgeflare.campaign.fleet import Connect, Prompt, PromptCache
+from edgeflare.campaign.replay.run import run_replay
+from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import CampaignLock
+from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
-from edgeflare.store.failures import told_of
 from edgeflare.store.lock import LOCK_NAMES
 
 _FORMAT = 1
@@ -63,12 +63,12 @@ class CampaignRunner:
     """Runs and resumes the campaigns of a batch; the user is asked each question once."""
 
     def __init__(self, ask: Prompt | None, connect: Connect) -> None:
-        self._ask = None if ask is None else Asked(ask)
+        self._ask = None if ask is None else PromptCache(ask)
         self._connect = connect
 
     def run(self, config: CampaignConfig, folder: Path, *, name: str, progress: Progress) -> None:
         """Run a campaign in `folder`, in the place of what a killed process left there."""
-        with told_of(folder.parent):
+        with translate_errors(folder.parent):
             if folder.exists():
                 shutil.rmtree(folder)
         config = config.model_copy(update={"out": folder})
@@ -85,7 +85,7 @@ class CampaignRunner:
 
 def check_free(folder: Path, marker: str, what: str) -> None:
     """Raise UsageError where a folder is neither the batch that the file `marker` shows nor empty."""
-    with told_of(folder):
+    with translate_errors(folder):
         if (folder / marker).is_file() or is_unused(folder, LOCK_NAMES):
             return
     raise UsageError(
@@ -97,11 +97,11 @@ def check_free(folder: Path, marker: str, what: str) -> None:
 def opened_folder(folder: Path, marker: str, what: str) -> Iterator[None]:
     """Make the folder of a batch where there is none, and hold its lock. Raises as `check_free`, and StoreError."""
     check_free(folder, marker, what)
-    with told_of(folder, begun=False):
+    with translate_errors(folder, begun=False):
         folder.mkdir(parents=True, exist_ok=True)
     with CampaignLock(folder):
         check_free(folder, marker, what)
-        with told_of(folder):
+        with translate_errors(folder):
             remove_torn(folder)
         yield
 
@@ -109,7 +109,7 @@ def opened_folder(folder: Path, marker: str, what: str) -> Iterator[None]:
 @contextmanager
 def description(path: Path, advice: str) -> Iterator[dict[str, Any]]:
     """Give the JSON object that describes a batch, to be read within. Raises StoreError where it can't be."""
-    with told_of(path.parent):
+    with translate_errors(path.parent):
         text = path.read_bytes()
     try:
         values = read_json(text)
@@ -126,5 +126,5 @@ def description(path: Path, advice: str) -> Iterator[dict[str, Any]]:
 def write_description(path: Path, values: Mapping[str, Any]) -> None:
     """Put what `description` reads on disk, atomically. Raises StoreError."""
     text = json.dumps({"format": _FORMAT, **values}, indent=2, ensure_ascii=False, allow_nan=False)
-    with told_of(path.parent):
+    with translate_errors(path.parent):
         write_durably(path, f"{text}\n".encode())

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import InputOptions, OriginalModel, audio_input, prepare, resolve_input
-from edgeflare.models.input_options import input_size, options_in_file
+from edgeflare.models.image_input import input_size, options_in_file
 from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 
 _WHOSE = "the model"

@@ -9,24 +9,26 @@ model. The control is a campaign of its own, in the folder ``control`` of the ca
 
 import filecmp
 import shutil
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from edgeflare.campaign import single
-from edgeflare.campaign.config import CampaignConfig, FleetConfig, ModelConfig
-from edgeflare.campaign.fleet import Campaigner, Fleet
-from edgeflare.campaign.limits import LimitsConfig
-from edgeflare.campaign.pair import resolve_pair
-from edgeflare.campaign.progress import Event, Notice, Stage
-from edgeflare.campaign.progress import Fleet as FleetEvent
-from edgeflare.campaign.reporter import Reporter
+from edgeflare.campaign import executor
+from edgeflare.campaign.events import Event, Notice, Progress, Reporter, Stage, silent
+from edgeflare.campaign.events import Fleet as FleetEvent
+from edgeflare.campaign.fleet import Fleet, LeaseOwner
+from edgeflare.campaign.model_pair import resolve_pair
+from edgeflare.campaign.settings.config import CampaignConfig, FleetConfig, ModelConfig
+from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.campaign.settings.templates import FOLDER, demo_config
 from edgeflare.campaign.stages import not_interrupted, state_after
-from edgeflare.campaign.statistics import rounded_up
 from edgeflare.devices import LOCAL, DeviceStatus, runtime_for
 from edgeflare.errors import (
     EdgeFlareError,
@@ -36,10 +38,10 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.models import InputOptions
-from edgeflare.models.input_options import options_in_file, scaling_of_range
+from edgeflare.models.image_input import options_in_file, scaling_of_range
+from edgeflare.statistics import rounded_up
 from edgeflare.store import SeedInput, Store
-from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.failures import decoding, told_of
+from edgeflare.store.database import DATABASE_NAME, decoding, translate_errors
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.types import TRIGGERS, Status
 
@@ -100,7 +102,7 @@ def check_control(config: CampaignConfig) -> None:
     """
     if not config.control:
         return
-    single.check_files(config)
+    executor.check_files(config)
     copy, deployed = config.control_model, config.deployed.path
     if copy is not None and filecmp.cmp(copy, deployed, shallow=False):
         raise UsageError(
@@ -109,15 +111,15 @@ def check_control(config: CampaignConfig) -> None:
             "the original with itself"
         )
     with ExitStack() as stack:
-        original = stack.enter_context(single.opened_original(config))
+        original = stack.enter_context(executor.opened_original(config))
         stack.enter_context(_named())
         told = options_in_file(original.metadata, str(original.path))
-        own = told.is_audio or told.tells_scaling or scaling_of_range(original.input).tells_scaling
+        own = told.is_audio or told.has_scaling or scaling_of_range(original.input).has_scaling
         if not own and not config.original.input.is_audio:
             # what the deployed model's file tells isn't known yet; which scale it is doesn't matter here
             config = _scaled(_scaled(config, config.deployed.input), InputOptions(scale="1/255"))
         config = control_config(config, Path())
-        campaigner = Campaigner(uuid.uuid4().hex, "a control")
+        campaigner = LeaseOwner(uuid.uuid4().hex, "a control")
         fleet = stack.enter_context(Fleet.open([LOCAL], config, campaigner, need_all=True))
         resolve_pair(config, original, fleet)
 
@@ -149,9 +151,11 @@ def run_control(
         try:
             with _named():
                 if _is_begun(store):
-                    single.go_on(folder, fill=partial(_fill, store), force=force, progress=pass_on)
+                    executor.resume(
+                        folder, fill=partial(_fill, store), force=force, progress=pass_on
+                    )
                 else:
-                    single.begin(
+                    executor.start(
                         control_config(_scaled(config, _scaling_in(store)), store.folder),
                         devices=[LOCAL],
                         fill=partial(_fill, store),
@@ -174,7 +178,7 @@ def run_control(
     reporter.end("finished")
 
 
-def alarms_in(control: Store) -> Alarms:
+def count_alarms(control: Store) -> Alarms:
     """Count the false alarms of a control."""
     searches, unasked, margins, found = 0, 0, [], 0
     for outcome in control.outcomes():
@@ -195,7 +199,7 @@ def alarms_in(control: Store) -> Alarms:
 def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
     """Warn of false alarms, once."""
     with Store.open(control_folder(store.folder)) as control:
-        alarms = alarms_in(control)
+        alarms = count_alarms(control)
     if not alarms.false_alarms:
         return
     tolerance, floor = config.search.tolerance, config.search.margin_floor
@@ -242,7 +246,7 @@ def _scaling_in(store: Store) -> InputOptions:
 def _scaled(config: CampaignConfig, known: InputOptions) -> CampaignConfig:
     """Return the configuration with this scaling of the original's pixels, where it states none and this is one."""
     stated = config.original.input
-    if stated.is_audio or stated.tells_scaling or not known.tells_scaling or known.is_audio:
+    if stated.is_audio or stated.has_scaling or not known.has_scaling or known.is_audio:
         return config
     scaling = {"scale": known.scale, "mean": known.mean, "std": known.std}
     original = config.original.model_copy(update={"input": stated.model_copy(update=scaling)})
@@ -271,7 +275,7 @@ def _deployed(config: CampaignConfig) -> ModelConfig:
 
 def _outputs(config: CampaignConfig) -> list[str]:
     """Return the names of the original model's outputs. Raises ModelError."""
-    with single.opened_original(config) as original:
+    with executor.opened_original(config) as original:
         return [tensor.name for tensor in original.outputs]
 
 
@@ -292,7 +296,7 @@ def _is_begun(store: Store) -> bool:
         if (folder / DATABASE_NAME).is_file():
             return True
         store.set_fact("control_begun", False)
-    with told_of(folder):
+    with translate_errors(folder):
         if folder.is_dir() and all(map(_is_of_a_campaign, folder.iterdir())):
             shutil.rmtree(folder)
     return False
@@ -325,3 +329,117 @@ def _named() -> Iterator[None]:
     except EdgeFlareError as error:
         error.args = (f"{_PREFIX}{error}", *error.args[1:])
         raise
+
+
+SELFTEST_STRATEGY = "boundary"
+_OPTIONS = {
+    "crossing": "least-l2",
+    "effort": 32,
+    "candidates": 1,
+}  # all options are stated, so none is measured
+_MAX_QUERIES = 25
+
+
+@dataclass(frozen=True)
+class SelfTestPair:
+    """What the `searches` of one pair that asked the device came to; `of_one_model`: its two models differ by rounding alone.
+
+    There each of the `triggers` is a false alarm.
+    """
+
+    name: str
+    searches: int
+    triggers: int
+    of_one_model: bool
+
+    @property
+    def false_alarms(self) -> int:
+        """The number of triggers found where none is expected."""
+        return self.triggers if self.of_one_model else 0
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """The result of the self-test: `strategy` and `margin_floor` of its searches, and the result of each pair."""
+
+    strategy: str
+    margin_floor: float
+    seconds: float
+    pairs: tuple[SelfTestPair, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong, a sentence each; none where EdgeFlare can be relied on here."""
+        found = [
+            f"{one.false_alarms} false alarms ({one.name}): on this machine rounding alone passes for a "
+            "deviation; raise --margin-floor in your campaigns, and please report it"
+            for one in self.pairs
+            if one.false_alarms
+        ]
+        found += [
+            f"nothing was found ({one.name}), where something is to be found: please report it"
+            for one in self.pairs
+            if not one.of_one_model and not one.triggers
+        ]
+        found += [
+            f"no search was possible ({one.name}): its model can't answer, or no search asked it; please report it"
+            for one in self.pairs
+            if one.of_one_model and not one.searches
+        ]
+        return tuple(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        pairs = [{**asdict(one), "false_alarms": one.false_alarms} for one in self.pairs]
+        problems = list(self.problems)
+        return {**asdict(self), "pairs": pairs, "problems": problems, "passed": not problems}
+
+
+def run_selftest(*, seeds: int = 20, progress: Progress = silent) -> SelfTest:
+    """Search from the demo's first `seeds` (1 to 100) images with three deployed models, on this machine.
+
+    They are the original itself, computed in another order; its float copy in another runtime; and its
+    int8 version. Nothing is left on disk. Raises an `EdgeFlareError` of any kind.
+    """
+    began = time.monotonic()
+    found = []
+    with TemporaryDirectory(prefix="edgeflare-selftest-", ignore_cleanup_errors=True) as scratch:
+        for name, config, of_one_model in _pairs(seeds, Path(scratch)):
+            folder = executor.start(
+                config, devices=[LOCAL], progress=_named_selftest(name, progress)
+            )
+            with Store.open(folder) as store:
+                alarms = count_alarms(store)
+            found.append(SelfTestPair(name, alarms.searches, alarms.false_alarms, of_one_model))
+    search = config.search
+    return SelfTest(search.strategy, search.margin_floor, time.monotonic() - began, tuple(found))
+
+
+def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, bool]]:
+    """Yield each pair's name, its configuration, and whether both are the same model."""
+    demo = demo_config(seeds=seeds, out=scratch / "int8")
+    search = demo.search.model_copy(
+        update={
+            "strategy": SELFTEST_STRATEGY,
+            "options": _OPTIONS,
+            "max_queries": _MAX_QUERIES,
+            "timeout_s": 0.0,
+        }
+    )
+    demo = demo.model_copy(update={"search": search})
+    copied = demo.model_copy(update={"control_model": FOLDER / "original.tflite"})
+    yield "the original against itself", control_config(demo, scratch / "itself"), True
+    yield "the original against its float copy", control_config(copied, scratch / "copy"), True
+    yield "the original against its int8 version", demo, False
+
+
+def _named_selftest(name: str, progress: Progress) -> Progress:
+    """Return a progress function that names the pair in each stage, and drops notices on how to resume."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Stage):
+            event = event._replace(detail=f"{name}, {event.detail}")
+        if not (isinstance(event, Notice) and event.resume):
+            progress(event)
+
+    return tell

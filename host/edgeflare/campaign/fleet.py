@@ -4,35 +4,43 @@ import getpass
 import platform
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from edgeflare.campaign.config import CampaignConfig
+from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.devices import (
     Device,
+    DeviceMinute,
     DeviceSession,
+    DeviceState,
     DeviceStatus,
     Lease,
-    State,
-    SteadySession,
+    ReconnectingSession,
     Transport,
     connect,
     load_inventory,
     open_device,
     resolve_device,
 )
-from edgeflare.errors import DeviceError, EdgeFlareError, UsageError
+from edgeflare.devices.telemetry import MINUTE_S
+from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
+from edgeflare.store import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 Prompt: TypeAlias = Callable[[str], str | None]
 Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
 Tell: TypeAlias = Callable[[str], None]
 
 
-class Campaigner(NamedTuple):
+class LeaseOwner(NamedTuple):
     """The campaign as the owner of device leases: its id, and its name for people."""
 
     id: str
@@ -70,7 +78,7 @@ class Fleet(AbstractContextManager["Fleet"]):
     """Open devices, in the campaign's order; `missing` are those that could not be opened, with why."""
 
     def __init__(
-        self, sessions: Sequence[SteadySession], missing: Sequence[tuple[str, EdgeFlareError]]
+        self, sessions: Sequence[ReconnectingSession], missing: Sequence[tuple[str, EdgeFlareError]]
     ) -> None:
         self.sessions = tuple(sessions)
         self.missing = tuple(missing)
@@ -80,7 +88,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         cls,
         devices: Sequence[Device],
         config: CampaignConfig,
-        campaigner: Campaigner,
+        campaigner: LeaseOwner,
         *,
         ask: Prompt | None = None,
         uploading: Tell = _ignore,
@@ -93,7 +101,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         Each question is asked once. `uploading` is called with uploads, `tell` with lost and reconnected
         devices, both from other threads. Raises what `open_device` raises.
         """
-        asked = Asked(ask) if ask is not None else None
+        asked = PromptCache(ask) if ask is not None else None
 
         def opener(device: Device, progress: Tell | None = None) -> DeviceSession:
             return open_device(
@@ -122,9 +130,9 @@ class Fleet(AbstractContextManager["Fleet"]):
                     one.add_done_callback(_close_what_opened)
                 raise
         if asked is not None:
-            asked.only_remember()
+            asked.stop_asking()
         sessions = [
-            SteadySession(
+            ReconnectingSession(
                 session,
                 partial(opener, device),
                 rng=random.Random(f"{campaigner.id}/{device.name}"),  # noqa: S311 - spreads retries
@@ -144,7 +152,7 @@ class Fleet(AbstractContextManager["Fleet"]):
             raise _together([error for _, error in missing])
         return fleet
 
-    def __iter__(self) -> Iterator[SteadySession]:
+    def __iter__(self) -> Iterator[ReconnectingSession]:
         return iter(self.sessions)
 
     def __len__(self) -> int:
@@ -156,7 +164,9 @@ class Fleet(AbstractContextManager["Fleet"]):
 
     def lacks(self) -> str:
         """Say which devices are not up, and why."""
-        found = [f"{one.name}: {one.detail}" for one in self.sessions if one.state is not State.UP]
+        found = [
+            f"{one.name}: {one.detail}" for one in self.sessions if one.state is not DeviceState.UP
+        ]
         return "; ".join(found) or "no device is lacking"
 
     def close(self) -> None:
@@ -186,7 +196,7 @@ def check_one_model(fleet: Fleet) -> None:
             )
 
 
-def _described(session: SteadySession) -> tuple[object, ...]:
+def _described(session: ReconnectingSession) -> tuple[object, ...]:
     model = session.model
     return model.inputs, model.outputs, model.decoder
 
@@ -196,7 +206,7 @@ def _close_what_opened(attempt: "Future[DeviceSession | EdgeFlareError]") -> Non
         session.close()
 
 
-class Asked:
+class PromptCache:
     """Caches the user's answers, so that a device that reconnects does not ask again."""
 
     def __init__(self, ask: Prompt) -> None:
@@ -204,7 +214,7 @@ class Asked:
         self._answers: dict[str, str | None] = {}
         self._lock = threading.Lock()
 
-    def only_remember(self) -> None:
+    def stop_asking(self) -> None:
         """Stop asking the user, who may be away while the terminal shows progress; known answers are still given."""
         self._ask = lambda _: None
 
@@ -230,3 +240,52 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container's user without a name
         return "somebody"
+
+
+_AFTER_THE_MINUTE_S = 0.5
+
+
+class TelemetryKeeper:
+    """Writes the devices' minutes into the store as each is over, in a thread of its own.
+
+    What the disk doesn't take is tried again with the next minute. Leaving it writes the rest, and
+    raises StoreError where that fails and no other error is on its way.
+    """
+
+    def __init__(self, fleet: Fleet, store: Store) -> None:
+        self._fleet = fleet
+        self._store = store
+        self._pending: list[DeviceMinute] = []
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="edgeflare-telemetry", daemon=True)
+
+    def __enter__(self) -> "Self":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._left.set()
+        self._thread.join()
+        try:
+            self._write(all_of_it=True)
+        except StoreError:
+            if error is None:
+                raise
+
+    def _keep(self) -> None:
+        while not self._left.wait(MINUTE_S - time.time() % MINUTE_S + _AFTER_THE_MINUTE_S):
+            try:
+                self._write(all_of_it=False)
+            except StoreError:
+                continue  # the search meets the same error, and raises it
+
+    def _write(self, *, all_of_it: bool) -> None:
+        for session in self._fleet:
+            self._pending += session.minutes.take(all_of_it=all_of_it)
+        self._store.add_telemetry(self._pending)
+        self._pending = []

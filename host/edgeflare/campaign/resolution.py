@@ -10,13 +10,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Protocol
 
-from edgeflare.campaign.config import CampaignConfig, SearchConfig
-from edgeflare.campaign.progress import Notice, Stage
-from edgeflare.campaign.reporter import Reporter
+from edgeflare.campaign.events import Notice, Reporter, Stage
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import DeviceAwayError, InferenceFailedError
 from edgeflare.scheduler import Original
-from edgeflare.search.boundary import BoundaryOptions, depends_on_cost, resolve_options
 from edgeflare.store import Store
+from edgeflare.strategies.boundary import BoundaryOptions, depends_on_cost, resolve_options
 from edgeflare.types import Sample, Transcript
 
 STRATEGY = "boundary"

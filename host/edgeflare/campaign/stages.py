@@ -7,30 +7,39 @@ from itertools import islice
 
 import numpy as np
 
-from edgeflare.answers import class_scores
-from edgeflare.campaign.config import CampaignConfig
-from edgeflare.campaign.counting import add_asked, all_searched, counted, expected
-from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.live import LIVE_NAME, RunState
-from edgeflare.campaign.mismatch import SEEDS_TRIED, Explanation, better_explanation
-from edgeflare.campaign.pair import CountedDevice, Side
-from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
-from edgeflare.campaign.progress import Notice, Stage
-from edgeflare.campaign.replay_states import REPLAY
-from edgeflare.campaign.reporter import Reporter
+from edgeflare.campaign.events import Notice, Reporter, Stage
+from edgeflare.campaign.fleet import Fleet, TelemetryKeeper
+from edgeflare.campaign.model_pair import CountedDevice, ModelInterface
+from edgeflare.campaign.preflight import (
+    SEEDS_TRIED,
+    Explanation,
+    SeedFigures,
+    better_explanation,
+    check_pair,
+    slowness,
+)
+from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.resolution import resolve_search
-from edgeflare.campaign.search_phase import SearchPhase
-from edgeflare.campaign.seed_phase import Read, SeedPhase
-from edgeflare.campaign.seed_storing import store_seeds
-from edgeflare.campaign.telemetry import TelemetryKeeper
-from edgeflare.devices import check_like
-from edgeflare.devices.slowed import slowed_devices
+from edgeflare.campaign.search_stage import SearchPhase
+from edgeflare.campaign.seed_stage import OutputReaders, SeedPhase, store_seeds
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.status import (
+    LIVE_NAME,
+    RunState,
+    add_queries,
+    all_searched,
+    count_outcomes,
+    expected_outcomes,
+)
+from edgeflare.devices import check_equivalent
+from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
+from edgeflare.metrics import class_scores
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.oracles import oracle_for
-from edgeflare.search import build_strategy
 from edgeflare.seeds import SeedSource
 from edgeflare.store import MEASURING, WALL_S, Store
+from edgeflare.strategies import build_strategy
 from edgeflare.types import Sample, Seed, Strategy
 
 _PROBES = 16
@@ -45,7 +54,7 @@ class Campaign:
         config: CampaignConfig,
         original: OriginalModel,
         fleet: Fleet,
-        sides: tuple[Side, Side],
+        sides: tuple[ModelInterface, ModelInterface],
         store: Store,
         reporter: Reporter,
         workers: int,
@@ -146,7 +155,7 @@ class Campaign:
                 self._config, self._original, devices, self._store, self._reporter
             )
         finally:
-            add_asked(self._store, MEASURING, {one.name: one.asked for one in devices})
+            add_queries(self._store, MEASURING, {one.name: one.asked for one in devices})
         searching = SearchPhase(
             self._config,
             self._original,
@@ -194,7 +203,7 @@ class Campaign:
         noise = [_noise(samples[0], rng) for _ in range(_PROBES)]
         devices = [CountedDevice(session) for session in self._fleet]
         try:
-            check_like(
+            check_equivalent(
                 devices,
                 samples + noise,
                 timeout_s=max(60.0, self._config.fleet.patience_s),
@@ -204,14 +213,14 @@ class Campaign:
         else:
             return
         finally:
-            add_asked(self._store, MEASURING, {one.name: one.asked for one in devices})
+            add_queries(self._store, MEASURING, {one.name: one.asked for one in devices})
         if not self._config.fleet.allow_mixed:
             raise problem
         text = f"devices that differ share the seeds ({problem}): what is found depends on which took which"
         if text not in self._store.notices():
             self._reporter.notice(text)
 
-    def _check(self, read: Read) -> None:
+    def _check(self, read: OutputReaders) -> None:
         """Check both models' answers on the seeds; once for each replica.
 
         Not those of a replay, whose inputs are there because they deviate.
@@ -274,7 +283,7 @@ class Campaign:
         with not_interrupted():
             folder = self._store.folder
             self._reporter.end(state_after(error), str(error))
-            done, total = counted(self._store).done, expected(self._store)
+            done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
             self._reporter(
                 Notice(f"{done} of {total} searches are finished and kept", resume=folder)
             )

@@ -7,17 +7,15 @@ import typer
 from typer.core import TyperCommand
 
 from edgeflare.cli import (
-    bench_commands,
-    campaign_commands,
-    compare_command,
-    corpus_commands,
-    device_commands,
-    guard,
-    nightly_command,
-    replay_command,
-    report_command,
-    run_command,
-    selftest_command,
+    bench,
+    campaigns,
+    compare,
+    corpus,
+    devices,
+    nightly,
+    replay,
+    report,
+    terminal,
 )
 
 app = typer.Typer(
@@ -28,24 +26,24 @@ app = typer.Typer(
     "the model it was made from.",
 )
 _COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
-    campaign_commands.demo: campaign_commands.DemoCommand,
-    run_command.run: run_command.RunCommand,
-    campaign_commands.init: None,
-    campaign_commands.resume: campaign_commands.ResumeCommand,
-    campaign_commands.status: None,
-    campaign_commands.show: None,
-    campaign_commands.export: None,
-    report_command.report: None,
-    replay_command.replay: replay_command.ReplayCommand,
-    compare_command.compare: compare_command.CompareCommand,
-    nightly_command.nightly: None,
-    selftest_command.selftest: None,
+    campaigns.demo: campaigns.DemoCommand,
+    campaigns.run: campaigns.RunCommand,
+    campaigns.init: None,
+    campaigns.resume: campaigns.ResumeCommand,
+    campaigns.status: None,
+    campaigns.show: None,
+    campaigns.export: None,
+    report.report: None,
+    replay.replay: replay.ReplayCommand,
+    compare.compare: compare.CompareCommand,
+    nightly.nightly: None,
+    campaigns.selftest: None,
 }
 for _command, _class in _COMMANDS.items():
-    app.command(cls=_class)(guard.guarded(_command))
-app.add_typer(device_commands.app, name="devices")
-app.add_typer(bench_commands.app, name="bench")
-app.add_typer(corpus_commands.app, name="corpus")
+    app.command(cls=_class)(terminal.with_exit_codes(_command))
+app.add_typer(devices.app, name="devices")
+app.add_typer(bench.app, name="bench")
+app.add_typer(corpus.app, name="corpus")
 
 
 def _version(wanted: bool) -> None:
@@ -65,4 +63,4 @@ def settings(
 ) -> None:
     """Take the options that every command shares."""
     del version
-    guard.set_debug(debug)
+    terminal.set_debug(debug)

@@ -5,32 +5,35 @@ What needs paramiko is imported when it is first used, so that a local device ne
 
 from typing import TYPE_CHECKING, Any
 
-from edgeflare.devices.check import CheckLine
-from edgeflare.devices.connecting import connect
-from edgeflare.devices.device import LOCAL, Device, device_from_url
-from edgeflare.devices.fingerprint import fingerprint, fingerprint_digest
-from edgeflare.devices.health import Health
-from edgeflare.devices.inquiry import device_status
-from edgeflare.devices.inventory import load_inventory, resolve_device
-from edgeflare.devices.lease import Lease
-from edgeflare.devices.likeness import check_like
-from edgeflare.devices.opening import (
+from edgeflare.devices.doctor.check import CheckLine
+from edgeflare.devices.equivalence import check_equivalent
+from edgeflare.devices.inventory import (
+    LOCAL,
+    Device,
+    device_from_url,
+    load_inventory,
+    resolve_device,
+)
+from edgeflare.devices.open import (
     check_device,
+    device_status,
     open_device,
     prune_device,
 )
-from edgeflare.devices.prune import PruneReport
-from edgeflare.devices.replies import LoadedModel, Reply
-from edgeflare.devices.report import DeviceReport, LeaseHeld
+from edgeflare.devices.provisioning.upload import PruneReport
 from edgeflare.devices.runtimes import DeviceOptions, runtime_for
-from edgeflare.devices.session import DeviceSession
-from edgeflare.devices.status import DeviceStatus, State
-from edgeflare.devices.steady import SteadySession
+from edgeflare.devices.session.device_report import DeviceReport, LeaseHeld
+from edgeflare.devices.session.health import Health
+from edgeflare.devices.session.reconnecting import ReconnectingSession
+from edgeflare.devices.session.replies import LoadedModel, Reply
+from edgeflare.devices.session.session import DeviceSession, Lease, fingerprint, fingerprint_digest
+from edgeflare.devices.session.status import DeviceState, DeviceStatus
 from edgeflare.devices.telemetry import DeviceMinute
-from edgeflare.devices.transport import Completed, Stream, Transport
+from edgeflare.devices.transports.base import Completed, Stream, Transport
+from edgeflare.devices.transports.connect import connect
 
 if TYPE_CHECKING:
-    from edgeflare.devices.host_keys import HostKey, fetch_host_key, trust_host_key
+    from edgeflare.devices.transports.ssh.trust import HostKey, fetch_host_key, trust_host_key
 
 __all__ = [
     "LOCAL",
@@ -41,6 +44,7 @@ __all__ = [
     "DeviceOptions",
     "DeviceReport",
     "DeviceSession",
+    "DeviceState",
     "DeviceStatus",
     "Health",
     "HostKey",
@@ -48,13 +52,12 @@ __all__ = [
     "LeaseHeld",
     "LoadedModel",
     "PruneReport",
+    "ReconnectingSession",
     "Reply",
-    "State",
-    "SteadySession",
     "Stream",
     "Transport",
     "check_device",
-    "check_like",
+    "check_equivalent",
     "connect",
     "device_from_url",
     "device_status",
@@ -73,6 +76,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in ("HostKey", "fetch_host_key", "trust_host_key"):
         raise AttributeError(f"module 'edgeflare.devices' has no attribute {name!r}")
-    from edgeflare.devices import host_keys
+    from edgeflare.devices.transports.ssh import trust
 
-    return getattr(host_keys, name)
+    return getattr(trust, name)

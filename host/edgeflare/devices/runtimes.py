@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from edgeflare import plugins, toml
+from edgeflare._internal import plugins, toml
 from edgeflare.errors import UsageError
 
 BUILT_IN = ("tflite", "onnx", "tensorrt")

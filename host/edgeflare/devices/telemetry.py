@@ -4,12 +4,62 @@ import math
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from edgeflare.devices.health import Health
-from edgeflare.devices.latencies import Latencies
+import numpy as np
+
+from edgeflare.devices.session.health import Health
+
+_STEP = math.log(1.02)
+_LEAST_S = 1e-9
+
+
+class Latencies:
+    """Counts times by size, in buckets 2 % wide; no locks.
+
+    Any fraction of them is known to within 1 %, and a minute of a device that answers evenly takes some
+    ten numbers. `buckets` is what another one's `buckets` gave.
+    """
+
+    def __init__(self, buckets: Mapping[int, int] | None = None) -> None:
+        self._counts = Counter(buckets or {})
+
+    @property
+    def count(self) -> int:
+        """How many times there are."""
+        return self._counts.total()
+
+    @property
+    def buckets(self) -> dict[int, int]:
+        """How many times each bucket has, in order."""
+        return dict(sorted(self._counts.items()))
+
+    def add(self, seconds: Sequence[float]) -> None:
+        """Count some times, best many at once; none is below a nanosecond."""
+        logarithms = np.log(np.maximum(np.asarray(seconds, np.float64), _LEAST_S))
+        found, counts = np.unique(np.floor(logarithms / _STEP), return_counts=True)
+        self._counts.update(dict(zip(map(int, found), map(int, counts), strict=True)))
+
+    def merge(self, buckets: Mapping[int, int]) -> None:
+        """Count what another one counted."""
+        self._counts.update(buckets)
+
+    def within(self, fraction: float, longest: float | None = None) -> float | None:
+        """Return the time in seconds that this fraction stayed within, by nearest rank; None: there are none.
+
+        `longest` is the longest of all, where it is known: no fraction is said to take longer.
+        """
+        rank = max(1, math.ceil(fraction * self.count))
+        for bucket, count in sorted(self._counts.items()):
+            rank -= count
+            if rank <= 0:
+                middle = math.exp((bucket + 0.5) * _STEP)
+                return middle if longest is None else min(middle, longest)
+        return None
+
 
 MINUTE_S = 60
 _AT_ONCE = 1 << 16
@@ -177,3 +227,54 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
+
+
+@dataclass
+class Slowed:
+    """In how many minutes a device answered, in how many of them it was slowed down, and why."""
+
+    device: str
+    _minutes: set[datetime] = field(default_factory=set)
+    _slowed: set[datetime] = field(default_factory=set)
+    _reasons: dict[str, None] = field(default_factory=dict)
+
+    def add(self, minute: DeviceMinute) -> None:
+        """Take in a minute, or a part of one."""
+        if minute.queries:
+            self._minutes.add(minute.minute)
+        if minute.throttled:
+            self._slowed.add(minute.minute)
+            self._reasons.update(dict.fromkeys(minute.throttle_reasons))
+
+    @property
+    def minutes(self) -> int:
+        """In how many minutes it answered."""
+        return len(self._minutes)
+
+    @property
+    def slowed(self) -> int:
+        """In how many of them it was slowed down."""
+        return len(self._slowed)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What slowed it down while it answered."""
+        return tuple(self._reasons)
+
+    @property
+    def words(self) -> str:
+        """What there is to say of a device that was slowed down."""
+        why = f" ({', '.join(self._reasons)})" if self._reasons else ""
+        unit = "minute" if self.minutes == 1 else "minutes"
+        return (
+            f"{self.device} was slowed down in {self.slowed} of {self.minutes} {unit}{why}: times and rates of "
+            "this campaign are not what the device can do; its answers are not affected as far as is known"
+        )
+
+
+def slowed_devices(minutes: Iterable[DeviceMinute]) -> Iterator[Slowed]:
+    """Yield each device that was slowed down while it answered."""
+    found: dict[str, Slowed] = {}
+    for minute in minutes:
+        found.setdefault(minute.device, Slowed(minute.device)).add(minute)
+    yield from (one for one in found.values() if one.slowed)

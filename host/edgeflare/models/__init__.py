@@ -1,21 +1,21 @@
 """The original model on the host, and the inputs and outputs of both models as stated by the user or their files."""
 
-from edgeflare.models.audio_options import audio_input
-from edgeflare.models.decoder_options import (
-    AbsolutePath,
-    DecoderOptions,
-    text_output,
-)
-from edgeflare.models.input_options import InputOptions, Pixels, known_of, resolve_input
-from edgeflare.models.labels import check_index, has_one_value, is_index
+from edgeflare.models.audio_input import audio_input
+from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.outputs import (
+    AbsolutePath,
+    DecoderOptions,
     OutputKind,
     OutputReader,
+    as_output,
+    check_index,
     detect_kind,
+    has_one_value,
+    is_index,
     largest_sum_error,
     output_classes,
-    unread,
+    text_output,
 )
 from edgeflare_agent.audio_spec import AudioSpec, Spec
 from edgeflare_agent.decoding import RawOutput
@@ -35,6 +35,7 @@ __all__ = [
     "RawOutput",
     "Spec",
     "TensorInfo",
+    "as_output",
     "audio_input",
     "check_index",
     "detect_kind",
@@ -46,5 +47,4 @@ __all__ = [
     "prepare",
     "resolve_input",
     "text_output",
-    "unread",
 ]

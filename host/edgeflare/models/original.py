@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError
-from edgeflare.models.model_process import ModelProcess
+from edgeflare.models.original_process import ModelProcess
 from edgeflare.models.outputs import OutputReader
 from edgeflare.types import Output, Sample
 from edgeflare_agent.audio_spec import Spec

@@ -4,19 +4,93 @@ Probabilities are computed on the host for both models, since `exp` differs by a
 the model runs, by `edgeflare_agent.decoding`, which has its own exp.
 """
 
+import json
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from edgeflare.errors import ModelError
-from edgeflare.models.labels import one_hot
-from edgeflare.text import clean_text, shape_text
+from edgeflare._internal import toml
+from edgeflare._internal.text import clean_text, shape_text
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Output, Scores, Transcript
+from edgeflare_agent import decoding
+from edgeflare_agent import errors as agent_errors
 from edgeflare_agent.decoding import Decoded, RawOutput
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
+
+_LABEL_SLACK = 1e-3
+"""A float this close to a whole number is that class."""
+
+
+def has_one_value(tensor: TensorInfo) -> bool:
+    """Whether an output is one number a sample: shape [], [1], [1, 1] and so on, the batch axis open or 1.
+
+    A single open axis, shape [?], is taken for the batch; the answers are checked later.
+    """
+    return all(size == 1 for size in tensor.shape[1:]) and tensor.shape[:1] in ((), (1,), (None,))
+
+
+def is_index(tensor: TensorInfo) -> bool:
+    """Whether an output can only be a class index: one integer a sample.
+
+    A single float, and a single integer with a quantisation of its own, may be the score of one of two
+    classes as well.
+    """
+    whole = tensor.quantization is None or tensor.quantization[0] == 1
+    return has_one_value(tensor) and tensor.dtype.lstrip("u").startswith("int") and whole
+
+
+def check_index(tensor: TensorInfo) -> None:
+    """Raise ModelError where an output that the user states to be a class index can't be one."""
+    if not all(size in (1, None) for size in tensor.shape):
+        raise ModelError(
+            f"output {tensor.name!r} of the deployed model has shape {shape_text(tensor.shape)}, more than one "
+            "class index a sample; leave `output` at auto, or name another with `output_name`"
+        )
+    if tensor.quantization is not None and tensor.quantization[0] > 1:
+        raise ModelError(
+            f"output {tensor.name!r} of the deployed model is quantised in steps of "
+            f"{tensor.quantization[0]:g}, which can't tell neighbouring classes apart; leave the class "
+            "index an integer without quantisation"
+        )
+
+
+def one_hot(raw: NDArray[Any], tensor: TensorInfo, classes: int) -> Scores:
+    """Return float64 [classes], 1 at the class that a raw output of one value names and 0 elsewhere.
+
+    NaN and infinity give NaN throughout. Raises ModelError for more than one value, one that is not
+    whole, and an index out of range.
+    """
+    if raw.size != 1:
+        raise ModelError(
+            f"output {tensor.name!r} of the deployed model holds {raw.size} values where one class index "
+            "was expected; state what they are with `--deployed-output probabilities` or `logits`"
+        )
+    value = float(dequantize(raw, tensor.quantization).reshape(()))
+    if not np.isfinite(value):
+        return np.full(classes, np.nan)
+    index = round(value)
+    step = tensor.quantization[0] if tensor.quantization else 0.0
+    if abs(value - index) > max(_LABEL_SLACK, step / 2):
+        raise ModelError(
+            f"output {tensor.name!r} of the deployed model is {value:g}, which is no class index; give a "
+            "model that ends in its class index, or in a score for each class"
+        )
+    if not 0 <= index < classes:
+        raise ModelError(
+            f"the deployed model names class {index}, but the original has {classes} classes, 0 to "
+            f"{classes - 1}: the two number their classes differently (a background class at 0 is a "
+            "usual cause); give two that number them alike"
+        )
+    scores = np.zeros(classes)
+    scores[index] = 1.0
+    return scores
+
 
 OutputKind: TypeAlias = Literal["probabilities", "logits", "label", "transcript"]
 _SLACK = 1e-6
@@ -42,14 +116,14 @@ class OutputReader(NamedTuple):
         less or more than 1. A label becomes 1 at its class and 0 elsewhere. NaN and infinity stay. Raises ModelError for a label that is no class of the original.
         """
         if isinstance(raw, (Decoded, Transcript)):
-            return unread(raw)
+            return as_output(raw)
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
         real = dequantise(raw, self.tensor)
         return softmax(real) if self.kind == "logits" else real
 
 
-def unread(raw: RawOutput | Output) -> Output:
+def as_output(raw: RawOutput | Output) -> Output:
     """Return a decoded output as a transcript without control characters, any other output unchanged."""
     if isinstance(raw, Decoded):
         pieces = tuple(clean_text(one, lines=True) for one in raw.pieces)
@@ -113,3 +187,87 @@ def output_classes(tensor: TensorInfo, whose: str) -> int:
             )
         )
     return known[0]
+
+
+_LONGEST = 1_000_000
+"""Bytes of a vocabulary as JSON, which is sent to the device in a frame's header."""
+
+
+AbsolutePath: TypeAlias = Annotated[
+    Path, AfterValidator(lambda path: toml.expanded(path).absolute())
+]
+
+
+class DecoderOptions(BaseModel):
+    """How outputs become text, as `edgeflare_agent.decoding.Decoder` has it.
+
+    `vocabulary`: a text file (UTF-8) with a token a line, the first being token 0, or a ``.json`` with a list of
+    texts or an object of texts and their numbers. `kind` "ctc": greedy, without `blank`; "tokens": the model itself
+    decodes. `space` is the character for a space within a token; `bytes`: the tokens are in GPT-2's alphabet;
+    `text_tokens`: control tokens begin there.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["ctc", "tokens"] = "ctc"
+    vocabulary: AbsolutePath
+    blank: int = Field(default=0, ge=0)
+    space: str | None = Field(default=None, min_length=1)
+    bytes: bool = False
+    text_tokens: int | None = Field(default=None, ge=0)
+
+    def decoder(self) -> decoding.Decoder:
+        """Return the decoder with its vocabulary. Raises UsageError for a file that is no vocabulary."""
+        words = self._words()
+        if len(json.dumps(words)) > _LONGEST:
+            raise UsageError(
+                f"vocabulary {self.vocabulary} is too long to be sent to a device ({len(words)} tokens, more than "
+                f"{_LONGEST // 1000} kB): state it in the model's own file, under the metadata key edgeflare.decoder"
+            )
+        if self.space is not None and not any(self.space in word for word in words):
+            raise UsageError(
+                f"no token of the vocabulary {self.vocabulary} has the {self.space!r} that is stated as `space`: state "
+                "the symbol that stands for a space there, or leave it out"
+            )
+        try:
+            return decoding.Decoder.from_json(
+                self.model_dump(exclude={"vocabulary"}) | {"vocabulary": words}
+            )
+        except agent_errors.RequestError as error:
+            raise UsageError(f"vocabulary {self.vocabulary}: {error}") from error
+
+    def _words(self) -> list[str]:
+        try:
+            text = self.vocabulary.read_text(encoding="utf-8-sig")
+            if self.vocabulary.suffix.lower() == ".json":
+                return _tokens(json.loads(text))
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise UsageError(
+                f"vocabulary {self.vocabulary} can't be read: {why[0].lower()}{why[1:]}"
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"vocabulary {self.vocabulary} can't be read: {error}") from error
+        lines = text.split("\n")
+        return lines[:-1] if lines[-1] == "" else lines
+
+
+def text_output(
+    kind: str, outputs: Sequence[TensorInfo], name: str | None, whose: str
+) -> TensorInfo:
+    """Return the output that a decoder of this kind reads, the one of this `name` if it is stated. Raises ModelError."""
+    try:
+        return decoding.text_output(kind, outputs, name)
+    except agent_errors.ModelError as error:
+        raise ModelError(f"{whose}: {error}") from error
+
+
+def _tokens(data: Any) -> list[str]:
+    """Return the tokens in the order of their numbers. Raises ValueError for other JSON."""
+    if isinstance(data, dict) and all(type(number) is int for number in data.values()):
+        tokens = {number: word for word, number in data.items()}
+        if sorted(tokens) == list(range(len(data))):
+            return [tokens[number] for number in range(len(tokens))]
+    elif isinstance(data, list) and all(isinstance(word, str) for word in data):
+        return data
+    raise ValueError("it is neither a list of texts nor an object that numbers texts from 0")

@@ -32,7 +32,7 @@ class ScalingOptions(BaseModel):
         return value
 
     @property
-    def tells_scaling(self) -> bool:
+    def has_scaling(self) -> bool:
         """Whether anything about the values is stated."""
         return not (self.scale is None and self.mean is None and self.std is None)
 
@@ -43,7 +43,7 @@ class ScalingOptions(BaseModel):
         texts += [f"{name}={','.join(f'{n:g}' for n in of)}" for name, of in listed.items() if of]
         return ", ".join(texts)
 
-    def range_of_pixels(self) -> tuple[tuple[float, float], ...]:
+    def pixel_range(self) -> tuple[tuple[float, float], ...]:
         """Return, for each of three channels, the values of pixels 0 and 255 after scaling. `std` must not contain 0."""
         numerator, denominator = parse_scale(self.scale if self.scale is not None else 1.0)
         mean, std = self.mean or (0.0,), self.std or (1.0,)

@@ -1,6 +1,6 @@
 """Nightly runs: every model on every device, compared with the last green night; history and trend page."""
 
-from edgeflare.nightly.accepting import accept_night
+from edgeflare.nightly.accept import accept_night
 from edgeflare.nightly.config import KeepConfig, NightlyConfig, NightlyModel, load_nightly
 from edgeflare.nightly.night import (
     Check,

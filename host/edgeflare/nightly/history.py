@@ -2,19 +2,28 @@
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import NamedTuple
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
 from edgeflare._internal.files import write_durably
+from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.errors import StoreError
-from edgeflare.nightly.night import Night, NightRun
+from edgeflare.nightly.config import KeepConfig
+from edgeflare.nightly.night import CAMPAIGNS, Night, NightRun
+from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
-from edgeflare.store.failures import told_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 NIGHT_NAME = "night.json"
 LOG_NAME = "log.txt"
@@ -61,7 +70,7 @@ class History:
 
     def make(self) -> None:
         """Make the folder where it isn't there yet."""
-        with told_of(self.folder, begun=False):
+        with translate_errors(self.folder, begun=False):
             (self.folder / _NIGHTS).mkdir(parents=True, exist_ok=True)
 
     def nights(self) -> list[Night]:
@@ -83,7 +92,7 @@ class History:
         stamp = self._free(moment.strftime("%Y%m%dT%H%M%SZ"))
         number = max((one.number for one in nights), default=0) + 1
         folder = self.folder / _NIGHTS / stamp
-        with told_of(self.folder):
+        with translate_errors(self.folder):
             folder.mkdir(parents=True)
         night = Night(
             stamp=stamp,
@@ -100,7 +109,7 @@ class History:
         """Write a night's ``night.json``, in one step."""
         said = {"format": _FORMAT, **night.model_dump(mode="json")}
         text = json.dumps(said, indent=2, ensure_ascii=False)
-        with told_of(self.folder):
+        with translate_errors(self.folder):
             write_durably(night.folder / NIGHT_NAME, f"{text}\n".encode())
 
     def last_green(
@@ -114,12 +123,12 @@ class History:
         return None
 
     def _folders(self) -> Iterator[Path]:
-        with told_of(self.folder):
+        with translate_errors(self.folder):
             found = sorted((self.folder / _NIGHTS).glob(f"*/{NIGHT_NAME}"))
         return (path.parent for path in found)
 
     def _read(self, folder: Path) -> Night | None:
-        with told_of(self.folder):
+        with translate_errors(self.folder):
             text = (folder / NIGHT_NAME).read_bytes()
         try:
             said = read_json(text)
@@ -147,3 +156,120 @@ def run_folder(model: str, device: str) -> str:
 
 def _holds_campaign(folder: Path) -> bool:
     return (folder / "campaign.sqlite").is_file()
+
+
+_MB = 1_000_000
+
+
+class _Kept(NamedTuple):
+    """One night's campaigns, by their folders."""
+
+    night: Night
+    folders: tuple[Path, ...]
+
+
+def prune_history(history: History, keep: KeepConfig) -> int:
+    """Remove the oldest nights' campaigns beyond the retention limits; return the number of nights concerned.
+
+    The newest night stays whole, and the search of each model's last green night on each device stays
+    whatever it takes. Raises StoreError.
+    """
+    nights = history.nights()
+    needed = _needed(history, nights)
+    kept = [
+        _Kept(night, folders)
+        for night in nights
+        if (folders := tuple(path for path in _campaigns(night) if path.is_dir()))
+    ]
+    recent = {night.stamp for night in nights[-keep.nights :]}
+    budget = None if keep.mb is None else keep.mb * _MB
+    spent = sum(map(_size, needed))
+    lost = 0
+    for one in reversed(kept):
+        removable = [folder for folder in one.folders if folder not in needed]
+        spent += sum(map(_size, removable))
+        newest = one.night.stamp == nights[-1].stamp
+        if newest or (one.night.stamp in recent and (budget is None or spent <= budget)):
+            continue
+        if removable:
+            _remove(history, removable)
+            lost += 1
+    return lost
+
+
+def _needed(history: History, nights: list[Night]) -> set[Path]:
+    pairs = {(run.model, run.device) for night in nights for run in night.runs}
+    baselines = (history.last_green(model, device, nights) for model, device in pairs)
+    return {one.campaign for one in baselines if one is not None}
+
+
+def _campaigns(night: Night) -> Iterable[Path]:
+    """Return the folders of a night's campaigns; of an interrupted night also those that have no run."""
+    return [path for name in CAMPAIGNS for path in night.folder.glob(f"*/*/{name}")]
+
+
+def _remove(history: History, folders: Iterable[Path]) -> None:
+    with translate_errors(history.folder):
+        for folder in folders:
+            shutil.rmtree(folder)
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
+    return sum(
+        entry.lstat().st_size
+        for where, _, names in os.walk(folder)
+        for entry in (Path(where, name) for name in names)
+    )
+
+
+class NightLog:
+    """Lines with the time in UTC, each on disk at once. Raises StoreError, DiskFullError among them."""
+
+    def __init__(self, path: Path, clock: Callable[[], datetime]) -> None:
+        self._path = path
+        self._clock = clock
+        self._stage: Stage | None = None
+        self._where = ""
+        self._last: Step | None = None
+        with translate_errors(path.parent):
+            self._file = path.open("a", encoding="utf-8", buffering=1)
+
+    def line(self, text: str) -> None:
+        """Write a line; further lines of the text are indented."""
+        now = self._clock().astimezone(timezone.utc)
+        first, *rest = text.splitlines() or [""]
+        lines = [f"{now:%Y-%m-%dT%H:%M:%SZ} {first}", *(f"    {one}" for one in rest)]
+        with translate_errors(self._path.parent):
+            self._file.write("".join(f"{one}\n" for one in lines))
+
+    def event(self, event: Event, where: str) -> None:
+        """Log an event of the campaign called `where`."""
+        if isinstance(event, Notice):
+            self.line(f"{where}: note: {event.text}")
+        elif isinstance(event, Stage):
+            self.end_stage()
+            self._stage, self._where = event, where
+            self.line(f"{where}: {event.name}: {event.detail}")
+        elif isinstance(event, Step):
+            self._last = event
+
+    def end_stage(self) -> None:
+        """Log the progress of the stage that has ended."""
+        if self._stage is not None and self._last is not None:
+            total = "" if self._stage.total is None else f" of {self._stage.total}"
+            found = f", found {self._last.found}" if self._last.searched else ""
+            self.line(f"{self._where}: {self._stage.name}: {self._last.done}{total} done{found}")
+        self._stage = self._last = None
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with translate_errors(self._path.parent):
+            self._file.close()

@@ -4,14 +4,13 @@ from collections import Counter
 from pathlib import Path
 
 from edgeflare._internal.files import write_durably
-from edgeflare.analysis.formats.junit_cases import Case, Verdict
-from edgeflare.analysis.formats.xml_text import Element, dumped, element
 from edgeflare.nightly.history import JUNIT_NAME
 from edgeflare.nightly.night import Night, NightRun
-from edgeflare.store.failures import told_of
+from edgeflare.reports.junit import Case, CaseResult, Element, dumped, element
+from edgeflare.store.database import translate_errors
 
 _PARTS = ("replay", "search", "comparison")
-_COUNTED: dict[str, Verdict] = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+_COUNTED: dict[str, CaseResult] = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def write_junit(night: Night) -> Path:
@@ -26,7 +25,7 @@ def write_junit(night: Night) -> Path:
     for run, of_run in cases:
         root.append(_suite(night, run, of_run))
     path = night.folder / JUNIT_NAME
-    with told_of(night.folder):
+    with translate_errors(night.folder):
         text = f'<?xml version="1.0" encoding="utf-8"?>\n{dumped(root)}\n'
         write_durably(path, text.encode())
     return path

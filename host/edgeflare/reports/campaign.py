@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from edgeflare.analysis.causes import NOT_ATTRIBUTED
+from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
+from edgeflare.analysis.agreement import NOT_ATTRIBUTED
 from edgeflare.analysis.control import ControlFigures
-from edgeflare.analysis.kinds import tolerance_of, units_of
 from edgeflare.analysis.limits import LimitCheck
+from edgeflare.analysis.outcome_stats import TriggerFigures, tolerance_of, units_of
 from edgeflare.analysis.summary import Summary
-from edgeflare.analysis.triggers import TriggerFigures
 from edgeflare.reports.devices import (
     NO_SEARCH,
     agreement_blocks,
@@ -28,7 +28,6 @@ from edgeflare.reports.document import (
     Text,
     table_of,
 )
-from edgeflare.text import NOTHING, counted, margin_text, number_text, percent_text
 from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10

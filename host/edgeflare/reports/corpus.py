@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from edgeflare.analysis.corpus import CorpusAddition
-from edgeflare.analysis.corpus_figures import CorpusSummary
+from edgeflare._internal.text import counted, size_text
+from edgeflare.analysis.corpus import CorpusAddition, CorpusSummary
 from edgeflare.reports.campaign import MOST_SHOWN
 from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Table, Text, table_of
-from edgeflare.store.corpus_records import CorpusRemoved
-from edgeflare.text import counted, size_text
+from edgeflare.store.corpus.records import CorpusRemoved
 
 
 def additions_document(corpus: Path, additions: Sequence[CorpusAddition]) -> list[Block]:

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from edgeflare.analysis.agreement import Agreement, EveryDevice
+from edgeflare._internal.text import NOTHING, counted, percent_text
+from edgeflare.analysis.agreement import Agreement, EveryDevice, FingerprintDifference
 from edgeflare.analysis.summary import Summary
 from edgeflare.analysis.telemetry import TelemetryFigures
-from edgeflare.analysis.unlike import Unlike
 from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, table_of
-from edgeflare.text import NOTHING, counted, percent_text
 
 NO_SEARCH = "none"
 """The strategy of a campaign that only compares the models on the seeds."""
@@ -259,7 +258,7 @@ def difference_line(pair: Agreement) -> str:
     )
 
 
-def _difference(one: Unlike, pair: Agreement) -> str:
+def _difference(one: FingerprintDifference, pair: Agreement) -> str:
     name = one.field.removeprefix("runtime.")
     words = _FIELD_NAMES.get(name, name.replace("_", " "))
     if isinstance(one.first, list) and isinstance(one.second, list):
@@ -272,7 +271,7 @@ def _difference(one: Unlike, pair: Agreement) -> str:
     return f"{words} {_value(one.first, one)} / {_value(one.second, one)}"
 
 
-def _value(value: Any, of: Unlike) -> str:
+def _value(value: Any, of: FingerprintDifference) -> str:
     if value is None:
         return "none" if of.side == "runtime" else "unknown"
     return value_words(value if isinstance(value, dict | list) else of.named(value))

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from edgeflare.text import NOTHING, clean_text
+from edgeflare._internal.text import NOTHING, clean_text
 
 Tone: TypeAlias = Literal["plain", "strong", "muted", "good", "warn", "bad"]
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 from edgeflare.analysis.findings import Finding, findings
-from edgeflare.analysis.formats.material import Material
-from edgeflare.analysis.formats.sentences import STEPS_SHOWN, said_words
 from edgeflare.reports.campaign import (
     MOST_SHOWN,
     TriggerLine,
@@ -17,11 +15,13 @@ from edgeflare.reports.campaign import (
 )
 from edgeflare.reports.document import Block, Command, Heading, Text, to_markdown
 from edgeflare.reports.replay import replay_inputs
-from edgeflare.search.mutation_path import joined_words
+from edgeflare.reports.sentences import STEPS_SHOWN, said_words
+from edgeflare.reports.text_reports import ReportData
+from edgeflare.strategies.mutation_path import describe_last_mutations
 from edgeflare.types import TRIGGERS
 
 
-def text(material: Material) -> str:
+def text(material: ReportData) -> str:
     """Return the document: verdict, limits, key figures, pairs of labels, devices, triggers, notices."""
     passed = ("Failed. " if material.crossed else "Passed. ") if material.has_limits else ""
     replay = material.replay
@@ -39,7 +39,7 @@ def text(material: Material) -> str:
     return to_markdown(blocks) + "\n"
 
 
-def _triggers(material: Material) -> Sequence[Block]:
+def _triggers(material: ReportData) -> Sequence[Block]:
     triggers = (one for one in findings(material.store) if one.outcome.status in TRIGGERS)
     first = list(islice(triggers, MOST_SHOWN))
     if not first:
@@ -49,13 +49,13 @@ def _triggers(material: Material) -> Sequence[Block]:
     return [*triggers_table(lines, total), Text("To see one again:"), Command(first[0].command)]
 
 
-def _line(material: Material, finding: Finding) -> TriggerLine:
+def _line(material: ReportData, finding: Finding) -> TriggerLine:
     one = finding.outcome
     return TriggerLine(
         seed=f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id,
         answers=said_words(material, one),
         cause=known_cause(finding.cause),
-        steps=joined_words(one.mutations, STEPS_SHOWN),
+        steps=describe_last_mutations(one.mutations, STEPS_SHOWN),
         l2=one.l2,
         snr_db=one.snr_db,
         smaller_margin=one.severity,

@@ -2,11 +2,7 @@
 
 from collections.abc import Mapping
 
-from edgeflare.analysis.ranking import RankedModel, Ranking
-from edgeflare.analysis.ranking_duels import Duel
-from edgeflare.analysis.ranking_models import Accuracy, Estimate
-from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text
-from edgeflare.text import (
+from edgeflare._internal.text import (
     NOTHING,
     margin_text,
     number_text,
@@ -14,6 +10,10 @@ from edgeflare.text import (
     percent_text,
     size_text,
 )
+from edgeflare.analysis.ranking.comparison import Duel
+from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
+from edgeflare.analysis.ranking.scores import Accuracy, Estimate
+from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, Text
 
 _DUELS_SHOWN = 45
 _P_MEANS = (

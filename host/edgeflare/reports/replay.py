@@ -3,10 +3,11 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
+from edgeflare._internal.text import NOTHING, margin_text, number_text
 from edgeflare.analysis.limits import LimitCheck
-from edgeflare.analysis.replayed import ReplayFigures, ReplaySummary
-from edgeflare.campaign.replay_states import ReplayedInput, ReplayState
-from edgeflare.campaign.replay_trigger import Reproduction, TopScore
+from edgeflare.analysis.replay import ReplayFigures, ReplaySummary
+from edgeflare.campaign.replay.reproduce import Reproduction, TopScore
+from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
 from edgeflare.reports.campaign import MOST_SHOWN, Name, answer_words, limits_list, text_parts
 from edgeflare.reports.document import (
     Block,
@@ -16,7 +17,6 @@ from edgeflare.reports.document import (
     Text,
     table_of,
 )
-from edgeflare.text import NOTHING, margin_text, number_text
 
 STATE_WORDS: Mapping[ReplayState, str] = {
     "new": "new: deviates now, did not before",

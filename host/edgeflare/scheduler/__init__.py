@@ -1,26 +1,33 @@
 """The scheduler: many search jobs on one original model and several devices; the only concurrent part of a search."""
 
-from edgeflare.scheduler.budget import Budget, Counters, FleetLimits
-from edgeflare.scheduler.chain import Chain, ChainResult, Rules, chain_seed
-from edgeflare.scheduler.job import Feed, Job, Life
-from edgeflare.scheduler.lane import Deployed
-from edgeflare.scheduler.questions import Answered, Question
+from edgeflare.scheduler.device_queue import Deployed
+from edgeflare.scheduler.job import (
+    Budget,
+    Counters,
+    Feed,
+    FleetLimits,
+    Job,
+    JobRun,
+    SingleQueryJob,
+    SingleQueryResult,
+)
 from edgeflare.scheduler.scheduler import Original, Scheduler
+from edgeflare.scheduler.search_job import SearchJob, SearchJobResult, SearchSettings, chain_seed
 
 __all__ = [
-    "Answered",
     "Budget",
-    "Chain",
-    "ChainResult",
     "Counters",
     "Deployed",
     "Feed",
     "FleetLimits",
     "Job",
-    "Life",
+    "JobRun",
     "Original",
-    "Question",
-    "Rules",
     "Scheduler",
+    "SearchJob",
+    "SearchJobResult",
+    "SearchSettings",
+    "SingleQueryJob",
+    "SingleQueryResult",
     "chain_seed",
 ]

@@ -4,20 +4,63 @@ import itertools
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
+from types import TracebackType
 from typing import Generic, NamedTuple, Protocol
 
-from edgeflare.devices import Reply, State
+from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
 from edgeflare.oracles import Oracle
-from edgeflare.scheduler.budget import FleetLimits
-from edgeflare.scheduler.gathering import Held
-from edgeflare.scheduler.job import Feed, Job, R
-from edgeflare.scheduler.keeper import Keeper
-from edgeflare.scheduler.lane import MOST_BATCHED_BYTES, Deployed, Lane, Running
+from edgeflare.scheduler.device_queue import (
+    MOST_BATCHED_BYTES,
+    Deployed,
+    DeviceQueue,
+    Held,
+    Running,
+)
+from edgeflare.scheduler.job import Feed, FleetLimits, Job, R
 from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
+
+_MOST_WAITING = 64
+
+
+class ResultWriter(AbstractContextManager["ResultWriter[R]"], Generic[R]):
+    """Calls `keep(result, device)` for each result; leaving the context waits for all of them.
+
+    An error of the callback is raised in the thread that calls `keep`, `check` or leaves.
+    """
+
+    def __init__(self, keep: Callable[[R, str], None]) -> None:
+        self._keep = keep
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="edgeflare-result")
+        self._pending: deque[Future[None]] = deque()
+
+    def keep(self, result: R, device: str) -> None:
+        """Queue a result; waits only where many are queued already."""
+        self._pending.append(self._thread.submit(self._keep, result, device))
+        self.check()
+        while len(self._pending) > _MOST_WAITING:
+            self._pending.popleft().result()
+
+    def check(self) -> None:
+        """Raise the error of a callback that failed."""
+        while self._pending and self._pending[0].done():
+            self._pending.popleft().result()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._thread.shutdown(wait=True)
+        if error is None:
+            self.check()
+
 
 _LAST_STEPS_S = 2.0
 """How long a stopping run waits for steps in progress: an original may take minutes to answer."""
@@ -83,8 +126,8 @@ class Scheduler(Generic[R]):
         self._workers = workers
         self._tick_s = tick_s
         self._limits = limits or FleetLimits()
-        self._lanes: list[Lane[R]] = [
-            Lane(
+        self._lanes: list[DeviceQueue[R]] = [
+            DeviceQueue(
                 device,
                 feed,
                 self._limits,
@@ -122,7 +165,7 @@ class Scheduler(Generic[R]):
         DeviceAwayError where no device is left. Ends early where the limits are used up: `left` says so.
         """
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step")
-        with Keeper(on_result) as keeper:
+        with ResultWriter(on_result) as keeper:
             try:
                 self._loop(pool, keeper, on_tick)
                 pool.shutdown()
@@ -147,7 +190,7 @@ class Scheduler(Generic[R]):
         return [one.job for lane in self._lanes for one in tuple(lane.running)]
 
     def _loop(
-        self, pool: ThreadPoolExecutor, keeper: Keeper[R], on_tick: Callable[[], None]
+        self, pool: ThreadPoolExecutor, keeper: ResultWriter[R], on_tick: Callable[[], None]
     ) -> None:
         next_tick = time.monotonic() + self._tick_s
         while True:
@@ -183,7 +226,7 @@ class Scheduler(Generic[R]):
             if held := lane.gathered():
                 pool.submit(self._send, lane, held)
 
-    def _send(self, lane: Lane[R], held: Sequence[Held]) -> None:
+    def _send(self, lane: DeviceQueue[R], held: Sequence[Held]) -> None:
         if self._stopping.is_set():
             return
         try:
@@ -195,7 +238,7 @@ class Scheduler(Generic[R]):
         """Whether to wait, with no job running, for a device that is away and has work left."""
         if self._all_spent():
             return False
-        if all(lane.device.state is State.RETIRED for lane in self._lanes) and self.left:
+        if all(lane.device.state is DeviceState.RETIRED for lane in self._lanes) and self.left:
             raise self._nobody_left()
         return any(lane.useful for lane in self._lanes)
 
@@ -208,7 +251,7 @@ class Scheduler(Generic[R]):
         asked = self._asked_elsewhere + sum(lane.asked for lane in self._lanes)
         return asked + about_to >= total
 
-    def _take(self, event: "_Done[R] | _Lost[R] | BaseException", keeper: Keeper[R]) -> None:
+    def _take(self, event: "_Done[R] | _Lost[R] | BaseException", keeper: ResultWriter[R]) -> None:
         if isinstance(event, BaseException):
             raise event
         lane = event.running.lane
@@ -219,7 +262,7 @@ class Scheduler(Generic[R]):
             event.running.life.close()
             lane.feed.give_back(event.running.job)
 
-    def _hand_over_the_rest(self, keeper: Keeper[R]) -> None:
+    def _hand_over_the_rest(self, keeper: ResultWriter[R]) -> None:
         while True:
             try:
                 event = self._events.get_nowait()
@@ -240,7 +283,7 @@ class Scheduler(Generic[R]):
         away = [
             lane.device.away_s
             for lane in self._lanes
-            if lane.device.state is State.AWAY and lane.useful
+            if lane.device.state is DeviceState.AWAY and lane.useful
         ]
         if not at_work and away and min(away) >= self._limits.patience_s:
             raise self._nobody_left()
@@ -317,7 +360,7 @@ class Scheduler(Generic[R]):
             if isinstance(error, InferenceFailedError):
                 self._submit(pool, running, partial(running.life.throw, error))
             elif error is not None:
-                retired = running.lane.device.state is State.RETIRED
+                retired = running.lane.device.state is DeviceState.RETIRED
                 gone = retired or isinstance(error, DeviceAwayError)
                 self._events.put(_Lost(running) if gone else error)
             else:

@@ -1,22 +1,107 @@
 """Seeds from a folder of audio files, one file, or an `.npz` archive, one by one."""
 
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from edgeflare import extras
+from edgeflare._internal import extras
 from edgeflare.errors import SeedError
-from edgeflare.seeds.archive import Archive
-from edgeflare.seeds.audio_notices import Tally
-from edgeflare.seeds.clips import CUT_RULES, Clip, Clips, Cut, Rules
-from edgeflare.seeds.digests import digest_of_sample
-from edgeflare.seeds.looking import Found, Item, Reading
-from edgeflare.seeds.recording import Recording, open_recording, recording_of_row
-from edgeflare.seeds.records import SeedSource, UnreadableError, nothing_usable
+from edgeflare.seeds.audio_files import (
+    CUT_RULES,
+    AudioRules,
+    Clip,
+    Clips,
+    Cut,
+    Recording,
+    open_recording,
+    recording_of_row,
+)
+from edgeflare.seeds.npz import Archive
+from edgeflare.seeds.source import Found, Item, MediaReader
+from edgeflare.seeds.types import SeedSource, UnreadableError, digest_of_sample, no_usable_seed
 from edgeflare.types import Sample, SeedInput, Skipped
+
+_LONG_WINDOW_S = 10
+"""A model whose input is as long takes clips of any length up to it: silence at their end is its ordinary case."""
+
+
+@dataclass
+class NoticeCounts:
+    """Counts of recordings, of clips, and of recordings by their rate in Hz where it was another."""
+
+    mixed: int = 0
+    resampled: Counter[int] = field(default_factory=Counter)
+    cut: int = 0
+    windows: int = 0
+    dropped: int = 0
+    clipped: int = 0
+    beyond: int = 0
+    shorter: int = 0
+    silent: int = 0
+    repeated: int = 0
+
+    def add(self, recording: Recording, clip: Clip, rules: AudioRules, *, is_first: bool) -> None:
+        """Count a clip that is taken, and its recording with the first of them."""
+        if is_first:
+            self.mixed += recording.channels > 1
+            self.cut += clip.of_longer
+            if recording.rate != rules.rate:
+                self.resampled[recording.rate] += 1
+        self.windows += clip.start is not None
+        peak = float(np.abs(clip.samples).max())
+        self.beyond += peak > 1
+        self.silent += peak == 0
+        if rules.samples is not None and rules.samples < _LONG_WINDOW_S * rules.rate:
+            self.shorter += len(clip.samples) < rules.samples
+
+    def notices(self, rules: AudioRules) -> Iterator[str]:
+        """Yield a sentence for each count that is not 0."""
+        if self.mixed:
+            yield f"{_recordings(self.mixed)} had several channels; their mean was taken."
+        for rate, count in sorted(self.resampled.items()):
+            rest = f"; there is nothing in it above {rate / 2:g} Hz" if rate < rules.rate else ""
+            yield f"{_recordings(count)} of {rate} Hz resampled to {rules.rate} Hz{rest}."
+        if self.cut:
+            yield self._of_cut(rules)
+        if self.shorter:
+            yield (
+                f"{_clips(self.shorter)} shorter than the {rules.seconds(rules.window)} that the model takes; "
+                "its preprocessing adds silence at the end."
+            )
+        if self.clipped:
+            yield (
+                f"{_recordings(self.clipped)} clipped: several samples in a row are at full scale; "
+                "all were kept."
+            )
+        if self.beyond:
+            yield f"{_clips(self.beyond)} went beyond [-1, 1], and end there now."
+        if self.silent:
+            yield f"{_clips(self.silent)} silent, all samples 0; all were kept."
+        if self.repeated:
+            yield f"{_clips(self.repeated)} had the same samples as another one; all were kept."
+
+    def _of_cut(self, rules: AudioRules) -> str:
+        length = rules.seconds(rules.window)
+        longer = f"{_recordings(self.cut)} longer than {length}"
+        if rules.cut == "first":
+            return f"{longer}; the first {length} of each was taken."
+        short = f"; the rest of {self.dropped}, less than half a window, was dropped"
+        dropped = short if self.dropped else ""
+        return f"{longer}, cut into {self.windows} windows of {length}{dropped}."
+
+
+def _recordings(count: int) -> str:
+    return "1 recording" if count == 1 else f"{count} recordings"
+
+
+def _clips(count: int) -> str:
+    return "1 clip" if count == 1 else f"{count} clips"
+
 
 _Opening: TypeAlias = AbstractContextManager[Recording]
 _OTHER_SCALE = 16.0  # beyond this a float file isn't loud, it is in other units
@@ -55,7 +140,7 @@ def open_audio_seeds(
     if source.suffix.lower() != ".npz":
         extras.soundfile()
     found = _READING.look(source, labels, limit)
-    return _AudioSeeds(source, found, Rules(rate, samples, cut, resample), limit)
+    return _AudioSeeds(source, found, AudioRules(rate, samples, cut, resample), limit)
 
 
 class _AudioSeeds:
@@ -64,7 +149,7 @@ class _AudioSeeds:
     """
 
     def __init__(
-        self, source: Path, found: Found[_Opening], rules: Rules, limit: int | None
+        self, source: Path, found: Found[_Opening], rules: AudioRules, limit: int | None
     ) -> None:
         self._source = source
         self._found = found
@@ -77,7 +162,7 @@ class _AudioSeeds:
     def __iter__(self) -> Iterator[SeedInput]:
         self.skipped = list(self._found.skipped)
         self.notices = list(self._found.notices)
-        tally = Tally()
+        tally = NoticeCounts()
         seen: set[bytes] = set()
         taken = 0
         for item in self._found.items():
@@ -91,11 +176,13 @@ class _AudioSeeds:
                     if taken == self._limit:
                         break
         if not taken:
-            raise nothing_usable("recording", self._source, self.skipped)
+            raise no_usable_seed("recording", self._source, self.skipped)
         tally.repeated = taken - len(seen)
         self.notices += tally.notices(self._rules)
 
-    def _seeds_of(self, item: Item[_Opening], tally: Tally) -> Generator[SeedInput, None, None]:
+    def _seeds_of(
+        self, item: Item[_Opening], tally: NoticeCounts
+    ) -> Generator[SeedInput, None, None]:
         """Yield one recording's seeds; what of it can't be used is skipped."""
         given = 0
         try:
@@ -143,4 +230,4 @@ def _rows(archive: Archive) -> Iterator[_Opening]:
         yield nullcontext(recording_of_row(row, archive.rate, digest))
 
 
-_READING: Reading[_Opening] = Reading("audio", open_recording, _rows)
+_READING: MediaReader[_Opening] = MediaReader("audio", open_recording, _rows)

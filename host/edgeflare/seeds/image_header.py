@@ -115,7 +115,7 @@ def orientation(data: bytes) -> int:
     return value if 1 <= value <= 8 else 1
 
 
-def turned(image: NDArray[Any], orientation: int) -> NDArray[Any]:
+def apply_orientation(image: NDArray[Any], orientation: int) -> NDArray[Any]:
     """Return an image [height, width, ...] as a viewer shows it, given its EXIF orientation.
 
     Source: Exif 2.32, section 4.6.4 A, tag Orientation.

@@ -1,19 +1,100 @@
 """Seeds from a folder of images, one image, or an `.npz` archive, one by one."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from edgeflare.errors import SeedError
-from edgeflare.seeds.archive import Archive
-from edgeflare.seeds.convert import RESIZE_RULES, with_channels, with_size
-from edgeflare.seeds.decode import Decoded, decode
-from edgeflare.seeds.digests import digest_of_sample
-from edgeflare.seeds.looking import Found, Reading
-from edgeflare.seeds.media import IMAGES
-from edgeflare.seeds.records import SeedSource, UnreadableError, nothing_usable
+from edgeflare.seeds.folder import labelled_files, wrong_medium
+from edgeflare.seeds.images import RESIZE_RULES, Decoded, convert_channels, decode, resize_image
+from edgeflare.seeds.npz import Archive
+from edgeflare.seeds.types import (
+    AUDIO,
+    IMAGES,
+    SeedSource,
+    UnreadableError,
+    digest_of_sample,
+    no_usable_seed,
+)
 from edgeflare.types import Sample, SeedInput, Skipped
+
+_T = TypeVar("_T")
+_MEDIA = {"images": IMAGES, "audio": AUDIO}
+
+
+@dataclass(frozen=True)
+class Item(Generic[_T]):
+    """A file, or an entry of an archive, by name; `read` gives what is in it, or raises UnreadableError."""
+
+    id: str
+    label: int | None
+    read: Callable[[], _T]
+
+
+@dataclass(frozen=True)
+class Found(Generic[_T]):
+    """The seed inputs that were found: `items` yields them anew each time, `total` of them."""
+
+    items: Callable[[], Iterator[Item[_T]]]
+    total: int
+    skipped: list[Skipped]
+    notices: list[str]
+
+
+@dataclass(frozen=True)
+class MediaReader(Generic[_T]):
+    """How the files and archives of one medium are read."""
+
+    medium: Literal["images", "audio"]
+    of_file: Callable[[Path], _T]
+    of_archive: Callable[[Archive], Iterable[_T]]
+
+    def look(self, source: Path, labels: dict[str, int] | None, limit: int | None) -> Found[_T]:
+        """Find the items of a folder, a file or an `.npz` archive. Raises SeedError where it can't be used as a whole."""
+        if limit is not None and limit < 1:
+            raise SeedError(f"The number of seeds must be at least 1, not {limit}.")
+        try:
+            return self._found(source, labels)
+        except OSError as error:
+            raise SeedError(f"The seeds at {source} can't be read: {error.strerror}.") from error
+
+    def _found(self, source: Path, labels: dict[str, int] | None) -> Found[_T]:
+        medium = _MEDIA[self.medium]
+        if source.is_dir():
+            files, skipped, notices = labelled_files(source, labels, medium)
+            return Found(
+                lambda: (self._item(name, source / name, label) for name, label in files),
+                len(files),
+                skipped,
+                notices,
+            )
+        if not source.exists():
+            raise SeedError(f"There are no seeds at {source}: no such file or folder.")
+        unused = "The label mapping is for class folders; it was not used."
+        notices = [] if labels is None else [unused]
+        if source.suffix.lower() == ".npz":
+            archive = Archive(source, self.medium)
+            return Found(lambda: self._entries(archive), len(archive), [], notices)
+        if not medium.has(source.name):
+            raise SeedError(wrong_medium(source, medium))
+        return Found(lambda: iter([self._item(source.name, source, None)]), 1, [], notices)
+
+    def _item(self, name: str, path: Path, label: int | None) -> Item[_T]:
+        return Item(name, label, partial(self.of_file, path))
+
+    def _entries(self, archive: Archive) -> Iterator[Item[_T]]:
+        labels = archive.labels
+        for index, entry in enumerate(self.of_archive(archive)):
+            label = None if labels is None else labels[index]
+            yield Item(f"{archive.path.name}:{index}", label, partial(_itself, entry))
+
+
+def _itself(entry: _T) -> _T:
+    return entry
+
 
 _LARGEST_FILE = 1_000_000_000
 """Bytes, as many as MOST_PIXELS take that were not compressed."""
@@ -59,7 +140,7 @@ class _Shape(NamedTuple):
 
     def of(self, name: str, sample: Sample) -> Sample:
         """Return the sample in this shape. Raises SeedError for another size where there is no rule."""
-        return with_channels(self._sized(name, sample), self.channels)
+        return convert_channels(self._sized(name, sample), self.channels)
 
     def _sized(self, name: str, sample: Sample) -> Sample:
         if self.size is None or sample.shape[:2] == self.size:
@@ -70,7 +151,7 @@ class _Shape(NamedTuple):
                 f"campaign's samples are {self.size[0]} x {self.size[1]}; say how to bring images to "
                 f"that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})."
             )
-        return with_size(sample, self.size, self.resize)
+        return resize_image(sample, self.size, self.resize)
 
 
 class _ImageSeeds:
@@ -106,7 +187,7 @@ class _ImageSeeds:
             seen.add(digest_of_sample(sample))
             yield SeedInput(item.id, sample, item.label, digest)
         if not taken:
-            raise nothing_usable("image", self._source, self.skipped)
+            raise no_usable_seed("image", self._source, self.skipped)
         self._notice(transparent, taken - len(seen))
 
     def _notice(self, transparent: int, repeated: int) -> None:
@@ -135,4 +216,4 @@ def _read(path: Path) -> _Read:
     return decode(data), hashlib.sha256(data).hexdigest()
 
 
-_READING: Reading[_Read] = Reading("images", _read, Archive.images)
+_READING: MediaReader[_Read] = MediaReader("images", _read, Archive.images)

@@ -1,17 +1,17 @@
 """Everything a campaign learns, on disk before it is counted."""
 
-from edgeflare.store.corpus_records import CorpusRemoved
+from edgeflare.store.corpus.records import CorpusRemoved
 from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
     MEASURING,
     SEED_QUERIES,
     WALL_S,
-    Device,
+    DeviceCounts,
+    DeviceRecord,
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
     SeedRecord,
-    Tally,
 )
 from edgeflare.store.replicas import SeedComparison, TriggerAnswer
 from edgeflare.store.store import Store
@@ -23,7 +23,8 @@ __all__ = [
     "WALL_S",
     "CampaignLock",
     "CorpusRemoved",
-    "Device",
+    "DeviceCounts",
+    "DeviceRecord",
     "OutcomeRecord",
     "ReplayRecord",
     "SeedAnswer",
@@ -32,6 +33,5 @@ __all__ = [
     "SeedRecord",
     "Skipped",
     "Store",
-    "Tally",
     "TriggerAnswer",
 ]

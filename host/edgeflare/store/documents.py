@@ -1,6 +1,6 @@
 """Checks of what is read from a database before a record is made of it.
 
-What does not fit raises ValueError, which `edgeflare.store.failures.decoding` turns into one sentence on the folder.
+What does not fit raises ValueError, which `edgeflare.store.database.decoding` turns into one sentence on the folder.
 """
 
 import json
@@ -14,8 +14,8 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import NotRequired, TypedDict
 
-from edgeflare.text import first_problem
-from edgeflare.toml import leaves
+from edgeflare._internal.text import first_problem
+from edgeflare._internal.toml import leaves
 
 _T = TypeVar("_T")
 _LARGEST = sys.float_info.max

@@ -14,8 +14,8 @@ from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from edgeflare._internal.files import write_durably
 from edgeflare.errors import StoreError
+from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
-from edgeflare.store.failures import told_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -93,7 +93,7 @@ class CampaignLock:
         """Give the lock back; nothing happens where this object does not have it."""
         if not self._lock.is_locked:
             return
-        with told_of(self.folder):
+        with translate_errors(self.folder):
             try:
                 (self.folder / _NOTE).unlink(missing_ok=True)
             finally:
@@ -155,7 +155,7 @@ def _check_locks(path: Path) -> None:
 def _locking(folder: Path) -> Iterator[None]:
     """Turn every way in which a lock can't be taken into a StoreError."""
     try:
-        with told_of(folder):
+        with translate_errors(folder):
             yield
     except NotImplementedError as error:
         raise _without_locks(folder) from error

@@ -22,8 +22,7 @@ from edgeflare._version import __version__
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
 from edgeflare.store.database import batches
-from edgeflare.store.records import SEARCH_ENDS, Tally
-from edgeflare.store.rows import digest_of
+from edgeflare.store.records import SEARCH_ENDS, DeviceCounts, digest_of
 from edgeflare.types import NOTHING_SEARCHED, Skipped, Status
 
 _SEEDS = tables.seeds
@@ -126,7 +125,7 @@ def position(connection: Connection, folder: Path, seed_id: str) -> int:
     return positions(connection, folder, [seed_id])[seed_id]
 
 
-def tally(connection: Connection, replica: str | None) -> Tally:
+def tally(connection: Connection, replica: str | None) -> DeviceCounts:
     """Count the outcomes of one replica, or of all of them."""
     searched = or_(
         _OUTCOMES.c.search_queries > 0,
@@ -144,4 +143,4 @@ def tally(connection: Connection, replica: str | None) -> Tally:
     ).select_from(_OUTCOMES)
     if replica is not None:
         query = query.where(_OUTCOMES.c.replica == replica)
-    return Tally(*(int(value or 0) for value in connection.execute(query).one()))
+    return DeviceCounts(*(int(value or 0) for value in connection.execute(query).one()))

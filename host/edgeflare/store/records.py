@@ -1,21 +1,26 @@
 """The records of a campaign."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from typing import Any, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
+from sqlalchemy import Row
 
-from edgeflare.answers import numbers
-from edgeflare.distances import disagreement
+from edgeflare.devices.telemetry import DeviceMinute
+from edgeflare.metrics import disagreement, numbers
 from edgeflare.oracles import Margins
+from edgeflare.store.documents import moment, record
 from edgeflare.types import (
     NOTHING_SEARCHED,
     Decision,
     FrontPoint,
     Output,
     Outputs,
+    Sample,
     Status,
     Transcript,
 )
@@ -57,7 +62,7 @@ class SeedRecord:
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceRecord:
     """A device as it was when it answered; `digest` is that of its `fingerprint`."""
 
     digest: str
@@ -71,7 +76,7 @@ class OutcomeRecord:
 
     `trigger` is the digest of the stored sample; `original` and `deployed` are both models' answers to
     it, with the labels (None of transcripts) and margins (top-1 minus top-2) they give. `l2` and `linf` are
-    the distances to the seed, `snr_db` that of audio as a ratio in dB, as `edgeflare.distances` has them.
+    the distances to the seed, `snr_db` that of audio as a ratio in dB, as `edgeflare.metrics` has them.
     `seconds` is search time without queueing, as `Budget` counts it, `round_trips` the search's requests to
     the device; `device_seconds` is the device's own time for all queries of the search and its
     confirmations: divided by their number it is the mean latency of inference. `front` has the deviations
@@ -154,7 +159,7 @@ SEARCH_ENDS = (Status.EXHAUSTED, Status.TIMEOUT, Status.GAVE_UP)
 """Statuses that only a search ends with."""
 
 
-class Tally(NamedTuple):
+class DeviceCounts(NamedTuple):
     """Outcomes in figures.
 
     `done` counts all of them, `found` those with a triggering input, `searched` those whose search
@@ -214,3 +219,169 @@ def output_columns(name: str, output: Output | None) -> dict[str, Any]:
         name: None if output is None else np.asarray(numbers(output), dtype="<f8").tobytes(),
         f"{name}_pieces": list(output.pieces) if isinstance(output, Transcript) else None,
     }
+
+
+_OUTCOME_FIELDS = [field.name for field in fields(OutcomeRecord)]
+_REPLAY_FIELDS = [field.name for field in fields(ReplayRecord)]
+_MINUTE_FIELDS = [field.name for field in fields(DeviceMinute)]
+_LAST_BUCKET = 10_000
+"""No time is in a bucket so far out: see `Latencies`."""
+_MOST = 1 << 63
+
+
+def digest_of(description: dict[str, Any]) -> str:
+    """Return the SHA-256, in hex, of a JSON object's canonical text."""
+    text = json.dumps(description, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def environment_from_row(row: Row[Any]) -> tuple[str, dict[str, Any]]:
+    """Return the digest of a host's environment, and what it describes."""
+    return row.digest, _described(row.digest, row.description)
+
+
+def device_from_row(row: Row[Any]) -> DeviceRecord:
+    """Return the record of a device."""
+    return record(DeviceRecord, row, fingerprint=_described(row.digest, row.fingerprint))
+
+
+def seed_from_row(row: Row[Any]) -> SeedRecord:
+    """Return the record of a seed and one replica's answer, where there is any."""
+    outputs = None
+    if row.decision is not None:
+        outputs = Outputs(*_outputs(row), Decision(row.decision))
+    return record(SeedRecord, row, outputs=outputs)
+
+
+def answer_to_row(answer: SeedAnswer) -> dict[str, Any]:
+    """Return the columns of the table seed_answers, but for those of seed and replica."""
+    return {
+        **output_columns("original", answer.original),
+        **output_columns("deployed", answer.deployed),
+        "decision": answer.decision.value,
+    }
+
+
+def outcome_to_row(outcome: OutcomeRecord, environment: str | None) -> dict[str, Any]:
+    """Return the columns of the table outcomes, but for the seed's."""
+    row = {name: getattr(outcome, name) for name in _OUTCOME_FIELDS} | {
+        "status": outcome.status.value,
+        "chain_seed": str(outcome.chain_seed),
+        **output_columns("original", outcome.original),
+        **output_columns("deployed", outcome.deployed),
+        "mutations": list(outcome.mutations),
+        "front": [point._asdict() for point in outcome.front],
+        "finished_at": outcome.finished_at.isoformat(),
+        "environment": environment,
+    }
+    del row["seed_id"]
+    return row
+
+
+def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
+    """Return the record of a row of the table outcomes and its seed's id."""
+    original, deployed = _outputs(row)
+    return record(
+        OutcomeRecord,
+        row,
+        original=original,
+        deployed=deployed,
+        mutations=tuple(row.mutations),
+        front=tuple(row.front),
+        finished_at=moment(row.finished_at),
+    )
+
+
+def replay_to_row(replay: ReplayRecord) -> dict[str, Any]:
+    """Return the columns of the table replays, but for the seed's."""
+    row = {name: getattr(replay, name) for name in _REPLAY_FIELDS} | {
+        **output_columns("deployed", replay.deployed),
+        "decision": replay.decision.value,
+    }
+    del row["seed_id"]
+    return row
+
+
+def replay_from_row(row: Row[Any]) -> ReplayRecord:
+    """Return the record of a row of the table replays and its seed's id."""
+    deployed = output_from(row.deployed, row.deployed_pieces)
+    return record(ReplayRecord, row, deployed=deployed)
+
+
+def minute_to_row(minute: DeviceMinute) -> dict[str, Any]:
+    """Return the columns of the table telemetry."""
+    buckets = minute.latencies or {}
+    return {name: getattr(minute, name) for name in _MINUTE_FIELDS} | {
+        "minute": minute.minute.isoformat(),
+        "latencies": [list(pair) for pair in buckets.items()],
+        "throttle_reasons": list(minute.throttle_reasons),
+    }
+
+
+def minute_from_row(row: Row[Any]) -> DeviceMinute:
+    """Return the record of a device's minute."""
+    latencies = dict(row.latencies)
+    if not all(abs(one) < _LAST_BUCKET and 0 < n < _MOST for one, n in latencies.items()):
+        raise ValueError("latencies are no counts of times")
+    return record(DeviceMinute, row, minute=moment(row.minute), latencies=latencies)
+
+
+def _described(digest: str, description: dict[str, Any]) -> dict[str, Any]:
+    if digest_of(description) != digest:
+        raise ValueError(f"what the digest {digest} describes has changed")
+    return description
+
+
+def _outputs(row: Row[Any]) -> tuple[Output | None, Output | None]:
+    """Return both models' answers, which are of one kind and length where there are both."""
+    original = output_from(row.original, row.original_pieces)
+    deployed = output_from(row.deployed, row.deployed_pieces)
+    if original is not None and deployed is not None:
+        scores = not isinstance(original, Transcript), not isinstance(deployed, Transcript)
+        if scores[0] != scores[1] or (
+            scores[0] and numbers(original).size != numbers(deployed).size
+        ):
+            raise ValueError("the two models' answers are of two kinds")
+    return original, deployed
+
+
+REPLAY = "replay"
+"""The fact that makes a campaign a replay: its source and its inputs."""
+
+ReplayKind: TypeAlias = Literal["trigger", "seed"]
+"""A triggering input of a campaign, or a seed input on which the models agreed."""
+
+
+class ReplayResult(NamedTuple):
+    """One device's last answer to an input: whether it deviated, and its label or text."""
+
+    deviated: bool
+    deployed_label: int | None
+    deployed_text: str | None = None
+
+
+@dataclass(frozen=True)
+class ReplayInput:
+    """An input to be sent to both models again.
+
+    `id` is unique among the inputs of a replay, and the same in every replay. `deviated`: it deviated when it was
+    last sent, on the device `replica` where that isn't ""; both labels (class indices), or both texts of
+    recognisers, are of that time. `seed_id` names the seed input in its own campaign, `label` its class where
+    that is known. `l2` is the distance to it, as `edgeflare.metrics` has it. `rate` is that of audio, in Hz.
+    `looks` has each device's last answer, by its name, where there is one; the latest comes last.
+    """
+
+    id: str
+    sample: Sample
+    kind: ReplayKind
+    deviated: bool
+    seed_id: str
+    replica: str = ""
+    label: int | None = None
+    original_label: int | None = None
+    deployed_label: int | None = None
+    l2: float | None = None
+    original_text: str | None = None
+    deployed_text: str | None = None
+    rate: int | None = None
+    looks: Mapping[str, ReplayResult] = field(default_factory=dict)

@@ -24,20 +24,18 @@ from edgeflare.store.database import (
     Schema,
     batches,
     connect,
-    put_in_place,
+    decoding,
+    publish_database,
+    translate_errors,
 )
-from edgeflare.store.failures import decoding, told_of
 from edgeflare.store.lock import LOCK_NAMES, CampaignLock
 from edgeflare.store.records import (
-    Device,
+    DeviceCounts,
+    DeviceRecord,
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
     SeedRecord,
-    Tally,
-)
-from edgeflare.store.replicas import SeedComparison, compare
-from edgeflare.store.rows import (
     answer_to_row,
     device_from_row,
     digest_of,
@@ -50,6 +48,7 @@ from edgeflare.store.rows import (
     replay_to_row,
     seed_from_row,
 )
+from edgeflare.store.replicas import SeedComparison, compare
 from edgeflare.store.samples import LazySamples, SampleFiles
 from edgeflare.types import Sample, SeedInput, Skipped
 
@@ -101,7 +100,7 @@ class Store:
         """
         folder = Path(folder)
         cls.check_free(folder)
-        with told_of(folder, begun=False):
+        with translate_errors(folder, begun=False):
             made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             # Filled under another name: a process that opens the folder meanwhile (`status --watch`) finds
@@ -110,7 +109,7 @@ class Store:
             try:
                 store._fill(id or uuid.uuid4().hex, campaign, environment)
                 if url is None:
-                    put_in_place(store._database.engine, folder, UNFINISHED_NAME, DATABASE_NAME)
+                    publish_database(store._database.engine, folder, UNFINISHED_NAME, DATABASE_NAME)
                     store = cls.open(folder)
                 store._made_folder = made
                 sync_folder(folder)
@@ -124,7 +123,7 @@ class Store:
     @staticmethod
     def check_free(folder: Path) -> None:
         """Raise StoreError unless a campaign can be made in this folder: none, or an empty one."""
-        with told_of(folder):
+        with translate_errors(folder):
             if not is_unused(folder, LOCK_NAMES):
                 raise StoreError(
                     f"{folder} exists and is not an empty folder; choose another for the campaign."
@@ -137,7 +136,7 @@ class Store:
         A campaign of an earlier edgeflare is migrated; see `Database.open`.
         """
         folder = Path(folder)
-        with decoding(folder), told_of(folder):
+        with decoding(folder), translate_errors(folder):
             if not folder.is_dir():
                 raise StoreError(f"There is no campaign folder {folder}; check the path.")
             if url is None and not (folder / DATABASE_NAME).is_file():
@@ -160,14 +159,14 @@ class Store:
 
     def remove_torn(self) -> None:
         """Remove files that a killed process left half written; only the holder of the campaign's lock may."""
-        with told_of(self.folder):
+        with translate_errors(self.folder):
             remove_torn(self.folder)
             self._samples.remove_torn()
 
     def discard(self) -> None:
         """Close and remove a campaign: its files, and the folder if `create` made it and nothing else is in it."""
         self.close()
-        with told_of(self.folder):
+        with translate_errors(self.folder):
             shutil.rmtree(self._samples.folder)
             for path in self.folder.glob(f"{DATABASE_NAME}*"):
                 path.unlink()
@@ -266,7 +265,7 @@ class Store:
             )
         return digest
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> list[DeviceRecord]:
         """Every device that took part; those of one fingerprint once."""
         return self._database.rows(tables.devices, device_from_row)
 
@@ -310,12 +309,12 @@ class Store:
 
     def put_sample(self, sample: Sample) -> str:
         """Store a sample and return its digest; it is written once, however often it is put."""
-        with told_of(self.folder):
+        with translate_errors(self.folder):
             return self._samples.put(sample)
 
     def get_sample(self, digest: str) -> Sample:
         """Read a sample back, checked against its digest."""
-        with decoding(self.folder, f"the sample {digest}"), told_of(self.folder):
+        with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
             return self._samples.get(digest)
 
     def add_seeds(self, seeds: Iterable[SeedInput]) -> list[str]:
@@ -325,7 +324,7 @@ class Store:
         """
         rows: list[dict[str, Any]] = []
         for some in batches(seeds):
-            with told_of(self.folder):
+            with translate_errors(self.folder):
                 digests = self._samples.put_all([seed.sample for seed in some])
             rows += (
                 {
@@ -451,7 +450,7 @@ class Store:
         with self._database.reading() as connection:
             return set(connection.execute(query).scalars())
 
-    def tally(self, replica: str | None = None) -> Tally:
+    def tally(self, replica: str | None = None) -> DeviceCounts:
         """Count the outcomes of this replica, or of all of them."""
         with self._database.reading() as connection:
             return queries.tally(connection, replica)

@@ -24,10 +24,9 @@ beside two of them, without a device; `FakeModel.device` is a device that answer
 
 from edgeflare.testing.fake_agent import FakeAgent, Replace, raw_frame
 from edgeflare.testing.fake_model import FakeModel, StrategyRun, run_strategy
-from edgeflare.testing.faults import DIRECTIONS, KINDS, Direction, Fault, Kind
-from edgeflare.testing.plan import FaultPlan
+from edgeflare.testing.fault_plan import DIRECTIONS, KINDS, Direction, Fault, FaultPlan, Kind
+from edgeflare.testing.faulty_transport import FaultyTransport, connecting
 from edgeflare.testing.relay import Relay
-from edgeflare.testing.transport import FaultyTransport, connecting
 
 __all__ = [
     "DIRECTIONS",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from edgeflare._internal.files import write_whole
 from edgeflare.devices import Device
-from edgeflare.devices.ssh_config import known_name
+from edgeflare.devices.transports.ssh.config import known_name
 from edgeflare.virtual.rootfs import HOME_USER
 
 USER_KEY = "id_ed25519"

@@ -12,7 +12,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from edgeflare.devices import Device, connect
-from edgeflare.devices.managed import is_managed, state_root
+from edgeflare.devices.inventory import is_managed, state_root
 from edgeflare.errors import DeviceError
 from edgeflare.virtual.access import board_device, board_keys, ssh_command, write_entry
 from edgeflare.virtual.build import (
@@ -27,7 +27,7 @@ from edgeflare.virtual.initrd import board_archive
 from edgeflare.virtual.machine import Machine, free_port, is_free, speaks_ssh
 from edgeflare.virtual.settings import BoardSettings, check_name
 from edgeflare.virtual.state import (
-    State,
+    BoardState,
     board_folder,
     builds_in_use,
     claim_build,
@@ -44,7 +44,7 @@ class BoardStatus:
     """How a board is; with `state` None it was never made."""
 
     name: str
-    state: State | None = None
+    state: BoardState | None = None
     pid: int | None = None
     """Its qemu process; None where it does not run."""
     memory_used_mb: int | None = None
@@ -203,7 +203,7 @@ def board_stopped(device: Device) -> bool:
     return is_managed(device) and Machine(board_folder(device.name)).pid() is None
 
 
-def notes(settings: BoardSettings, state: State) -> list[str]:
+def notes(settings: BoardSettings, state: BoardState) -> list[str]:
     """Return what a running board is otherwise than the settings and this machine's libraries say."""
     unlike = [
         f"{what} {now} (asked: {asked})"
@@ -230,9 +230,9 @@ def _boot(
     machine: Machine,
     folder: Path,
     build: Build,
-    last: State | None,
+    last: BoardState | None,
     report_step: ReportStep,
-) -> State:
+) -> BoardState:
     keys = board_keys(folder)
     own_files = board_archive(settings.name, keys.authorized, keys.host_key)
     port = _port(settings, last)
@@ -249,7 +249,7 @@ def _boot(
         raise
     boot_s = time.monotonic() - began
     report_step("booting", boot_s)
-    return State(
+    return BoardState(
         build=build.folder.name,
         port=port,
         cores=settings.cores,
@@ -261,11 +261,11 @@ def _boot(
     )
 
 
-def _is_up(machine: Machine, state: State) -> bool:
+def _is_up(machine: Machine, state: BoardState) -> bool:
     return machine.pid() is not None and speaks_ssh(state.port)
 
 
-def _port(settings: BoardSettings, last: State | None) -> int:
+def _port(settings: BoardSettings, last: BoardState | None) -> int:
     if settings.port is not None:
         if not is_free(settings.port):
             raise DeviceError(

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from edgeflare._internal.files import write_whole
-from edgeflare.devices.managed import state_root
+from edgeflare.devices.inventory import state_root
 from edgeflare.errors import DeviceError
 
 
@@ -37,7 +37,7 @@ _CLAIM = "build"
 
 
 @dataclass(frozen=True)
-class State:
+class BoardState:
     """How a board was last started."""
 
     build: str
@@ -53,15 +53,15 @@ class State:
     python: str
 
 
-def read_state(folder: Path) -> State | None:
+def read_state(folder: Path) -> BoardState | None:
     """Return a board's state, None where it was never up."""
     try:
-        return State(**json.loads((folder / _FILE).read_text(encoding="utf-8")))
+        return BoardState(**json.loads((folder / _FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 
-def write_state(folder: Path, state: State) -> None:
+def write_state(folder: Path, state: BoardState) -> None:
     """Write a board's state."""
     write_whole(folder / _FILE, (json.dumps(asdict(state), indent=2) + "\n").encode(), private=True)
 

@@ -13,9 +13,9 @@ import pytest
 from adb_server import FakeAdbServer, Phone
 from ssh_servers import SshServer
 
-from edgeflare.devices.connecting import connect
-from edgeflare.devices.device import Device
-from edgeflare.devices.transport import Stream, Transport
+from edgeflare.devices.inventory import Device
+from edgeflare.devices.transports.base import Stream, Transport
+from edgeflare.devices.transports.connect import connect
 from edgeflare.errors import (
     DeviceError,
     DeviceProtocolError,

@@ -8,7 +8,7 @@ import pytest
 from adb_server import FakeAdbServer, Phone, adb_server
 from ssh_servers import SshServer
 
-from edgeflare.devices.device import Device
+from edgeflare.devices.inventory import Device
 
 __all__ = ["adb_server"]
 

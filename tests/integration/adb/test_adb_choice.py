@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from adb_server import FakeAdbServer, Phone
 
-from edgeflare.devices.adb import AdbServer
-from edgeflare.devices.adb_devices import attached, choose
-from edgeflare.devices.deadline import Deadline
+from edgeflare.devices.transports.adb.phones import attached, choose
+from edgeflare.devices.transports.adb.transport import AdbServer
+from edgeflare.devices.transports.base import Deadline
 from edgeflare.errors import (
     AuthenticationError,
     DeviceProtocolError,

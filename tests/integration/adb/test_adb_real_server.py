@@ -13,13 +13,13 @@ import pytest
 from adb_server import FakeAdbd, FakeAdbServer, Phone
 from ssh_servers import SshServer, free_port
 
-from edgeflare.devices.adb import AdbServer
-from edgeflare.devices.adb_devices import attached, choose
-from edgeflare.devices.adb_shell import AdbShellTransport
-from edgeflare.devices.connecting import connect
-from edgeflare.devices.deadline import Deadline
-from edgeflare.devices.device import Device
-from edgeflare.devices.host_keys import trust_host_key
+from edgeflare.devices.inventory import Device
+from edgeflare.devices.transports.adb.phones import attached, choose
+from edgeflare.devices.transports.adb.shell_protocol import AdbShellTransport
+from edgeflare.devices.transports.adb.transport import AdbServer
+from edgeflare.devices.transports.base import Deadline
+from edgeflare.devices.transports.connect import connect
+from edgeflare.devices.transports.ssh.trust import trust_host_key
 from edgeflare.errors import UnreachableError
 
 ADB = shutil.which("adb")

@@ -13,9 +13,9 @@ from adb_server import FakeAdbServer, Phone
 from onnx import TensorProto, helper
 from ssh_servers import SshServer
 
-from edgeflare.devices import Device, SteadySession, check_device, open_device
-from edgeflare.devices.backoff import Backoff
-from edgeflare.devices.host_keys import trust_host_key
+from edgeflare.devices import Device, ReconnectingSession, check_device, open_device
+from edgeflare.devices.session.reconnect_policy import Backoff
+from edgeflare.devices.transports.ssh.trust import trust_host_key
 from edgeflare_agent.image_spec import InputSpec
 
 INPUT = InputSpec(shape=(1, 4, 4, 1), dtype="float32", size=(4, 4), channels=1, scale=(1.0, 255.0))
@@ -62,22 +62,24 @@ def phone(
 
 
 @pytest.fixture
-def steady(phone: Device, model: Path) -> Iterator[SteadySession]:
+def steady(phone: Device, model: Path) -> Iterator[ReconnectingSession]:
     reopen = partial(open_device, phone, model)
-    session = SteadySession(reopen(), reopen, rng=random.Random(1), backoff=Backoff(0.01, 0.1))
+    session = ReconnectingSession(
+        reopen(), reopen, rng=random.Random(1), backoff=Backoff(0.01, 0.1)
+    )
     session.configure(INPUT, "total")
     yield session
     session.close()
 
 
-def ask(steady: SteadySession, values: range) -> list[float]:
+def ask(steady: ReconnectingSession, values: range) -> list[float]:
     pending = [steady.submit([np.full((4, 4, 1), value, np.uint8)]) for value in values]
     return [float(one.result(120).outputs[0]) for one in pending]
 
 
 @pytest.mark.parametrize("loss", ["offline", "unplugged", "link cut"])
 def test_what_was_asked_is_answered_after_the_phone_is_back(
-    steady: SteadySession, adb_server: FakeAdbServer, loss: str
+    steady: ReconnectingSession, adb_server: FakeAdbServer, loss: str
 ) -> None:
     expected = [value * 16 / 255 for value in range(60)]
     assert ask(steady, range(10)) == pytest.approx(expected[:10], rel=1e-6)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from adb_server import FakeAdbServer, Phone
 
-from edgeflare.devices.adb_program import ShellProgram
-from edgeflare.devices.adb_shell import AdbShellTransport
-from edgeflare.devices.device import Device
+from edgeflare.devices.inventory import Device
+from edgeflare.devices.transports.adb.server import ShellProgram
+from edgeflare.devices.transports.adb.shell_protocol import AdbShellTransport
 from edgeflare.errors import DeviceError, DevicePythonError, UnreachableError
 
 WAIT = "import sys; sys.stdin.read()"

@@ -9,9 +9,9 @@ import pytest
 from adb_server import FakeAdbServer, Phone
 from ssh_servers import SshServer
 
-from edgeflare.devices.connecting import connect
-from edgeflare.devices.device import Device
-from edgeflare.devices.host_keys import fetch_host_key, trust_host_key
+from edgeflare.devices.inventory import Device
+from edgeflare.devices.transports.connect import connect
+from edgeflare.devices.transports.ssh.trust import fetch_host_key, trust_host_key
 from edgeflare.errors import (
     AuthenticationError,
     HostKeyError,

@@ -11,7 +11,7 @@ import pytest
 from agent_process import AgentProcess, bare_environment
 from small_models import TFLITE, dense_onnx
 
-from edgeflare.devices.bundle import agent_bundle
+from edgeflare.devices.provisioning.upload import agent_bundle
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.preprocess import prepare
 from edgeflare_agent.runtimes import load

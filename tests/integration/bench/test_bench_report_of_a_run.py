@@ -8,8 +8,7 @@ import pytest
 from skimage import metrics
 
 from edgeflare.analysis import summarize
-from edgeflare.bench.cells import Cell, cells
-from edgeflare.bench.opening import open_bench
+from edgeflare.bench.cells import Cell, cells, open_bench
 from edgeflare.bench.report import bench_report
 from edgeflare.bench.run import resume_bench, run_bench
 from edgeflare.bench.suite import Suite, load_suite

@@ -9,10 +9,10 @@ import pytest
 from campaigns import found_in
 
 from edgeflare.bench import Bench, Suite, load_suite, open_bench, resume_bench
-from edgeflare.bench.opening import write_bench
+from edgeflare.bench.cells import write_bench
 from edgeflare.bench.run import run_bench
 from edgeflare.campaign import BatchProgress, Notice, Stage, Step
-from edgeflare.devices.fingerprint import fingerprint
+from edgeflare.devices.session.session import fingerprint
 from edgeflare.errors import DiskFullError, StoreError, UnreachableError, UsageError
 from edgeflare.store import Store
 
@@ -48,7 +48,7 @@ def update_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     def updated(device: dict[str, Any], runtime: dict[str, Any]) -> dict[str, Any]:
         return fingerprint({**device, "kernel": "99.0"}, runtime)
 
-    monkeypatch.setattr("edgeflare.devices.session.fingerprint", updated)
+    monkeypatch.setattr("edgeflare.devices.session.session.fingerprint", updated)
 
 
 def interrupted(told: type, home: Path) -> Path:
@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_written_is_not_a_cell_s_own_failure(
     def read_only(path: Path, data: bytes) -> None:
         raise OSError(errno.EROFS, "Read-only file system", str(path))
 
-    monkeypatch.setattr("edgeflare.bench.perturb.write_durably", read_only)
+    monkeypatch.setattr("edgeflare.bench.made_models.write_durably", read_only)
     with pytest.raises(StoreError, match=r"LeNet-5\.onnx .*Read-only file system"):
         run_bench(suite(tmp_path, MADE), tmp_path / "bench")
     assert open_bench(tmp_path / "bench").failed == {}

@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from edgeflare.devices import Device, DeviceSession
-from edgeflare.devices.local import LocalTransport
-from edgeflare.devices.provision import Provisioned
+from edgeflare.devices.provisioning.upload import Provisioned
+from edgeflare.devices.transports.local import LocalTransport
 from edgeflare_agent.image_spec import InputSpec
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent

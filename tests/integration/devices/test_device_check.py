@@ -27,8 +27,8 @@ from edgeflare.devices import (
     connect,
     open_device,
 )
-from edgeflare.devices.check import check
-from edgeflare.devices.transport import Transport
+from edgeflare.devices.doctor.check import check
+from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import ModelError, UnreachableError, UsageError
 
 ALL = [

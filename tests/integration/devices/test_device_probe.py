@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from edgeflare.devices import Completed, Device, Stream
-from edgeflare.devices.device_scripts import PROBE, run_script
-from edgeflare.devices.local import LocalTransport
-from edgeflare.devices.probe import Probe, how_to_install, probe, require
+from edgeflare.devices.provisioning.probe import Probe, how_to_install, probe, require
+from edgeflare.devices.provisioning.scripts import PROBE, run_script
+from edgeflare.devices.transports.local import LocalTransport
 from edgeflare.errors import (
     DeviceError,
     DeviceProtocolError,

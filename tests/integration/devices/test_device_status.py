@@ -18,8 +18,8 @@ from edgeflare.devices import (
     device_status,
     open_device,
 )
-from edgeflare.devices.probe import probe
-from edgeflare.devices.provision import provision
+from edgeflare.devices.provisioning.probe import probe
+from edgeflare.devices.provisioning.upload import provision
 from edgeflare.errors import AgentDiedError, DeviceBusyError
 from edgeflare_agent.image_spec import InputSpec
 

@@ -16,7 +16,7 @@ import pytest
 from fake_sessions import meet
 
 from edgeflare.devices import DeviceSession, Reply, Stream
-from edgeflare.devices.provision import Provisioned
+from edgeflare.devices.provisioning.upload import Provisioned
 from edgeflare.errors import (
     AgentDiedError,
     DeviceProtocolError,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeflare.devices.local import LocalTransport
+from edgeflare.devices.transports.local import LocalTransport
 from edgeflare.errors import (
     DeviceError,
     DevicePythonError,
@@ -129,7 +129,7 @@ def test_close_frees_a_writer_whose_program_does_not_read(transport: LocalTransp
 def test_ctrl_c_in_the_terminal_does_not_reach_the_program() -> None:
     script = """
 import os, signal, sys
-from edgeflare.devices.local import LocalTransport
+from edgeflare.devices.transports.local import LocalTransport
 stream = LocalTransport("here").open(["-c", "import sys; sys.stdout.write(sys.stdin.read())"])
 try:
     os.killpg(0, signal.SIGINT)

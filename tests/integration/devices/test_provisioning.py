@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from edgeflare.devices import Device, prune_device
-from edgeflare.devices.local import LocalTransport
-from edgeflare.devices.probe import probe
-from edgeflare.devices.provision import Provisioned, provision
+from edgeflare.devices.provisioning.probe import probe
+from edgeflare.devices.provisioning.upload import Provisioned, provision
+from edgeflare.devices.transports.local import LocalTransport
 from edgeflare.errors import DeviceDiskFullError, DeviceError, ModelError
 
 TWO_HOURS = 7200

@@ -13,12 +13,12 @@ import pytest
 from onnx import TensorProto, helper
 from small_models import save_onnx
 
-from edgeflare.devices import Device, DeviceSession, Reply, State, connect, open_device
-from edgeflare.devices.backoff import Backoff
-from edgeflare.devices.lease import Lease
-from edgeflare.devices.probe import probe
-from edgeflare.devices.provision import Provisioned, provision
-from edgeflare.devices.steady import SteadySession
+from edgeflare.devices import Device, DeviceSession, DeviceState, Reply, connect, open_device
+from edgeflare.devices.provisioning.probe import probe
+from edgeflare.devices.provisioning.upload import Provisioned, provision
+from edgeflare.devices.session.reconnect_policy import Backoff
+from edgeflare.devices.session.reconnecting import ReconnectingSession
+from edgeflare.devices.session.session import Lease
 from edgeflare.errors import DeviceError
 from edgeflare.testing import Fault, FaultPlan, connecting
 from edgeflare.types import Sample
@@ -72,7 +72,7 @@ def open_at_last(reopen: Reopen) -> DeviceSession:
 
 def ask_everything(
     reopen: Reopen, spec: InputSpec, rng: random.Random
-) -> tuple[list[int], list[int], SteadySession]:
+) -> tuple[list[int], list[int], ReconnectingSession]:
     """Ask for all answers; return the requests wrongly answered, and how often each was answered."""
     answered = [0] * REQUESTS
     counting = threading.Lock()
@@ -81,7 +81,7 @@ def ask_everything(
         with counting:
             answered[n] += 1
 
-    steady = SteadySession(open_at_last(reopen), reopen, rng=rng, backoff=AT_ONCE)
+    steady = ReconnectingSession(open_at_last(reopen), reopen, rng=rng, backoff=AT_ONCE)
     try:
         steady.configure(spec, "total")
         replies = [steady.submit([sample_of(n)]) for n in range(REQUESTS)]
@@ -120,7 +120,7 @@ def test_nothing_is_lost_wrong_or_twice_under(
         raise
     assert (wrong, answered) == ([], [1] * REQUESTS), str(plan)
     assert plan.fired, str(plan)
-    assert steady.state is State.RETIRED
+    assert steady.state is DeviceState.RETIRED
 
 
 def test_a_device_that_is_opened_anew_each_time_loses_nothing(

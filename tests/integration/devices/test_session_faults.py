@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from edgeflare.devices import DeviceSession, Lease, Reply
-from edgeflare.devices.local import LocalTransport
-from edgeflare.devices.provision import Provisioned
+from edgeflare.devices.provisioning.upload import Provisioned
+from edgeflare.devices.transports.local import LocalTransport
 from edgeflare.errors import (
     AgentCrashedError,
     AgentDiedError,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from edgeflare.devices import Device, DeviceSession
-from edgeflare.devices.local import LocalStream, LocalTransport
-from edgeflare.devices.probe import probe
-from edgeflare.devices.provision import Provisioned, provision
+from edgeflare.devices.provisioning.probe import probe
+from edgeflare.devices.provisioning.upload import Provisioned, provision
+from edgeflare.devices.transports.local import LocalStream, LocalTransport
 from edgeflare.errors import (
     DeviceError,
     DeviceTimeoutError,

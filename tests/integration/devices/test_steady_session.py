@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeflare.devices import Device, Lease, Reply, State, SteadySession, open_device
-from edgeflare.devices.backoff import Backoff
+from edgeflare.devices import Device, DeviceState, Lease, ReconnectingSession, Reply, open_device
+from edgeflare.devices.session.reconnect_policy import Backoff
 from edgeflare.errors import DeviceError, ModelError
 from edgeflare.types import Sample
 from edgeflare_agent.image_spec import InputSpec
@@ -33,7 +33,7 @@ class Bench:
         self._cache = Path(str(device.cache))
         self._lock = threading.Lock()
         reopen = partial(open_device, device, model, lease=LEASE)
-        self.steady = SteadySession(
+        self.steady = ReconnectingSession(
             reopen(),
             reopen,
             rng=random.Random(1),
@@ -92,7 +92,7 @@ def test_killed_agent_owes_fifty_answers_and_all_come_once(bench: Bench) -> None
     assert lost.startswith("bench is lost: the agent on bench was ended by SIGKILL")
     assert "50 requests sent again" in back
     status = bench.steady.status()
-    assert (status.state, status.reconnects, status.queries) == (State.UP, 1, 50)
+    assert (status.state, status.reconnects, status.queries) == (DeviceState.UP, 1, 50)
 
 
 def test_agent_killed_again_and_again_under_load_loses_nothing(bench: Bench) -> None:
@@ -127,7 +127,7 @@ def test_model_that_is_gone_retires_the_device_and_tells(bench: Bench, onnx_mode
     os.kill(bench.agent, signal.SIGKILL)
     with pytest.raises(ModelError, match="no model file"):
         future.result(DEADLINE_S)
-    assert bench.steady.state is State.RETIRED
+    assert bench.steady.state is DeviceState.RETIRED
     until(lambda: bench.told[-1].startswith("bench takes no more part: there is no model file"))
 
 

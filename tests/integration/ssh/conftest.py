@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from ssh_servers import SshServer
 
-from edgeflare.devices.ssh import SshTransport
+from edgeflare.devices.transports.ssh.transport import SshTransport
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ssh_servers import AsyncsshOptions, make_key, start_asyncssh, start_sshd
 
-from edgeflare.devices.ssh import SshTransport
+from edgeflare.devices.transports.ssh.transport import SshTransport
 from edgeflare.errors import AuthenticationError
 
 

@@ -9,9 +9,9 @@ import paramiko
 import pytest
 from ssh_servers import free_port, has_ipv6, known_line, make_key, start_asyncssh
 
-from edgeflare.devices.host_keys import fetch_host_key, trust_host_key
 from edgeflare.devices.inventory import Device, resolve_device
-from edgeflare.devices.ssh import SshTransport
+from edgeflare.devices.transports.ssh.transport import SshTransport
+from edgeflare.devices.transports.ssh.trust import fetch_host_key, trust_host_key
 from edgeflare.errors import (
     DeviceTimeoutError,
     HostKeyError,

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from ssh_servers import fingerprint_of, known_line, make_key, start_sshd
 
-from edgeflare.devices.host_keys import HostKey, fetch_host_key, trust_host_key
-from edgeflare.devices.ssh import SshTransport
+from edgeflare.devices.transports.ssh.transport import SshTransport
+from edgeflare.devices.transports.ssh.trust import HostKey, fetch_host_key, trust_host_key
 from edgeflare.errors import HostKeyError
 
 

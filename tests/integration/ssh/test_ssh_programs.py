@@ -6,7 +6,7 @@ import time
 import pytest
 from ssh_servers import banner_on_login, start_asyncssh, start_sshd
 
-from edgeflare.devices.ssh import SshTransport
+from edgeflare.devices.transports.ssh.transport import SshTransport
 from edgeflare.errors import UnreachableError
 
 ECHO = """

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ssh_servers import AsyncsshOptions, banner_on_login, sftp_server, start_asyncssh, start_sshd
 
-from edgeflare.devices.ssh import SshTransport
+from edgeflare.devices.transports.ssh.transport import SshTransport
 from edgeflare.errors import DeviceDiskFullError, DeviceError, UnreachableError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from campaign_stores import AGREE, compared_campaign, pooled_campaign
 
-from edgeflare.analysis import Compared, EveryDevice, Unlike, summarize
-from edgeflare.analysis.unlike import cause_of, what_differs
+from edgeflare.analysis import Compared, EveryDevice, FingerprintDifference, summarize
+from edgeflare.analysis.agreement import cause_of, what_differs
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, Status
 
@@ -86,8 +86,8 @@ def test_the_cause_is_what_differs_between_the_two(change, cause):
 def test_what_differs_is_told_with_both_values():
     other = {**PI, "board": None, "runtime": {**RUNTIME, "delegate": None}}
     assert what_differs(PI, other) == (
-        Unlike("board", "pi", None, "hardware"),
-        Unlike("runtime.delegate", "XNNPACK", None, "runtime"),
+        FingerprintDifference("board", "pi", None, "hardware"),
+        FingerprintDifference("runtime.delegate", "XNNPACK", None, "runtime"),
     )
 
 

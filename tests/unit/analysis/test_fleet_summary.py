@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from campaign_stores import pooled_campaign, replicated_campaign
 
-from edgeflare.analysis import DeviceFigures, Failure, Transfer, export_campaign, summarize
+from edgeflare.analysis import DeviceFigures, Failure, Transfer, summarize
+from edgeflare.reports import export_campaign
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 

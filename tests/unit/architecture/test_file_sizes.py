@@ -1,7 +1,9 @@
+from collections import Counter
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[3]
 MOST_LINES = 600
+MOST_FILES = 18
 
 
 def test_no_file_is_too_long_to_read() -> None:
@@ -12,3 +14,13 @@ def test_no_file_is_too_long_to_read() -> None:
     }
     assert len(lengths) > 50
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_no_folder_holds_more_files_than_a_reader_can_name() -> None:
+    files = Counter(
+        file.parent.relative_to(PROJECT).as_posix()
+        for folder in ("agent", "deploy", "host", "mutators", "tests/unit", "tests/contract")
+        for file in (PROJECT / folder).rglob("*.py")
+    )
+    assert len(files) > 20
+    assert {name: count for name, count in files.items() if count > MOST_FILES} == {}

@@ -18,11 +18,11 @@ FOLDERS = {"edgeflare_agent": "agent", "edgeflare_mutators": "mutators"}
 
 LAYERS = (
     {"errors", "types", "_version", "assets"},
-    {"_internal", "extras", "plugins", "text", "toml"},
+    {"_internal"},
     {"transcripts"},
-    {"answers", "distances"},
+    {"metrics", "statistics"},
     {"oracles", "models", "devices", "seeds"},
-    {"search", "virtual"},
+    {"strategies", "virtual"},
     {"store"},
     {"scheduler"},
     {"campaign"},
@@ -39,7 +39,7 @@ FREE = {"testing": {"errors", "types", "oracles", "devices"}}
 
 USERS = {
     "edgeflare_agent": {"models", "devices", "seeds", "testing"},
-    "edgeflare_mutators": {"search"},
+    "edgeflare_mutators": {"strategies"},
 }
 """The parts of host/edgeflare that may import the other roots."""
 
@@ -48,9 +48,6 @@ THIRD_PARTY = {
     "edgeflare_agent": {"numpy", "onnxruntime", "ai_edge_litert", "tflite_runtime", "tensorrt"},
 }
 """All that the other roots may import beside the standard library and themselves."""
-
-REPORTS = ("analysis/formats", "analysis/page")
-"""Folders of analysis that belong to the layer "reports"."""
 
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
@@ -98,8 +95,6 @@ def against_the_layers(project: Path) -> list[str]:
     for file in sources(project, "host/edgeflare"):
         path = file.relative_to(root)
         part = path.parts[0].removesuffix(".py")
-        if path.as_posix().startswith(REPORTS):
-            part = "reports"
         if part not in LEVEL:
             found.append(
                 f"{file.relative_to(project).as_posix()}: {part!r} has no place yet; "
@@ -113,8 +108,6 @@ def against_the_layers(project: Path) -> list[str]:
             if top != "edgeflare":
                 continue
             target = rest[0] if rest and _exists(root / rest[0]) else "__init__"
-            if "/".join(rest[:2]) in REPORTS:
-                target = "reports"
             if target != part and target in LEVEL and LEVEL[target] >= LEVEL[part]:
                 found.append(f"{where}: {part} may not import {name}, which is not below it")
     return list(dict.fromkeys(found))
@@ -138,7 +131,7 @@ def foreign_to_the_small_roots(project: Path) -> list[str]:
     return found
 
 
-def past_the_public_api(project: Path) -> list[str]:
+def imports_of_insides(project: Path) -> list[str]:
     """Imports of the command line that are neither its own, nor ``_internal``, nor public names of a package."""
     found = []
     for file in sources(project, "host/edgeflare/cli"):
@@ -183,7 +176,7 @@ def past_what_is_free(project: Path) -> list[str]:
     return found
 
 
-CHECKS = [past_what_is_free, against_the_layers, foreign_to_the_small_roots, past_the_public_api]
+CHECKS = [past_what_is_free, against_the_layers, foreign_to_the_small_roots, imports_of_insides]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -203,10 +196,10 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
             "host/edgeflare/store/x.py:2: store may not import edgeflare.campaign.Run",
         ),
         (
-            "host/edgeflare/search/deep/x.py",
+            "host/edgeflare/strategies/deep/x.py",
             "def f():\n    from edgeflare import store",
             against_the_layers,
-            "host/edgeflare/search/deep/x.py:3: search may not import edgeflare.store",
+            "host/edgeflare/strategies/deep/x.py:3: strategies may not import edgeflare.store",
         ),
         (
             "host/edgeflare/models/x.py",
@@ -215,10 +208,10 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
             "models may not import edgeflare.devices",
         ),
         (
-            "host/edgeflare/search/x.py",
+            "host/edgeflare/strategies/x.py",
             "from ..scheduler import Scheduler",
             against_the_layers,
-            "search may not import edgeflare.scheduler.Scheduler",
+            "strategies may not import edgeflare.scheduler.Scheduler",
         ),
         (
             "host/edgeflare/campaign/x.py",
@@ -278,9 +271,9 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
         ),
         (
             "host/edgeflare/testing/x.py",
-            "from edgeflare.devices.local import LocalTransport",
+            "from edgeflare.devices.transports.local import LocalTransport",
             past_what_is_free,
-            "testing may not import edgeflare.devices.local.LocalTransport",
+            "testing may not import edgeflare.devices.transports.local.LocalTransport",
         ),
         (
             "host/edgeflare/testing/x.py",
@@ -303,25 +296,25 @@ def test_the_project_keeps_its_directions(check: Callable[[Path], list[str]]) ->
         (
             "host/edgeflare/cli/x.py",
             "from edgeflare.store.tables import T",
-            past_the_public_api,
+            imports_of_insides,
             "cli may not import edgeflare.store.tables.T",
         ),
         (
             "host/edgeflare/cli/x.py",
             "from edgeflare.store import tables",
-            past_the_public_api,
+            imports_of_insides,
             "cli may not import edgeflare.store.tables",
         ),
         (
             "host/edgeflare/cli/x.py",
             "from edgeflare import store",
-            past_the_public_api,
+            imports_of_insides,
             "cli may not import edgeflare.store",
         ),
         (
             "host/edgeflare/cli/x.py",
             "import edgeflare_mutators",
-            past_the_public_api,
+            imports_of_insides,
             "cli may not import edgeflare_mutators",
         ),
     ],
@@ -342,8 +335,8 @@ def test_a_wrong_import_is_found(
     ("file", "line"),
     [
         ("host/edgeflare/campaign/x.py", "from edgeflare.store.tables import T"),
-        ("host/edgeflare/search/x.py", "from edgeflare_mutators import get"),
-        ("host/edgeflare/search/x.py", "from . import fitness"),
+        ("host/edgeflare/strategies/x.py", "from edgeflare_mutators import get"),
+        ("host/edgeflare/strategies/x.py", "from . import fitness"),
         ("host/edgeflare/__init__.py", "from edgeflare.store import Store"),
         ("host/edgeflare/cli/x.py", "from edgeflare import __version__\nimport edgeflare.cli.app"),
         ("host/edgeflare/cli/x.py", "from edgeflare.campaign import Stage"),
@@ -351,7 +344,7 @@ def test_a_wrong_import_is_found(
         ("agent/edgeflare_agent/x.py", "import json\nfrom .wire import Frame"),
         ("mutators/edgeflare_mutators/x.py", "import cv2"),
         ("host/edgeflare/testing/x.py", "from edgeflare.devices import Transport"),
-        ("host/edgeflare/testing/x.py", "from edgeflare.testing.plan import FaultPlan"),
+        ("host/edgeflare/testing/x.py", "from edgeflare.testing.fault_plan import FaultPlan"),
     ],
 )
 def test_a_right_import_is_not(tmp_path: Path, file: str, line: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeflare import toml
+from edgeflare._internal import toml
 
 PROJECT = Path(__file__).resolve().parents[3]
 ROOTS = ("host/edgeflare", "agent/edgeflare_agent", "mutators/edgeflare_mutators")

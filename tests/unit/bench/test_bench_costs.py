@@ -4,10 +4,8 @@ import pytest
 from bench_stores import search
 
 from edgeflare.bench.cell_figures import cell_figures
-from edgeflare.bench.costs import costs
-from edgeflare.bench.false_alarms import false_alarms
-from edgeflare.bench.fronts import median_front
-from edgeflare.bench.rows import SearchRow
+from edgeflare.bench.costs import costs, false_alarms, median_front
+from edgeflare.bench.searches import SearchRow
 from edgeflare.types import FrontPoint, Status
 
 FAILED = ((0, 1), (1, 0), (2, 0))

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from edgeflare.bench.figures import histograms
+from edgeflare.bench.pictures import histograms
 from edgeflare.errors import UsageError
 
 MEAN, MEDIAN, BAR = (0xC0, 0x39, 0x2B), (0x1B, 0x3A, 0x57), (0x8F, 0xB3, 0xD9)

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from bench_stores import bench_of, suite_of
 
-from edgeflare.bench.cells import Cell, cells
+from edgeflare.bench.cells import Bench, Cell, cells
 from edgeflare.bench.document import bench_document
-from edgeflare.bench.opening import Bench
 from edgeflare.bench.report import bench_report
-from edgeflare.bench.rows import search_rows
+from edgeflare.bench.searches import search_rows
 from edgeflare.bench.writing import write_report
-from edgeflare.distances import l2, linf, snr_db
+from edgeflare.metrics import l2, linf, snr_db
 from edgeflare.reports.document import to_markdown
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, Status, Transcript

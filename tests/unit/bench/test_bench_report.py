@@ -10,11 +10,9 @@ from bench_stores import bench_of, fill_cell, search, suite_of
 from scipy import stats
 
 from edgeflare.bench.cell_figures import cell_figures
-from edgeflare.bench.cells import Cell, cells
-from edgeflare.bench.command import command
+from edgeflare.bench.cells import Bench, Cell, cells
 from edgeflare.bench.comparisons import adjusted, compare, correlate
-from edgeflare.bench.opening import Bench
-from edgeflare.bench.report import bench_report
+from edgeflare.bench.report import bench_report, command
 from edgeflare.bench.suite import load_suite, suite_about, suite_names
 from edgeflare.errors import UsageError
 from edgeflare.types import Status

@@ -6,10 +6,8 @@ import pytest
 from bench_stores import bench_of, fill_cell, image, suite_of
 from skimage import metrics
 
-from edgeflare.bench.cells import Cell
-from edgeflare.bench.opening import Bench
-from edgeflare.bench.rows import SearchRow, read_cell, search_rows
-from edgeflare.bench.similarity import Similarities
+from edgeflare.bench.cells import Bench, Cell
+from edgeflare.bench.searches import SearchRow, Similarities, read_cell, search_rows
 from edgeflare.errors import StoreError
 from edgeflare.types import Status
 

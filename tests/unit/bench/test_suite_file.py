@@ -6,8 +6,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from edgeflare.bench.files import check_files
-from edgeflare.bench.suite import Suite, load_suite, suite_about, suite_names
+from edgeflare.bench.suite import Suite, check_files, load_suite, suite_about, suite_names
 from edgeflare.errors import UsageError
 
 Write: TypeAlias = Callable[[str], str]

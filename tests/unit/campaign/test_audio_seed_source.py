@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from edgeflare.campaign.config import config_from
-from edgeflare.campaign.seed_source import seed_source
+from edgeflare.campaign.seed_stage import seed_source
+from edgeflare.campaign.settings.config import config_from
 from edgeflare.errors import SeedError, UsageError
 from edgeflare.models import OriginalModel, TensorInfo
 from edgeflare.seeds import SeedSource

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from edgeflare.bench.suite import load_suite
-from edgeflare.campaign.config import load_config
-from edgeflare.campaign.starter import STARTER
+from edgeflare.campaign.settings.config import load_config
+from edgeflare.campaign.settings.templates import STARTER
 from edgeflare.devices import load_inventory
 from edgeflare.errors import UsageError
 from edgeflare.models import InputOptions

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from small_models import dense_onnx
 
-from edgeflare.campaign.config import CampaignConfig, config_from
 from edgeflare.campaign.control import control_config
-from edgeflare.campaign.statistics import rounded_up, upper_bound
+from edgeflare.campaign.settings.config import CampaignConfig, config_from
+from edgeflare.statistics import rounded_up, upper_bound
 
 
 def control(**more: Any) -> CampaignConfig:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from speech_models import LETTERS, ctc_model
 
-from edgeflare.campaign import changes
-from edgeflare.campaign.config import config_from, load_config
+from edgeflare.campaign import provenance
+from edgeflare.campaign.settings.config import config_from, load_config
 from edgeflare.cli.options import typed
 from edgeflare.errors import UsageError
 
@@ -54,8 +54,8 @@ def test_a_vocabulary_that_has_changed_since_is_told(tmp_path: Path) -> None:
     assert config.deployed.decoder is not None
     identity = {"output": {"decoder": config.deployed.decoder.decoder().describe()}}
     store = Kept(deployed=identity)
-    assert list(changes._changed_models(config, store)) == []  # type: ignore[arg-type]
+    assert list(provenance._changed_models(config, store)) == []  # type: ignore[arg-type]
     words.write_text("\n".join(reversed(LETTERS)))
-    assert list(changes._changed_models(config, store)) == [  # type: ignore[arg-type]
+    assert list(provenance._changed_models(config, store)) == [  # type: ignore[arg-type]
         f"the vocabulary {words} has changed"
     ]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from fake_sessions import FakeSession, Steps
 
-from edgeflare.campaign.pair import DeployedModel
-from edgeflare.devices import Reply, SteadySession
+from edgeflare.campaign.model_pair import DeployedModel
+from edgeflare.devices import ReconnectingSession, Reply
 from edgeflare.errors import ModelError
 from edgeflare.models import OutputReader
 from edgeflare.types import Sample
@@ -34,7 +34,7 @@ class Indices(FakeSession):
 
 def deployed(index: int) -> DeployedModel:
     device = Indices(index)
-    steady = SteadySession(device, lambda: device, rng=random.Random(1), background=Steps())
+    steady = ReconnectingSession(device, lambda: device, rng=random.Random(1), background=Steps())
     reader = OutputReader(TensorInfo("label", (1,), "int64"), "label", 3)
     return DeployedModel(steady, reader)
 

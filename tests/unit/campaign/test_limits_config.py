@@ -7,8 +7,8 @@ import pytest
 
 from edgeflare.campaign import LimitsConfig, config_from, load_config
 from edgeflare.campaign.control import control_config
-from edgeflare.campaign.replay_settings import replay_config
-from edgeflare.campaign.starter import STARTER
+from edgeflare.campaign.replay.results import replay_config
+from edgeflare.campaign.settings.templates import STARTER
 from edgeflare.errors import UsageError
 
 PAIR = {

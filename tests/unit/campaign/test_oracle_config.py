@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from edgeflare.campaign.config import config_from, merge
-from edgeflare.campaign.replay_settings import replay_config
+from edgeflare.campaign.replay.results import replay_config
+from edgeflare.campaign.settings.config import config_from, merge
 from edgeflare.errors import UsageError
 
 BASE = {"original": {"path": "a.onnx"}, "deployed": {"path": "b.onnx"}, "seeds": {"path": "s"}}

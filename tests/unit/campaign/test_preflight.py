@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from edgeflare.campaign.config import SearchConfig
 from edgeflare.campaign.preflight import SeedFigures, check_labels, check_pair, slowness
-from edgeflare.campaign.statistics import wilson
+from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import PreflightError, SeedError
 from edgeflare.seeds import SeedInput
+from edgeflare.statistics import wilson
 from edgeflare.types import Decision, Outputs
 
 SAMPLE = np.zeros((1, 1, 1), np.uint8)

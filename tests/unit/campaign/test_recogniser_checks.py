@@ -9,12 +9,11 @@ from report_stores import audio_campaign
 from search_models import heard
 
 from edgeflare.campaign.baseline import baseline_pairs
-from edgeflare.campaign.config import SearchConfig, SeedsConfig
-from edgeflare.campaign.limits import LimitsConfig
+from edgeflare.campaign.events import Notice, Reporter
 from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
-from edgeflare.campaign.progress import Notice
-from edgeflare.campaign.reporter import Reporter
-from edgeflare.campaign.seed_storing import store_seeds
+from edgeflare.campaign.seed_stage import store_seeds
+from edgeflare.campaign.settings.config import SearchConfig, SeedsConfig
+from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import PreflightError, SeedError, UsageError
 from edgeflare.oracles import Oracle, ToleranceOracle, TranscriptOracle
 from edgeflare.seeds import SeedInput

@@ -7,8 +7,8 @@ import pytest
 from campaign_stores import compared_campaign, pooled_campaign
 
 from edgeflare import summarize
-from edgeflare.analysis import EveryDevice, Unlike
-from edgeflare.cli.tables import print_summary
+from edgeflare.analysis import EveryDevice, FingerprintDifference
+from edgeflare.cli.display.tables import print_summary
 from edgeflare.reports import print_document
 from edgeflare.reports.devices import (
     agreement_blocks,
@@ -59,11 +59,13 @@ def test_no_cause_is_named_where_no_trigger_is_on_one_device_only(pair):
 
 
 def test_what_differs_is_grouped_and_long_lists_are_counted(pair):
-    flags = Unlike("cpu_flags", ["avx", "fma", "sse"], ["asimd", "crc32"], "hardware")
+    flags = FingerprintDifference(
+        "cpu_flags", ["avx", "fma", "sse"], ["asimd", "crc32"], "hardware"
+    )
     found = (
-        Unlike("kernel", "Linux 6", "Linux 5", "system"),
-        Unlike("board", None, "Raspberry Pi 4", "hardware"),
-        Unlike("cpu", "EPYC", "0xd08", "hardware"),
+        FingerprintDifference("kernel", "Linux 6", "Linux 5", "system"),
+        FingerprintDifference("board", None, "Raspberry Pi 4", "hardware"),
+        FingerprintDifference("cpu", "EPYC", "0xd08", "hardware"),
         flags,
     )
     assert difference_line(dataclasses.replace(pair, differences=found)) == (
@@ -71,10 +73,10 @@ def test_what_differs_is_grouped_and_long_lists_are_counted(pair):
         "processor flags (3 of host alone, 2 of board alone); system: kernel Linux 6 / Linux 5"
     )
     other = (
-        Unlike("board", None, "virt", "hardware"),
-        Unlike("soc", None, "virt", "hardware"),
+        FingerprintDifference("board", None, "virt", "hardware"),
+        FingerprintDifference("soc", None, "virt", "hardware"),
         flags,
-        Unlike("arch", "x86_64", "aarch64", "hardware"),
+        FingerprintDifference("arch", "x86_64", "aarch64", "hardware"),
     )
     assert difference_line(dataclasses.replace(pair, differences=other)) == (
         "they differ in hardware: board unknown / virt, architecture x86_64 / aarch64"

@@ -10,9 +10,14 @@ from rich.console import Console
 from edgeflare import Notice
 from edgeflare.bench import Suite, run_bench
 from edgeflare.campaign import BatchProgress, Stage, Step
-from edgeflare.cli.bars import Bars
-from edgeflare.cli.stopping import Stop
-from edgeflare.cli.watch import BatchDisplay, Lines, found, watching_batch
+from edgeflare.cli.display.progress import (
+    BatchDisplay,
+    PlainProgress,
+    TerminalProgress,
+    batch_display,
+    found,
+)
+from edgeflare.cli.terminal import StopSignal
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +53,7 @@ def text(console: Console) -> str:
     return console.file.getvalue()
 
 
-def frame(bars: Bars, console: Console) -> list[str]:
+def frame(bars: TerminalProgress, console: Console) -> list[str]:
     """The lines that stand in the terminal right now."""
     return [
         "".join(segment.text for segment in line).rstrip()
@@ -60,7 +65,7 @@ def frame(bars: Bars, console: Console) -> list[str]:
 def test_the_running_cell_and_its_bars(bench: tuple[Path, list[BatchProgress]], width: int) -> None:
     _, told = bench
     console = terminal(width)
-    with Bars(Stop(), console) as view:
+    with TerminalProgress(StopSignal(), console) as view:
         display = BatchDisplay(view, "cell ", found)
         for report in told:
             display(report)
@@ -77,7 +82,7 @@ def test_a_cell_that_has_ended_leaves_a_line(bench: tuple[Path, list[BatchProgre
     _, told = bench
     console = terminal()
     ended = 0
-    with Bars(Stop(), console) as view:
+    with TerminalProgress(StopSignal(), console) as view:
         display = BatchDisplay(view, "cell ", found)
         for report in told:
             display(report)
@@ -89,7 +94,7 @@ def test_a_cell_that_has_ended_leaves_a_line(bench: tuple[Path, list[BatchProgre
 def test_a_log_has_no_figures_of_a_cell_that_cannot_be_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    display = BatchDisplay(Lines(), "cell ", found)
+    display = BatchDisplay(PlainProgress(), "cell ", found)
     failing = BatchProgress("demo, dflare, repeat 7", tmp_path, 1, 2)
     for event in (None, Stage("device", "local"), Notice("it can't be run")):
         display(failing._replace(event=event))
@@ -110,7 +115,7 @@ def test_how_to_go_on_with_the_whole_bench_is_said_once_and_last(
     cell = BatchProgress("demo, dflare, repeat 0", tmp_path, 1, 2)
 
     def interrupted() -> None:
-        with watching_batch(Stop(), advice=lambda _: "go on with it") as display:
+        with batch_display(StopSignal(), advice=lambda _: "go on with it") as display:
             display(cell)
             display(cell._replace(event=Notice("1 of 3 is kept", resume=tmp_path)))
             raise KeyboardInterrupt

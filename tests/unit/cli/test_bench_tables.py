@@ -9,8 +9,8 @@ import pytest
 from edgeflare.bench import BenchReport, SearchRow
 from edgeflare.bench.cell_figures import PublishedFigures, cell_figures
 from edgeflare.bench.comparisons import Comparison, Contrast, correlate
-from edgeflare.bench.false_alarms import false_alarms
-from edgeflare.cli.tables import print_bench
+from edgeflare.bench.costs import false_alarms
+from edgeflare.cli.display.tables import print_bench
 
 FULL = "dflare-reference"
 PLAIN = "dflare"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from edgeflare.cli.check_lines import print_line, print_lines_as_json
+from edgeflare.cli.display.devices import print_line, print_lines_as_json
 from edgeflare.devices import CheckLine
 
 LINES = [

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from edgeflare import Device
-from edgeflare.cli.device_reports import print_devices, print_reports
+from edgeflare._internal.text import duration
+from edgeflare.cli.display.devices import print_devices, print_reports
 from edgeflare.devices import DeviceReport, LeaseHeld
 from edgeflare.errors import HostKeyError
-from edgeflare.text import duration
 
 BUSY = DeviceReport(
     name="pi-4",

@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from edgeflare.cli.app import app
+from edgeflare.cli.campaigns import config_of
 from edgeflare.cli.options import typed
-from edgeflare.cli.run_command import config_of
 
 PAIR = {"original": "a.onnx", "deployed": "b.onnx", "seeds": "s"}
 

@@ -3,8 +3,8 @@ import typer
 
 from edgeflare import CampaignConfig, UsageError
 from edgeflare.cli.app import app
+from edgeflare.cli.campaigns import config_of
 from edgeflare.cli.options import typed
-from edgeflare.cli.run_command import config_of
 
 PAIR = ("--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "seeds")
 

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from edgeflare import Notice
 from edgeflare.campaign import Fleet, Stage, Step
-from edgeflare.cli import watch
-from edgeflare.cli.bars import Bars
-from edgeflare.cli.stopping import Stop
+from edgeflare.cli.display import progress
+from edgeflare.cli.display.progress import TerminalProgress
+from edgeflare.cli.terminal import StopSignal
 
 FOLDER = Path("campaigns/a-name-that-is-long-enough-to-be-wrapped-in-a-terminal")
 COMMAND = f"go on with: edgeflare resume {FOLDER}"
@@ -23,7 +23,7 @@ def terminal(request: pytest.FixtureRequest) -> Console:
     return Console(file=io.StringIO(), force_terminal=True, width=request.param, height=40)
 
 
-def frame(bars: Bars, console: Console) -> list[str]:
+def frame(bars: TerminalProgress, console: Console) -> list[str]:
     """The lines that stand in the terminal right now."""
     return [
         "".join(segment.text for segment in line).rstrip()
@@ -37,7 +37,7 @@ def text(console: Console) -> str:
 
 
 def test_a_bar_for_each_stage_and_a_line_for_each_device(terminal: Console) -> None:
-    with Bars(Stop(), terminal) as bars:
+    with TerminalProgress(StopSignal(), terminal) as bars:
         bars(Stage("device", "pi-4, jetson", 2))
         bars(Stage("search", "dflare on [pi-4], jetson", 1000))
         bars(Step(400, found=380, searched=400, queries=123456))
@@ -54,7 +54,7 @@ def test_a_bar_for_each_stage_and_a_line_for_each_device(terminal: Console) -> N
 
 
 def test_a_stage_that_goes_on_has_one_bar(terminal: Console) -> None:
-    with Bars(Stop(), terminal) as bars:
+    with TerminalProgress(StopSignal(), terminal) as bars:
         for done in (3, 7):
             bars(Stage("seed queries", "", 10))
             bars(Step(done))
@@ -64,7 +64,7 @@ def test_a_stage_that_goes_on_has_one_bar(terminal: Console) -> None:
 
 def test_a_great_fleet_leaves_room_for_the_bars() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=14)
-    with Bars(Stop(), console) as bars:
+    with TerminalProgress(StopSignal(), console) as bars:
         bars(Stage("search", "dflare", 10))
         bars(Fleet(drawn(50, 1)))
         shown = frame(bars, console)
@@ -73,16 +73,16 @@ def test_a_great_fleet_leaves_room_for_the_bars() -> None:
 
 
 def test_a_notice_is_whole_however_narrow_the_terminal(terminal: Console) -> None:
-    with Bars(Stop(), terminal) as bars:
+    with TerminalProgress(StopSignal(), terminal) as bars:
         bars(Stage("search", "", 10))
         bars(STOPPED)
     assert f" {STOPPED.text}; {COMMAND}\n" in text(terminal)
 
 
 def test_after_an_interrupt_the_advice_comes_last_and_once(terminal: Console) -> None:
-    stop = Stop()
+    stop = StopSignal()
 
-    def campaign(bars: Bars) -> None:
+    def campaign(bars: TerminalProgress) -> None:
         bars(Stage("search", "", 10))
         bars(Fleet((PI,)))
         try:
@@ -92,7 +92,7 @@ def test_after_an_interrupt_the_advice_comes_last_and_once(terminal: Console) ->
             bars(STOPPED)
             raise
 
-    with pytest.raises(KeyboardInterrupt), Bars(stop, terminal) as bars:
+    with pytest.raises(KeyboardInterrupt), TerminalProgress(stop, terminal) as bars:
         campaign(bars)
     shown = text(terminal)
     assert shown.count(COMMAND) == 1
@@ -104,8 +104,8 @@ def test_a_log_has_a_line_at_a_change_of_a_devices_state_and_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now)
-    lines = watch.Lines()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    lines = progress.PlainProgress()
 
     def told(seconds: float, *devices: object) -> list[str]:
         nonlocal now
@@ -126,7 +126,7 @@ def test_a_log_has_a_line_at_a_change_of_a_devices_state_and_now_and_then(
 
 
 def test_a_log_has_stages_steps_and_notices(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = watch.Lines()
+    lines = progress.PlainProgress()
     for event in (
         Stage("search", "dflare on pi-4", 3),
         Step(1),
@@ -144,15 +144,15 @@ def test_work_inside_searches_shows_before_the_first_one_ends(
     terminal: Console, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     inside = Step(0, host_queries=15000, under_way=12, in_hand=3)
-    lines = watch.Lines()
+    lines = progress.PlainProgress()
     lines(Stage("search", "boundary", 30))
     now += 6
     lines(inside)
     said = capsys.readouterr().err
     assert "search: 0 of 30; 12 under way, 3 with a trigger, 15000 host queries" in said
-    with Bars(Stop(), terminal) as bars:
+    with TerminalProgress(StopSignal(), terminal) as bars:
         bars(Stage("search", "boundary", 30))
         bars(inside)
         shown = "".join(frame(bars, terminal))
@@ -164,8 +164,8 @@ def test_a_log_does_not_repeat_a_step(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now)
-    lines = watch.Lines()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    lines = progress.PlainProgress()
     lines(Stage("search", "dflare", 6))
     for done in (0, 0, 0, 1, 1):
         now += 6

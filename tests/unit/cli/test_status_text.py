@@ -7,7 +7,7 @@ import pytest
 from fake_sessions import AWAY, HOT, PI
 
 from edgeflare.campaign import CampaignStatus
-from edgeflare.cli.status_view import print_status, status_text
+from edgeflare.cli.display.status import print_status, status_text
 
 NOW = datetime.now(timezone.utc)
 RUNNING = CampaignStatus(

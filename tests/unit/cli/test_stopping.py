@@ -9,12 +9,12 @@ import pytest
 from command import ROOT, environment
 
 from edgeflare import StoreError
-from edgeflare.cli.stopping import stoppable
+from edgeflare.cli.terminal import handling_signals
 
 CAMPAIGN = """
 import sys, time, typer
 from edgeflare.cli import guard
-from edgeflare.cli.stopping import stoppable
+from edgeflare.cli.terminal import stoppable
 
 def campaign() -> None:
     with stoppable():
@@ -104,7 +104,7 @@ def test_what_does_not_end_is_given_up(tmp_path, kept_by):
     }
     code = f"""
 import ctypes, time
-from edgeflare.cli.stopping import stoppable
+from edgeflare.cli.terminal import stoppable
 
 def say():
     print("searching", flush=True)
@@ -131,21 +131,21 @@ forever()
 
 
 def test_without_an_interrupt_the_signals_are_as_before():
-    from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.terminal import handling_signals
 
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with stoppable() as stop:
+    with handling_signals() as stop:
         assert signal.getsignal(signal.SIGTERM) == stop.take
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
     assert not stop.asked
 
 
 def test_what_nohup_ignores_stays_ignored():
-    from edgeflare.cli.stopping import stoppable
+    from edgeflare.cli.terminal import handling_signals
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with stoppable():
+        with handling_signals():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
@@ -153,7 +153,7 @@ def test_what_nohup_ignores_stays_ignored():
 
 def torn(number: signal.Signals | None) -> None:
     """A block that a signal ends, where something fails in turn."""
-    with stoppable(grace_s=3600):
+    with handling_signals(grace_s=3600):
         try:
             if number is not None:
                 signal.raise_signal(number)

@@ -8,7 +8,7 @@ from campaign_stores import pooled_campaign, replicated_campaign
 
 from edgeflare import summarize
 from edgeflare.analysis import ControlFigures
-from edgeflare.cli.tables import print_summary
+from edgeflare.cli.display.tables import print_summary
 from edgeflare.reports.campaign import control_setting, control_words
 
 

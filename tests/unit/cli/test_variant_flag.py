@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from edgeflare import CampaignConfig, UsageError
 from edgeflare.cli.app import app
+from edgeflare.cli.campaigns import config_of
 from edgeflare.cli.options import typed
-from edgeflare.cli.run_command import config_of
-from edgeflare.search import build_strategy, strategy_names
+from edgeflare.strategies import build_strategy, strategy_names
 
 MODELS = ["--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "images"]
 

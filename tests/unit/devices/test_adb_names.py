@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeflare.devices.adb_ssh import alias_of
-from edgeflare.devices.adb_url import phone_from_url
-from edgeflare.devices.device import Device, adb_url
-from edgeflare.devices.inventory import load_inventory, resolve_device
+from edgeflare.devices.inventory import (
+    Device,
+    adb_url,
+    load_inventory,
+    phone_from_url,
+    resolve_device,
+)
+from edgeflare.devices.transports.adb.ssh_tunnel import alias_of
 from edgeflare.errors import InventoryError
 
 LINE = st.text(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeflare.devices.latencies import Latencies
+from edgeflare.devices.telemetry import Latencies
 
 TIMES = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=50)
 

@@ -15,7 +15,7 @@ from edgeflare.models import (
     known_of,
     resolve_input,
 )
-from edgeflare.models.input_options import options_in_file
+from edgeflare.models.image_input import options_in_file
 
 NOTHING = InputOptions()
 KEYWORDS = InputOptions(front_end="mlperf-tiny-kws")

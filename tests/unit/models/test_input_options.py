@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import InputOptions, resolve_input
-from edgeflare.models.input_options import contradiction, options_in_file, scaling_of_range
+from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.models.scaling import parse_scale
 from edgeflare_agent.image_spec import TensorInfo
 

@@ -8,7 +8,7 @@ from small_models import TFLITE
 from speech_models import CTC, WAVEFORM, clip, ctc_model, spelt, token_model
 
 from edgeflare.errors import ModelError
-from edgeflare.models import OriginalModel, OutputReader, unread
+from edgeflare.models import OriginalModel, OutputReader, as_output
 from edgeflare.types import Transcript
 from edgeflare_agent.decoding import Decoded
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
@@ -32,7 +32,7 @@ def test_what_was_decoded_is_read_as_a_transcript() -> None:
     np.testing.assert_array_equal(read.scores, scores)
     assert OutputReader(LOGITS, "transcript").read(read) is read
     raw = np.zeros(3)
-    assert unread(raw) is raw
+    assert as_output(raw) is raw
 
 
 def test_a_model_that_decodes_by_itself(tmp_path: Path) -> None:

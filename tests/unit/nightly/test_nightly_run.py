@@ -22,7 +22,6 @@ from edgeflare.nightly import (
     NightlyModel,
     NightRun,
     accept_night,
-    one,
     run,
     run_nightly,
 )
@@ -164,7 +163,7 @@ def test_only_what_is_named_and_red_is_accepted(
 ) -> None:
     learnt = []
     monkeypatch.setattr(
-        "edgeflare.nightly.accepting.learn",
+        "edgeflare.nightly.accept.learn",
         lambda history, night, run, tell: learnt.append(run.name),
     )
     history = History(config.history)
@@ -191,7 +190,7 @@ def test_a_corpus_that_can_not_take_a_green_run_fails_that_run(
     monkeypatch.setattr(run, "run_one", lambda task: run_of(task.model.name, task.device))
     monkeypatch.setattr(run, "learn", refuse)
     night = run_nightly(config, devices=["pi4"], clock=clock)
-    assert [one.state for one in night.runs] == ["failed", "green"]
+    assert [run.state for run in night.runs] == ["failed", "green"]
     assert "32 x 32" in night.runs[0].words[0]
 
 
@@ -290,7 +289,7 @@ def test_a_corpus_is_sent_again_as_that_device_saw_it_last(
         asked.append(target)
         raise UnreachableError("pi4 is off")
 
-    monkeypatch.setattr(one, "_has_entries", lambda _: True)
+    monkeypatch.setattr(run, "_has_entries", lambda _: True)
     monkeypatch.setattr(batch, "run_replay", run_replay)
     run_nightly(config, devices=["local"], clock=clock)
     assert asked == ["int8/local", "big/local"]

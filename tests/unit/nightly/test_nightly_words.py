@@ -9,14 +9,12 @@ from bench_stores import add_night, figures, red, run_of
 from campaign_stores import Ended, candidate
 from junitparser import Error, Failure, JUnitXml, Skipped
 
-from edgeflare.analysis.replayed import ReplaySummary
-from edgeflare.campaign.progress import Notice, Stage, Step
-from edgeflare.campaign.replay_states import ReplayedInput, ReplayState
-from edgeflare.nightly.comparison import comparison_check, replay_checks
-from edgeflare.nightly.history import History
-from edgeflare.nightly.identity import changes
+from edgeflare.analysis.replay import ReplaySummary
+from edgeflare.campaign.events import Notice, Stage, Step
+from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
+from edgeflare.nightly.comparison import changes, comparison_check, replay_checks
+from edgeflare.nightly.history import History, NightLog
 from edgeflare.nightly.junit import write_junit
-from edgeflare.nightly.log import NightLog
 from edgeflare.nightly.night import Check, Identity, ReplayCounts
 
 BEFORE = Identity(

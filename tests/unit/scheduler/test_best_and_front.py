@@ -7,7 +7,7 @@ import pytest
 from search_models import Device, Linear, Shelf
 
 from edgeflare.oracles import LabelOracle
-from edgeflare.scheduler import Budget, Chain, ChainResult, Feed, Rules, Scheduler
+from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
 from edgeflare.types import (
     Answer,
     Ask,
@@ -61,14 +61,14 @@ def run(
     *,
     floor: float = 0.0,
     seconds: float = 0.0,
-) -> ChainResult:
+) -> SearchJobResult:
     outputs = Outputs(First().one(DARK), Second().one(DARK), Decision.AGREE)
     oracle = LabelOracle(floor)
-    rules = Rules(strategy, budget, 2, 7, Shelf(), oracle)
-    results: list[ChainResult] = []
+    rules = SearchSettings(strategy, budget, 2, 7, Shelf(), oracle)
+    results: list[SearchJobResult] = []
     device = Device(Linear(), seconds=seconds)
     device.model = Second()  # type: ignore[assignment]
-    feed = Feed(iter([Chain(Seed("s", DARK, outputs), rules)]))
+    feed = Feed(iter([SearchJob(Seed("s", DARK, outputs), rules)]))
     Scheduler(First(), [device], [feed], oracle, workers=1).run(
         lambda result, _: results.append(result)
     )
@@ -177,8 +177,9 @@ class TestFront:
             return Outcome(None)
 
         outputs = Outputs(First().one(DARK), Second().one(DARK), Decision.AGREE)
-        chain = Chain(
-            Seed("s", DARK, outputs), Rules(strategy, Budget(), 2, 7, Shelf(), LabelOracle())
+        chain = SearchJob(
+            Seed("s", DARK, outputs),
+            SearchSettings(strategy, Budget(), 2, 7, Shelf(), LabelOracle()),
         )
         for _ in range(2):
             life = chain.live()

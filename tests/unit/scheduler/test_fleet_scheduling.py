@@ -12,24 +12,26 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from search_models import Device, Linear, Shelf, make_seeds
 
-from edgeflare.devices import Reply, State
+from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import DeviceAwayError, DeviceError, EdgeFlareError
 from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import (
     Budget,
-    Chain,
-    ChainResult,
     Feed,
     FleetLimits,
-    Rules,
     Scheduler,
+    SearchJob,
+    SearchJobResult,
+    SearchSettings,
 )
-from edgeflare.search import build_strategy
+from edgeflare.strategies import build_strategy
 from edgeflare.types import Ask, Outcome, Sample, Search, Seed
 
 DEPLOYED = Linear(5e-3)
 SEEDS = make_seeds(16, Linear(), DEPLOYED)
-RULES = Rules(build_strategy("dflare", {"variant": "text"}), Budget(60, None), 2, 7, Shelf())
+RULES = SearchSettings(
+    build_strategy("dflare", {"variant": "text"}), Budget(60, None), 2, 7, Shelf()
+)
 AT_ONCE = FleetLimits(handover_s=0.0, patience_s=0.0)
 
 
@@ -38,7 +40,7 @@ class Controlled:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.state = State.UP
+        self.state = DeviceState.UP
         self.detail = ""
         self.away_s = 0.0
         self.depth = 2
@@ -49,7 +51,7 @@ class Controlled:
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply]":
         future: Future[Reply] = Future()
         with self._lock:
-            retired = self.state is State.RETIRED
+            retired = self.state is DeviceState.RETIRED
             if not retired:
                 self._pending.append((list(samples), future))
         if retired:
@@ -63,23 +65,23 @@ class Controlled:
     def answer(self, which: int) -> bool:
         """Answer one pending request, of any place in the queue."""
         with self._lock:
-            if self.state is not State.UP or not self._pending:
+            if self.state is not DeviceState.UP or not self._pending:
                 return False
             samples, future = self._pending.pop(which % len(self._pending))
         future.set_result(Reply(DEPLOYED.scores(samples), [0.0] * len(samples)))
         return True
 
     def lose(self) -> None:
-        if self.state is State.UP:
-            self.state, self.away_s, self.detail = State.AWAY, 99.0, "the cable is out"
+        if self.state is DeviceState.UP:
+            self.state, self.away_s, self.detail = DeviceState.AWAY, 99.0, "the cable is out"
 
     def back(self) -> None:
-        if self.state is State.AWAY:
-            self.state, self.away_s = State.UP, 0.0
+        if self.state is DeviceState.AWAY:
+            self.state, self.away_s = DeviceState.UP, 0.0
 
     def retire(self) -> None:
         with self._lock:
-            self.state, self.detail = State.RETIRED, "it came back as another"
+            self.state, self.detail = DeviceState.RETIRED, "it came back as another"
         self._fail(DeviceError(f"{self.name} is retired"))
 
     def _fail(self, error: EdgeFlareError) -> None:
@@ -89,17 +91,17 @@ class Controlled:
             future.set_exception(error)
 
 
-def essence(result: ChainResult) -> tuple[object, ...]:
+def essence(result: SearchJobResult) -> tuple[object, ...]:
     return result.status, result.sample_digest, result.counters.search, result.confirmed
 
 
 def undisturbed() -> dict[str, tuple[object, ...]]:
     found = {}
 
-    def keep(result: ChainResult, _: str) -> None:
+    def keep(result: SearchJobResult, _: str) -> None:
         found[result.seed.id] = essence(result)
 
-    feed = Feed(Chain(seed, RULES) for seed in SEEDS)
+    feed = Feed(SearchJob(seed, RULES) for seed in SEEDS)
     Scheduler(Linear(), [Device(DEPLOYED)], [feed], LabelOracle(), workers=1).run(keep)
     return found
 
@@ -107,8 +109,8 @@ def undisturbed() -> dict[str, tuple[object, ...]]:
 EXPECTED = undisturbed()
 
 
-def shared_feed(devices: int) -> list[Feed[ChainResult]]:
-    return [Feed(iter([Chain(seed, RULES) for seed in SEEDS]))] * devices
+def shared_feed(devices: int) -> list[Feed[SearchJobResult]]:
+    return [Feed(iter([SearchJob(seed, RULES) for seed in SEEDS]))] * devices
 
 
 class Answering(threading.Thread):
@@ -146,7 +148,7 @@ def test_devices_that_share_a_feed_do_every_job_once_and_find_the_same() -> None
     found: dict[str, tuple[object, ...]] = {}
     by_device: Counter[str] = Counter()
 
-    def keep(result: ChainResult, name: str) -> None:
+    def keep(result: SearchJobResult, name: str) -> None:
         assert result.seed.id not in found
         found[result.seed.id] = essence(result)
         by_device[name] += 1
@@ -158,10 +160,10 @@ def test_devices_that_share_a_feed_do_every_job_once_and_find_the_same() -> None
 
 def test_with_feeds_of_their_own_every_device_does_every_job() -> None:
     devices = [Device(DEPLOYED, name=f"d{k}") for k in range(3)]
-    feeds = [Feed(Chain(seed, RULES) for seed in SEEDS) for _ in devices]
+    feeds = [Feed(SearchJob(seed, RULES) for seed in SEEDS) for _ in devices]
     found: dict[tuple[str, str], tuple[object, ...]] = {}
 
-    def keep(result: ChainResult, name: str) -> None:
+    def keep(result: SearchJobResult, name: str) -> None:
         found[name, result.seed.id] = essence(result)
 
     Scheduler(Linear(), devices, feeds, LabelOracle(), workers=2).run(keep)
@@ -170,17 +172,17 @@ def test_with_feeds_of_their_own_every_device_does_every_job() -> None:
 
 def run_controlled(
     devices: list[Controlled],
-    feeds: list[Feed[ChainResult]],
+    feeds: list[Feed[SearchJobResult]],
     limits: FleetLimits,
     before: Callable[[int], None] = lambda _: None,
     concurrency: int | None = None,
-) -> tuple[dict[str, list[tuple[object, ...]]], Scheduler[ChainResult]]:
+) -> tuple[dict[str, list[tuple[object, ...]]], Scheduler[SearchJobResult]]:
     found: dict[str, list[tuple[object, ...]]] = {}
 
-    def keep(result: ChainResult, _: str) -> None:
+    def keep(result: SearchJobResult, _: str) -> None:
         found.setdefault(result.seed.id, []).append(essence(result))
 
-    scheduler: Scheduler[ChainResult] = Scheduler(
+    scheduler: Scheduler[SearchJobResult] = Scheduler(
         Linear(),
         devices,
         feeds,
@@ -252,7 +254,7 @@ def test_with_every_device_retired_the_run_ends_and_says_why() -> None:
 
 def test_a_device_alone_with_its_feed_is_waited_for() -> None:
     devices = [Controlled("a"), Controlled("b")]
-    feeds = [Feed(iter([Chain(seed, RULES) for seed in SEEDS])) for _ in devices]
+    feeds = [Feed(iter([SearchJob(seed, RULES) for seed in SEEDS])) for _ in devices]
     lost = threading.Event()
 
     def before(answered: int) -> None:
@@ -286,13 +288,13 @@ class Fleets(RuleBasedStateMachine):
         self.devices = [Controlled(name) for name in "abc"]
         self.found: dict[tuple[str, str], list[tuple[object, ...]]] = {}
         feeds = (
-            [Feed(iter([Chain(seed, RULES) for seed in SEEDS[:6]])) for _ in self.devices]
+            [Feed(iter([SearchJob(seed, RULES) for seed in SEEDS[:6]])) for _ in self.devices]
             if own
             else [Feed(self.chains())] * 3
         )
         limits = FleetLimits(handover_s=0.0, patience_s=600)
         self.error: BaseException | None = None
-        self.scheduler: Scheduler[ChainResult] = Scheduler(
+        self.scheduler: Scheduler[SearchJobResult] = Scheduler(
             Linear(),
             self.devices,
             feeds,
@@ -305,11 +307,11 @@ class Fleets(RuleBasedStateMachine):
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
 
-    def chains(self) -> Iterator[Chain]:
-        yield from (Chain(seed, RULES) for seed in SEEDS[:6])
+    def chains(self) -> Iterator[SearchJob]:
+        yield from (SearchJob(seed, RULES) for seed in SEEDS[:6])
 
     def work(self) -> None:
-        def keep(result: ChainResult, name: str) -> None:
+        def keep(result: SearchJobResult, name: str) -> None:
             key = (name if self.own else "", result.seed.id)
             self.found.setdefault(key, []).append(essence(result))
 
@@ -350,7 +352,9 @@ class Fleets(RuleBasedStateMachine):
             self.thread.join(60)
         assert not self.thread.is_alive()
         assert self.error is None
-        kept = [one.name for one in self.devices if one.state is State.UP] if self.own else [""]
+        kept = (
+            [one.name for one in self.devices if one.state is DeviceState.UP] if self.own else [""]
+        )
         for name in kept:
             done = {seed for replica, seed in self.found if replica == name}
             assert done == {seed.id for seed in SEEDS[:6]}
@@ -371,13 +375,13 @@ def test_seeds_are_taken_only_when_they_can_be_begun() -> None:
     rules = RULES._replace(strategy=idle)
     taken = done = most = 0
 
-    def chains() -> Iterator[Chain]:
+    def chains() -> Iterator[SearchJob]:
         nonlocal taken
         for k in range(1000):
             taken += 1
-            yield Chain(Seed(f"s{k}", SEEDS[0].sample, SEEDS[0].outputs), rules)
+            yield SearchJob(Seed(f"s{k}", SEEDS[0].sample, SEEDS[0].outputs), rules)
 
-    def keep(result: ChainResult, _: str) -> None:
+    def keep(result: SearchJobResult, _: str) -> None:
         nonlocal done, most
         most = max(most, taken - done)
         done += 1

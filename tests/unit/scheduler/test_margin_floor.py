@@ -10,8 +10,8 @@ from search_models import Device, Linear, Shelf, make_seeds
 from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
 from edgeflare.oracles import LabelOracle, margin
-from edgeflare.scheduler import Budget, Chain, ChainResult, Feed, Rules, Scheduler
-from edgeflare.search import build_strategy
+from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
+from edgeflare.strategies import build_strategy
 from edgeflare.types import (
     Answer,
     Ask,
@@ -50,15 +50,15 @@ def run(
     budget: Budget | None = None,
     original: Linear | None = None,
     concurrency: int = 8,
-) -> dict[str, ChainResult]:
+) -> dict[str, SearchJobResult]:
     oracle = LabelOracle(floor)
-    rules = Rules(strategy, budget or Budget(500, None), 2, 7, Shelf(), oracle)
-    results: dict[str, ChainResult] = {}
+    rules = SearchSettings(strategy, budget or Budget(500, None), 2, 7, Shelf(), oracle)
+    results: dict[str, SearchJobResult] = {}
 
-    def keep(result: ChainResult, _: str) -> None:
+    def keep(result: SearchJobResult, _: str) -> None:
         results[result.seed.id] = result
 
-    feed = Feed(Chain(seed, rules) for seed in seeds)
+    feed = Feed(SearchJob(seed, rules) for seed in seeds)
     Scheduler(
         original or Linear(), [device], [feed], oracle, workers=2, concurrency=concurrency
     ).run(keep)

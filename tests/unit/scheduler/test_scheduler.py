@@ -14,14 +14,14 @@ from edgeflare.errors import AgentDiedError, InferenceFailedError, StrategyError
 from edgeflare.oracles import LabelOracle
 from edgeflare.scheduler import (
     Budget,
-    Chain,
-    ChainResult,
     Feed,
-    Rules,
     Scheduler,
+    SearchJob,
+    SearchJobResult,
+    SearchSettings,
     chain_seed,
 )
-from edgeflare.search import build_strategy
+from edgeflare.strategies import build_strategy
 from edgeflare.types import (
     Answer,
     Ask,
@@ -47,8 +47,8 @@ def scheduler_over(
     confirmations: int = 2,
     workers: int = 2,
     tick_s: float = 0.5,
-) -> Scheduler[ChainResult]:
-    rules = Rules(
+) -> Scheduler[SearchJobResult]:
+    rules = SearchSettings(
         strategy or build_strategy("dflare", {"variant": "text"}),
         budget or Budget(500, None),
         confirmations,
@@ -58,7 +58,7 @@ def scheduler_over(
     return Scheduler(
         original or Linear(),
         [device],
-        [Feed(Chain(seed, rules) for seed in seeds)],
+        [Feed(SearchJob(seed, rules) for seed in seeds)],
         LabelOracle(),
         concurrency=concurrency,
         workers=workers,
@@ -66,10 +66,10 @@ def scheduler_over(
     )
 
 
-def run(seeds: list[Seed], device: Device, **more: object) -> dict[str, ChainResult]:
-    results: dict[str, ChainResult] = {}
+def run(seeds: list[Seed], device: Device, **more: object) -> dict[str, SearchJobResult]:
+    results: dict[str, SearchJobResult] = {}
 
-    def keep(result: ChainResult, name: str) -> None:
+    def keep(result: SearchJobResult, name: str) -> None:
         assert name == device.name
         assert result.seed.id not in results
         results[result.seed.id] = result
@@ -78,7 +78,7 @@ def run(seeds: list[Seed], device: Device, **more: object) -> dict[str, ChainRes
     return results
 
 
-def essence(results: dict[str, ChainResult]) -> dict[str, tuple[object, ...]]:
+def essence(results: dict[str, SearchJobResult]) -> dict[str, tuple[object, ...]]:
     return {
         name: (
             result.status,
@@ -212,15 +212,15 @@ def test_searches_that_wait_for_the_host_end_one_after_the_other() -> None:
         return original.scores(samples), []
 
     original.answer = counted  # type: ignore[method-assign]
-    rules = Rules(patient, Budget(500, None), 2, 7, Shelf())
-    feed = Feed(Chain(seed, rules) for seed in seeds)
+    rules = SearchSettings(patient, Budget(500, None), 2, 7, Shelf())
+    feed = Feed(SearchJob(seed, rules) for seed in seeds)
     scheduler = Scheduler(
         original, [Device(Linear())], [feed], LabelOracle(), workers=1, concurrency=20
     )
-    asked_before: list[int] = []
-    scheduler.run(lambda *_: asked_before.append(asked))
-    assert len(asked_before) == 20
-    assert asked_before[0] < asked / 2
+    queries_before: list[int] = []
+    scheduler.run(lambda *_: queries_before.append(asked))
+    assert len(queries_before) == 20
+    assert queries_before[0] < asked / 2
 
 
 def test_questions_to_the_original_alone_cost_no_query() -> None:
@@ -250,7 +250,7 @@ def test_a_dying_device_loses_no_finished_chain() -> None:
             return super().submit(samples)
 
     seeds = make_seeds(40, Linear(), Linear(5e-3))
-    kept: list[ChainResult] = []
+    kept: list[SearchJobResult] = []
     scheduler = scheduler_over(seeds, Dying(Linear(5e-3)), concurrency=4)
     with pytest.raises(AgentDiedError, match="gone"):
         scheduler.run(lambda result, _: kept.append(result))
@@ -350,17 +350,17 @@ def test_an_input_on_which_the_original_cannot_answer_ends_its_search_alone(
         return Outcome(None)
 
     seeds = make_seeds(20, Linear(), Linear())
-    rules = Rules(one_look, Budget(500, None), 2, 7, Shelf())
+    rules = SearchSettings(one_look, Budget(500, None), 2, 7, Shelf())
     device = Device(Linear())
     scheduler = Scheduler(
         Picky(),
         [device],
-        [Feed(Chain(seed, rules) for seed in seeds)],
+        [Feed(SearchJob(seed, rules) for seed in seeds)],
         LabelOracle(),
         workers=2,
         one_trip=one_trip,
     )
-    results: dict[str, ChainResult] = {}
+    results: dict[str, SearchJobResult] = {}
     scheduler.run(lambda result, _: results.update({result.seed.id: result}))
     bright = {seed.id for seed in seeds if seed.sample[0, 0, 0] >= 128}
     assert 0 < len(bright) < len(results) == 20
@@ -371,7 +371,7 @@ def test_an_input_on_which_the_original_cannot_answer_ends_its_search_alone(
 
 
 def test_an_error_while_a_result_is_kept_stops_the_run() -> None:
-    def refuse(result: ChainResult, name: str) -> None:
+    def refuse(result: SearchJobResult, name: str) -> None:
         raise OSError("the disk is gone")
 
     scheduler = scheduler_over(make_seeds(30, Linear(), Linear(5e-3)), Device(Linear(5e-3)))

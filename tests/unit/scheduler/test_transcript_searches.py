@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from search_models import Listener, ListeningDevice, Shelf, heard
 
-from edgeflare.campaign.records import outcome_record
+from edgeflare.campaign.provenance import outcome_record
 from edgeflare.oracles import LabelOracle, Oracle, ToleranceOracle, TranscriptOracle
-from edgeflare.scheduler import Budget, Chain, ChainResult, Feed, Rules, Scheduler
-from edgeflare.scheduler.front import Front
+from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
+from edgeflare.scheduler.search_job import ParetoFront
 from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Search, Seed, Status
 
 ORIGINAL, DEPLOYED = Listener(0.25), Listener(0.3125)
@@ -28,7 +28,7 @@ def seed_of(loudness: float, oracle: Oracle) -> Seed:
 
 def search(
     *loudness: float, floor: float = 0.0, samples: int = 400, start: float = QUIET
-) -> tuple[ChainResult, ListeningDevice, list[Answer]]:
+) -> tuple[SearchJobResult, ListeningDevice, list[Answer]]:
     """Ask about clips of these loudnesses, one after the other, until the models differ."""
     answers: list[Answer] = []
 
@@ -42,10 +42,10 @@ def search(
         return Outcome(None)
 
     oracle = TranscriptOracle(floor)
-    rules = Rules(strategy, Budget(100, None), 2, 7, Shelf(), oracle)
-    results: list[ChainResult] = []
+    rules = SearchSettings(strategy, Budget(100, None), 2, 7, Shelf(), oracle)
+    results: list[SearchJobResult] = []
     device = ListeningDevice(DEPLOYED)
-    feed = Feed(iter([Chain(seed_of(start, oracle), rules)]))
+    feed = Feed(iter([SearchJob(seed_of(start, oracle), rules)]))
     Scheduler(ORIGINAL, [device], [feed], oracle, workers=1).run(
         lambda result, _: results.append(result)
     )
@@ -93,14 +93,14 @@ def test_a_seed_that_is_heard_otherwise_is_confirmed_and_not_searched() -> None:
 
 class TestFront:
     def test_its_margins_are_those_of_the_words_that_differ(self) -> None:
-        front = Front(clip(QUIET))
+        front = ParetoFront(clip(QUIET))
         unsure_elsewhere = heard("a b", {0: (0.5, 0.4375), 1: (0.75, 0.25)})
         outputs = Outputs(unsure_elsewhere, heard("a c"), Decision.DEVIATION)
         front.meet(clip(LOUD), outputs, 3)
         assert [point.margin for point in front.points] == [0.5]
 
     def test_a_deviation_of_scores_alone_has_one_too(self) -> None:
-        front = Front(clip(QUIET))
+        front = ParetoFront(clip(QUIET))
         scores = np.array([0.875, 0.125]), np.array([0.625, 0.375])
         decision = ToleranceOracle(0.2).decide(*scores)
         front.meet(clip(LOUD), Outputs(*scores, decision), 1)

@@ -13,11 +13,11 @@ import pytest
 from campaign_damage import DEEP, damage, run
 from campaign_stores import DAY, START, add, compared_campaign, sighting
 
-from edgeflare.campaign.live import LIVE_NAME, beginning, leave_status
-from edgeflare.devices import DeviceStatus, State
+from edgeflare.campaign.status import LIVE_NAME, first_status, write_status
+from edgeflare.devices import DeviceState, DeviceStatus
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.store import CampaignLock
-from edgeflare.store.corpus import Corpus
+from edgeflare.store.corpus.corpus import Corpus
 
 SCORES = b"\0" * 8
 
@@ -29,7 +29,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with compared_campaign(home / "campaign") as store:
         minute = DeviceMinute("host", START, 9, latencies={-400: 9}, rss_bytes=1 << 20, readings=1)
         store.add_telemetry([minute, replace(minute, minute=START + DAY)])
-    leave_status(replace(beginning(home / "campaign"), devices=(DeviceStatus("host", State.UP),)))
+    write_status(
+        replace(first_status(home / "campaign"), devices=(DeviceStatus("host", DeviceState.UP),))
+    )
     with Corpus.open(home / "corpus", create=True) as corpus:
         add(corpus, sighting(1), sighting(2, seed=1))
     return home

@@ -15,11 +15,11 @@ from alembic.runtime.migration import MigrationContext
 from earlier import VERSIONS, copy_of
 from sqlalchemy import create_engine
 
-import edgeflare.store.corpus
+import edgeflare.store.corpus.corpus
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store, tables
-from edgeflare.store import corpus_tables as corpus_tables_now
-from edgeflare.store.corpus import Corpus
+from edgeflare.store.corpus import tables as corpus_tables_now
+from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.migrations import scripts_of
 
 OLDEST = "schema-4"
@@ -119,8 +119,8 @@ def test_a_script_may_rebuild_a_table_that_others_refer_to(earlier, monkeypatch)
     added = SimpleNamespace(revision="3", module=SimpleNamespace(upgrade=upgrade))
     scripts = [*scripts_of("corpus"), added]
     monkeypatch.setattr("edgeflare.store.migrations.scripts_of", lambda kind: scripts)
-    schema = edgeflare.store.corpus._SCHEMA
-    monkeypatch.setattr("edgeflare.store.corpus._SCHEMA", schema._replace(version=3))
+    schema = edgeflare.store.corpus.corpus._SCHEMA
+    monkeypatch.setattr("edgeflare.store.corpus.corpus._SCHEMA", schema._replace(version=3))
     database = earlier.corpus / "corpus.sqlite"
     counts = "select (select count(*) from entries), (select count(*) from looks), count(*) from sightings"
     with closing(sqlite3.connect(database)) as connection:

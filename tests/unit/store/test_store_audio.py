@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from edgeflare.answers import is_same
 from edgeflare.errors import StoreError
+from edgeflare.metrics import is_same
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.records import ReplayRecord
-from edgeflare.store.wav import read_wav, wav_bytes
+from edgeflare.store.samples import read_wav, wav_bytes
 from edgeflare.types import Decision, Status, Transcript
 
 CLIP = np.array([0.0, 1.0, -1.0, 1e-7, 1 / 3, -0.0], np.float32)

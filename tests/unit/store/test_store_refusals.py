@@ -13,7 +13,7 @@ from edgeflare._internal.files import write_durably
 from edgeflare._version import __version__
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import CampaignLock, OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
-from edgeflare.store.failures import disk_full, told_of
+from edgeflare.store.database import disk_full, translate_errors
 from edgeflare.types import Decision, Status
 
 SAMPLE = np.zeros((2, 2, 1), np.uint8)
@@ -230,7 +230,7 @@ def _subclasses(kind):
 def test_every_error_of_sqlalchemy_and_sqlite_becomes_a_store_error(tmp_path, kind):
     needs_statement = issubclass(kind, sqlalchemy.exc.StatementError)
     error = kind("no", "select", {}, ValueError("no")) if needs_statement else kind.__new__(kind)
-    with pytest.raises(StoreError), told_of(tmp_path):
+    with pytest.raises(StoreError), translate_errors(tmp_path):
         raise error
 
 
@@ -245,13 +245,16 @@ def test_no_space_to_begin_leaves_nothing_to_go_on_with(tmp_path, monkeypatch):
         Store.create(tmp_path / "c", {})
     assert "resume" not in str(caught.value)
     for error in (OSError(errno.ENOSPC, "No space left"), disk_full(tmp_path)):
-        with pytest.raises(DiskFullError, match="start again"), told_of(tmp_path, begun=False):
+        with (
+            pytest.raises(DiskFullError, match="start again"),
+            translate_errors(tmp_path, begun=False),
+        ):
             raise error
 
 
 def test_a_file_that_cannot_be_put_in_place_is_named(tmp_path):
     (tmp_path / "taken").mkdir()
-    with pytest.raises(StoreError, match=f"^{tmp_path / 'taken'} in"), told_of(tmp_path):
+    with pytest.raises(StoreError, match=f"^{tmp_path / 'taken'} in"), translate_errors(tmp_path):
         write_durably(tmp_path / "taken", b"x")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
@@ -272,7 +275,7 @@ def test_what_is_stored_does_not_change_what_an_error_means(store):
 def test_no_space_is_its_own_error(tmp_path, error):
     with (
         pytest.raises(DiskFullError, match="found so far is kept there") as caught,
-        told_of(tmp_path),
+        translate_errors(tmp_path),
     ):
         raise error
     assert str(tmp_path) in str(caught.value)

@@ -5,7 +5,7 @@ import numpy as np
 import edgeflare
 from edgeflare import Answer, Ask, Decision, Outcome, Seed
 from edgeflare.campaign import demo_config
-from edgeflare.search import build_strategy
+from edgeflare.strategies import build_strategy
 from edgeflare.testing import FakeModel, connecting, run_strategy
 
 MODEL = FakeModel.random()

@@ -9,7 +9,7 @@ import pytest
 from edgeflare.errors import DeviceError
 from edgeflare.virtual import BoardSettings, build
 from edgeflare.virtual.build import build_key, ensure_build, read_build, remove_builds
-from edgeflare.virtual.state import State, builds_in_use, claim_build, write_state
+from edgeflare.virtual.state import BoardState, builds_in_use, claim_build, write_state
 from edgeflare.virtual.tools import Log, ToolError, run_tool
 
 FACTS = {
@@ -128,7 +128,7 @@ def test_builds_that_no_board_uses_are_removed(cache: Path, tmp_path: Path) -> N
         fill(cache / name)
     board = tmp_path / "state" / "edgeflare" / "virtual" / "virtual"
     board.mkdir(parents=True)
-    write_state(board, State("used", 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2"))
+    write_state(board, BoardState("used", 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2"))
     claim_build(board, "claimed")  # by an `up` that has not come to its end
     remove_builds(builds_in_use)
     assert read_build("used") is not None

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from edgeflare.devices import connect, load_inventory
-from edgeflare.devices.known_hosts import known_keys
-from edgeflare.devices.ssh_config import resolve_endpoint
+from edgeflare.devices.transports.ssh.config import resolve_endpoint
+from edgeflare.devices.transports.ssh.known_hosts import known_keys
 from edgeflare.errors import DeviceError, UnreachableError
 from edgeflare.virtual import BoardSettings, board
 from edgeflare.virtual.access import USER_KEY, board_device, board_keys, write_entry

@@ -12,13 +12,13 @@ import pytest
 from filelock import FileLock
 from typer.testing import CliRunner
 
-from edgeflare.cli.device_commands import app as devices_app
-from edgeflare.cli.virtual_commands import app
-from edgeflare.cli.virtual_text import Steps, up_text
+from edgeflare.cli.devices import app as devices_app
+from edgeflare.cli.display.virtual import Steps, up_text
+from edgeflare.cli.virtual import app
 from edgeflare.virtual import UpReport, board_down, board_status
 from edgeflare.virtual.access import board_device, board_keys, write_entry
 from edgeflare.virtual.settings import BoardSettings
-from edgeflare.virtual.state import State, write_state
+from edgeflare.virtual.state import BoardState, write_state
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def stopped(boards: Path) -> Path:
     folder = boards / "attic"
     folder.mkdir(parents=True)
     board_keys(folder)
-    write_state(folder, State("gone", 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2"))
+    write_state(folder, BoardState("gone", 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2"))
     return folder
 
 
@@ -200,10 +200,10 @@ def test_a_running_board_s_differences_are_noted(stopped: Path) -> None:
     from edgeflare.virtual.build import build_key
     from edgeflare.virtual.wheels import host_versions
 
-    same = State(build_key(host_versions()), 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2")
+    same = BoardState(build_key(host_versions()), 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2")
     assert notes(BoardSettings(), same) == []
     (unlike,) = notes(BoardSettings(cores=4, port=2223), same)
     assert "port 2222 (asked: 2223), cores 2 (asked: 4)" in unlike
-    old = State("older", 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2")
+    old = BoardState("older", 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2")
     (outdated,) = notes(BoardSettings(), old)
     assert "have changed since it was built" in outdated

@@ -1,0 +1,198 @@
+"""What a campaign, or a replay, has for a trigger corpus."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from edgeflare.analysis.outcome_stats import transcribes
+from edgeflare.campaign.replay.results import REPLAY, replay_fact, replayed_inputs
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.metrics import class_scores, l2, linf
+from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.corpus.corpus import Corpus, is_corpus
+from edgeflare.store.corpus.records import Form, Observation, TriggerRecord
+from edgeflare.types import TRIGGERS, Sample
+
+_SeedSample = Callable[[str, str], str | None]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The confirmed triggers of a campaign, in the order they were found; `read` gives a digest's sample.
+
+    `unplaced` counts triggers of a replay whose seed inputs can't be found any more.
+    """
+
+    sightings: Sequence[TriggerRecord]
+    read: Callable[[str], Sample]
+    unplaced: int = 0
+
+
+def is_replay(store: Store) -> bool:
+    """Whether a campaign is a replay."""
+    return store.fact(REPLAY) is not None
+
+
+def model_name(store: Store) -> str:
+    """Return what the deployed model of a campaign is called: by its file's name."""
+    return str(store.models.get("deployed", {}).get("name", ""))
+
+
+def form_of(store: Store, sample: Sample) -> Form:
+    """Return the form of a campaign's triggering inputs, of which `sample` is one."""
+    answers = (seed.outputs for seed in store.seeds() if seed.outputs is not None)
+    known = next((one.original for one in answers if one.original is not None), None)
+    classes = 0 if known is None else len(class_scores(known))
+    return Form.of(sample, classes, store.sample_rate)
+
+
+def check_classes(store: Store) -> None:
+    """Raise UsageError for a campaign with speech recognisers: a corpus keeps decisions between classes."""
+    if transcribes(store):
+        raise UsageError(
+            f"{store.folder} has transcripts, and a corpus keeps decisions between classes only; send its triggers "
+            f"again with `edgeflare replay {store.folder}`."
+        )
+
+
+def found_in_campaign(store: Store, model: str) -> Findings:
+    """Return the triggers of a campaign, whose deployed model is called `model`."""
+    seeds = {seed.id: seed for seed in store.seeds()}
+    origin = _origin_of(store, model)
+    sightings = []
+    for outcome in _with_trigger(store):
+        seed = seeds[outcome.seed_id]
+        digests = outcome.trigger or seed.sample, seed.sample
+        distances = outcome.l2 or 0.0, outcome.linf or 0
+        sightings += _sighting(origin, outcome, digests, distances, seed.id, seed.label)
+    return Findings(sightings, store.get_sample)
+
+
+@contextmanager
+def found_in_replay(store: Store, model: str) -> Iterator[Findings]:
+    """Give the triggers of a replay, while where they came from is open for their seeds."""
+    seeds = {seed.id: seed.sample for seed in store.seeds()}
+    origin = _origin_of(store, model)
+    inputs = {about["id"]: about for about in replay_fact(store)["inputs"]}
+    sightings: list[TriggerRecord] = []
+    foreign: set[str] = set()
+    unplaced = 0
+    with ExitStack() as stack:
+        source = _source(store, stack)
+        seed_of = _seed_samples(source)
+
+        def read(digest: str) -> Sample:
+            where = source if source is not None and digest in foreign else store
+            return where.get_sample(digest)
+
+        for outcome in _with_trigger(store):
+            about, sample = inputs.get(outcome.seed_id), seeds[outcome.seed_id]
+            if about is None:
+                continue
+            seed = sample if about["kind"] == "seed" else seed_of(about["seed_id"], sample)
+            if seed is None:
+                unplaced += 1
+                continue
+            distances = 0.0, 0
+            if seed != sample:
+                foreign.add(seed)
+                pair = read(seed), read(sample)
+                distances = l2(*pair), linf(*pair)
+            sightings += _sighting(
+                origin, outcome, (sample, seed), distances, about["seed_id"], about["label"]
+            )
+        yield Findings(sightings, read, unplaced)
+
+
+def looks_of(store: Store, model: str) -> Iterator[Observation]:
+    """Yield what a replay said of its inputs; of those that did not answer steadily it says nothing."""
+    origin = _origin_of(store, model)
+    when = {(one.replica, one.seed_id): one.finished_at for one in store.outcomes()}
+    for one in replayed_inputs(store):
+        if one.decided and (one.replica, one.id) in when:
+            yield Observation(
+                one.sample,
+                model,
+                one.device,
+                origin.deployed_sha256,
+                deviated=one.deviates,
+                original_label=one.original_label,
+                deployed_label=one.deployed_label,
+                looked_at=when[one.replica, one.id],
+                replay=origin.campaign,
+            )
+
+
+def _with_trigger(store: Store) -> Iterator[OutcomeRecord]:
+    return (outcome for outcome in store.outcomes() if outcome.status in TRIGGERS)
+
+
+class _Origin(NamedTuple):
+    """What all triggers of a campaign have in common."""
+
+    original_sha256: str
+    deployed_sha256: str
+    model: str
+    campaign: str
+
+
+def _origin_of(store: Store, model: str) -> _Origin:
+    models = store.models
+    original, deployed = (
+        str(models.get(which, {}).get("sha256", "")) for which in ("original", "deployed")
+    )
+    return _Origin(original, deployed, model, store.id)
+
+
+def _sighting(
+    origin: _Origin,
+    outcome: OutcomeRecord,
+    digests: tuple[str, str],
+    distances: tuple[float, int],
+    seed_id: str,
+    seed_label: int | None,
+) -> list[TriggerRecord]:
+    """Return a trigger as a sighting; none where a label is not known."""
+    if outcome.original_label is None or outcome.deployed_label is None:
+        return []
+    return [
+        TriggerRecord(
+            *digests,
+            seed_id,
+            seed_label,
+            outcome.status,
+            outcome.original_label,
+            outcome.deployed_label,
+            outcome.original_margin,
+            outcome.deployed_margin,
+            *distances,
+            **origin._asdict(),
+            device=outcome.device_name or outcome.replica,
+            found_at=outcome.finished_at,
+        )
+    ]
+
+
+def _source(store: Store, stack: ExitStack) -> Store | Corpus | None:
+    """Open where a replay had its inputs first, behind other replays; None where that is gone."""
+    folder = Path(replay_fact(store)["source"]["folder"])
+    try:
+        if is_corpus(folder):
+            return stack.enter_context(Corpus.open(folder))
+        source = stack.enter_context(Store.open(folder))
+    except StoreError:
+        return None
+    return _source(source, stack) if is_replay(source) else source
+
+
+def _seed_samples(source: Store | Corpus | None) -> _SeedSample:
+    """Return what tells the digest of a seed input's sample, by its id and the trigger's digest."""
+    if isinstance(source, Corpus):
+        known = {entry.sample: entry.seed_sample for entry in source.entries()}
+        return lambda _, sample: known.get(sample)
+    seeds: dict[str, SeedRecord] = {}
+    if source is not None:
+        seeds = {seed.id: seed for seed in source.seeds()}
+    return lambda seed_id, _: seeds[seed_id].sample if seed_id in seeds else None

@@ -1,0 +1,1 @@
+"""The ranking of candidate deployed models by how hard they are to make deviate."""

@@ -1,0 +1,399 @@
+"""Candidate deployed models of one original, ranked by how hard they are to make deviate (section 5.4.2).
+
+Differences. The paper ranks by the mean queries that its search needs. Here that is one of three measures, and
+not the default: queries vary so much from seed to seed that only large differences show. Measured on LeNet-5
+and 150 seeds (device queries with those on the seed and for confirmation): of five prunings from 20 to 80 % of
+the weights `disagreement` tells all ten pairs apart, in the right order, with 11 device queries a seed, queries
+eight with 16 to 90; of five from 30 to 50 % nine with 11 and eight with 26 to 58 (by intervals of mean differences,
+before verdicts rested on a permutation test of the measure, of queries on one of their ranks). `severity`, the smaller of both models' margins, falls again for a
+model so damaged that it is sure of nothing: 60, 70 and 80 % tie by it, in the wrong order.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeflare.analysis.findings import jsonable
+from edgeflare.analysis.opening import opened
+from edgeflare.analysis.ranking.comparison import Duel, duels_between
+from edgeflare.analysis.ranking.scores import (
+    Accuracy,
+    CampaignRead,
+    Estimate,
+    ModelFigures,
+    OfSeed,
+    accuracy_of,
+    figures_of,
+    read_campaign,
+)
+from edgeflare.analysis.ranking.text import (
+    accuracy_verdict,
+    differences,
+    shared_places,
+    success_verdict,
+    too_few_seeds,
+    verdict,
+)
+from edgeflare.campaign.comparison import Measure, check_level, check_rankable
+from edgeflare.campaign.resolution import STRATEGY
+from edgeflare.errors import UsageError
+from edgeflare.statistics import mean_ranks
+from edgeflare.store import Store
+
+_SHOWN = 12
+"""So many digits of a SHA-256 tell two files apart for a reader."""
+
+
+def check_comparable(campaigns: Mapping[str, CampaignRead]) -> list[str]:
+    """Return what to know of a comparison, as sentences.
+
+    Raises UsageError, naming the difference, unless all have the same original, read in the same way,
+    the same seed inputs and the same search; the campaign's seed may differ.
+    """
+    (first, one), *others = campaigns.items()
+    for name, other in others:
+        for difference in (_original, _search, _seeds):
+            if said := difference(first, one, name, other):
+                raise UsageError(f"{first} and {name} can't be compared: {said}")
+    return [
+        *_different(
+            campaigns,
+            lambda read: read.search["seed"],
+            "The campaigns were run with different seeds (search.seed), so that chance differs, too",
+        ),
+        *_different(
+            campaigns,
+            lambda read: sorted(read.devices),
+            "The campaigns did not run on the same devices: what differs may be the device's doing",
+        ),
+        *_unfinished(campaigns),
+        *_same_file(campaigns),
+        *_the_original(campaigns),
+    ]
+
+
+def _original(first: str, one: CampaignRead, name: str, other: CampaignRead) -> str | None:
+    a, b = one.original, other.original
+    if a["sha256"] != b["sha256"]:
+        return (
+            f"their originals differ ({first}: {a['name']} {a['sha256'][:_SHOWN]}, {name}: {b['name']} "
+            f"{b['sha256'][:_SHOWN]}); compare candidates of one original model"
+        )
+    for part, told in (("input", "preprocessing"), ("output", "output")):
+        if a.get(part) != b.get(part):
+            return f"the original's {told} was not stated alike; run one of them again"
+    return None
+
+
+def _search(first: str, one: CampaignRead, name: str, other: CampaignRead) -> str | None:
+    settings, theirs = _flat(one.search), _flat(other.search)
+    found = [
+        f"{key} is {settings.get(key)} for {first} and {theirs.get(key)} for {name}"
+        for key in dict.fromkeys((*settings, *theirs))
+        if settings.get(key) != theirs.get(key)
+    ]
+    if not found:
+        return None
+    return (
+        f"their search settings differ: {'; '.join(found)}; run one of them again with the other's "
+        "settings, or give the model files themselves"
+    )
+
+
+def _flat(search: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that must be the same, the strategy's options beside the others."""
+    plain = {key: value for key, value in search.items() if key not in ("seed", "options")}
+    return plain | {f"option {key}": value for key, value in search["options"].items()}
+
+
+def _seeds(first: str, one: CampaignRead, name: str, other: CampaignRead) -> str | None:
+    missing, more = one.seeds - other.seeds, other.seeds - one.seeds
+    if (missing and other.all_seeds) or (more and one.all_seeds):
+        return (
+            f"their seed inputs differ ({len(one.seeds)} for {first}, {len(other.seeds)} for {name}, "
+            f"{len(one.seeds & other.seeds)} of them in both); run one of them again with the other's seeds"
+        )
+    return None
+
+
+def _different(
+    campaigns: Mapping[str, CampaignRead], part: Callable[[CampaignRead], object], told: str
+) -> list[str]:
+    values = [part(read) for read in campaigns.values()]
+    return [] if all(value == values[0] for value in values) else [f"{told}."]
+
+
+def _unfinished(campaigns: Mapping[str, CampaignRead]) -> list[str]:
+    notes = []
+    for name, read in campaigns.items():
+        if not read.finished:
+            notes.append(
+                f"{name} is not finished ({len(read.done)} of {len(read.seeds)} seeds): only seeds that all "
+                "candidates have finished are compared."
+            )
+        if read.unanswered:
+            notes.append(
+                f"{name} gave no answer, or none that repeats, on {read.unanswered} of its seeds: they "
+                "are left out for all candidates."
+            )
+        if read.timeouts:
+            notes.append(
+                f"{read.timeouts} searches of {name} were ended by the clock (timeout_s), so that its figures "
+                "depend on how fast the device is; `--timeout 0` limits by queries alone."
+            )
+    return notes
+
+
+def _same_file(campaigns: Mapping[str, CampaignRead]) -> list[str]:
+    by_digest: dict[str, list[str]] = {}
+    for name, read in campaigns.items():
+        by_digest.setdefault(read.deployed["sha256"], []).append(name)
+    return [
+        f"{' and '.join(names)} are the same file."
+        for names in by_digest.values()
+        if len(names) > 1
+    ]
+
+
+def _the_original(campaigns: Mapping[str, CampaignRead]) -> list[str]:
+    notes = []
+    for name, read in campaigns.items():
+        if read.deployed["sha256"] == read.original["sha256"]:
+            notes.append(
+                f"Candidate {name} is the original itself, the same file: no candidate can do better."
+            )
+        elif read.alike:
+            notes.append(
+                f"Candidate {name} answers every seed as the original does and has no trigger: it may be the "
+                "original in another file."
+            )
+    return notes
+
+
+@dataclass(frozen=True)
+class RankedModel:
+    """A candidate: its place (from 1, shared by those that tie with the one above) and its figures.
+
+    `value` is the mean of the ranking's measure over the common seeds, with its approximate interval. `mean_rank`
+    is what the order by queries follows (None of another measure): the mean, from 1, over all candidates' searches
+    ranked together, those that found nothing above all others. `file` is the deployed model's
+    path, `size` its bytes; `finished` whether its campaign is.
+    """
+
+    name: str
+    place: int
+    value: Estimate
+    mean_rank: float | None
+    folder: str
+    file: str
+    sha256: str
+    size: int
+    finished: bool
+    figures: ModelFigures
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Candidates, hardest to make deviate first.
+
+    `duels` has every pair once, the better placed first; `success`, of a ranking by queries, has the same of
+    whether anything was found, by the exact test, a family of its own. `seeds` is the number of seed samples that all
+    candidates have finished; `level` the confidence of all duels together, and that of each interval beside
+    them, which is approximate. `original` is the original's accuracy on the labelled ones, None where none is labelled. `verdict`,
+    `success_verdict` (None unless by queries) and `accuracy_verdict` are sentences for people, `differences` say where this is not the paper's
+    comparison, `notes` what else there is to know.
+    """
+
+    measure: Measure
+    level: float
+    seeds: int
+    candidates: tuple[RankedModel, ...]
+    duels: tuple[Duel, ...]
+    success: tuple[Duel, ...]
+    original: Accuracy | None
+    verdict: str
+    success_verdict: str | None
+    accuracy_verdict: str | None
+    differences: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        plain: dict[str, Any] = jsonable(asdict(self))
+        return plain
+
+
+def rank_campaigns(
+    campaigns: Sequence[Path | Store],
+    *,
+    names: Sequence[str] | None = None,
+    measure: Measure | None = None,
+    level: float = 0.95,
+) -> Ranking:
+    """Rank the deployed models of these campaigns by how hard they were to make deviate.
+
+    They need the same original, seed inputs and search; the campaign's seed may differ. Compared, seed by
+    seed, is what every one of them has finished. `names` call the candidates (by default their
+    files' stems). `measure`: "disagreement", the total variation distance between both models' answers to the
+    trigger, or the share of the words that differ, 0 to 1; "severity", the smaller of both models' margins there, 0 to 1, of which, as
+    of disagreement, less is harder; "queries" to the first trigger, of which more is: their ranks are compared, those of searches that found
+    nothing above all others, and success apart from them. None: disagreement where
+    the search was the boundary's, else queries. `level`, within (0, 1), is the confidence in all verdicts
+    together: each pair's is higher by Bonferroni.
+
+    Reads the stores and changes nothing. Raises UsageError, naming the difference, where the campaigns
+    can't be compared, and where there is nothing to compare; StoreError where a folder can't be used.
+    """
+    check_level(level)
+    if len(campaigns) < 2:
+        raise UsageError("a comparison needs two candidates at least")
+    reads = _read(campaigns, names)
+    notes = check_comparable(reads)
+    chosen = _measure(measure, reads)
+    of_words = any(read.transcribes for read in reads.values())
+    common = _common(reads)
+    seeds = {name: [read.done[sample] for sample in common] for name, read in reads.items()}
+    values = {name: [_value(one, chosen) for one in of] for name, of in seeds.items()}
+    means = {name: Estimate.of(of, level) for name, of in values.items()}
+    more = chosen == "queries"
+    tested = _ranks(seeds) if more else values
+    centres = {name: float(np.mean(of)) for name, of in tested.items()}
+    order = sorted(reads, key=lambda name: -centres[name] if more else centres[name])
+    duels = duels_between(
+        {name: values[name] for name in order}, level=level, more_is_better=more, tested=tested
+    )
+    successes = {name: [_success(one) for one in seeds[name]] for name in order}
+    success = duels_between(successes, level=level, more_is_better=False) if more else ()
+    apart = sum(duel.verdict != "tie" for duel in duels)
+    places = _places(order, duels)
+    labelled = {
+        name: [float(one.deployed_right) for one in seeds[name] if one.deployed_right is not None]
+        for name in order
+    }
+    original = accuracy_of([one.original_right for one in seeds[order[0]]])
+    candidates = tuple(
+        RankedModel(
+            name=name,
+            place=places[name],
+            value=means[name],
+            mean_rank=centres[name] if more else None,
+            folder=str(reads[name].folder),
+            file=str(reads[name].deployed["path"]),
+            sha256=str(reads[name].deployed["sha256"]),
+            size=int(reads[name].deployed["bytes"]),
+            finished=reads[name].finished,
+            figures=figures_of(seeds[name], level),
+        )
+        for name in order
+    )
+    return Ranking(
+        measure=chosen,
+        level=level,
+        seeds=len(common),
+        candidates=candidates,
+        duels=duels,
+        success=success,
+        original=original,
+        verdict=verdict(order, duels, chosen, len(common), of_words=of_words),
+        success_verdict=success_verdict(successes, success, apart) if more else None,
+        accuracy_verdict=accuracy_verdict(
+            {one.name: one.figures.accuracy for one in candidates},
+            original,
+            duels_between(labelled, level=level, more_is_better=True) if original else (),
+            apart,
+            chosen,
+        ),
+        differences=differences(chosen, of_words=of_words),
+        notes=(
+            *notes,
+            *(too_few_seeds(duels, len(common)) if len(duels) > 1 else ()),
+            *shared_places(order, places, duels),
+        ),
+    )
+
+
+def _read(
+    campaigns: Sequence[Path | Store], names: Sequence[str] | None
+) -> dict[str, CampaignRead]:
+    with ExitStack() as stack:
+        reads = [read_campaign(stack.enter_context(opened(one))) for one in campaigns]
+    called = list(names) if names is not None else _names(reads)
+    if len(called) != len(reads) or len(set(called)) != len(called):
+        raise UsageError("every candidate needs a name of its own")
+    return dict(zip(called, reads, strict=True))
+
+
+def _names(reads: Sequence[CampaignRead]) -> list[str]:
+    """Return what the candidates are called: by their file, else their folder, else with a number."""
+    for wanted in (
+        [Path(read.deployed["name"]).stem for read in reads],
+        [read.folder.name for read in reads],
+    ):
+        if len(set(wanted)) == len(wanted):
+            return wanted
+    return [f"{number}-{read.folder.name}" for number, read in enumerate(reads, 1)]
+
+
+def _measure(measure: Measure | None, reads: Mapping[str, CampaignRead]) -> Measure:
+    strategy = next(iter(reads.values())).search["strategy"]
+    if measure is None:
+        measure = "disagreement" if strategy == STRATEGY else "queries"
+    check_rankable(measure, strategy, [name for name, read in reads.items() if read.label_only])
+    return measure
+
+
+def _common(reads: Mapping[str, CampaignRead]) -> list[str]:
+    """Return the samples that every candidate has finished, in an order that doesn't depend on chance."""
+    common = frozenset.intersection(*(frozenset(read.done) for read in reads.values()))
+    if not common:
+        raise UsageError(
+            "there is no seed that all candidates have finished, so that nothing can be compared; go on "
+            "with their campaigns first (`edgeflare resume`)"
+        )
+    return sorted(common)
+
+
+def _value(seed: OfSeed, measure: Measure) -> float:
+    """Return the mean over the replicas."""
+    values = [getattr(outcome, measure) for outcome in seed.outcomes]
+    return float(sum(values) / len(values))
+
+
+def _ranks(seeds: Mapping[str, Sequence[OfSeed]]) -> dict[str, list[float]]:
+    """Return the mean rank of each seed's searches among all of them, by queries to the first trigger."""
+    queries = [
+        [[math.inf if one.unsuccessful else one.queries for one in seed.outcomes] for seed in of]
+        for of in seeds.values()
+    ]
+    return dict(zip(seeds, mean_ranks(queries), strict=True))
+
+
+def _success(seed: OfSeed) -> float:
+    """Return the share of the replicas in which anything was found."""
+    return sum(not one.unsuccessful for one in seed.outcomes) / len(seed.outcomes)
+
+
+def _places(order: Sequence[str], duels: Sequence[Duel]) -> dict[str, int]:
+    ties = {(duel.first, duel.second) for duel in duels if duel.verdict == "tie"}
+    places = {order[0]: 1}
+    for number, (above, name) in enumerate(pairwise(order), 2):
+        places[name] = places[above] if (above, name) in ties else number
+    return places
+
+
+__all__ = [
+    "Accuracy",
+    "Duel",
+    "Estimate",
+    "Measure",
+    "ModelFigures",
+    "RankedModel",
+    "Ranking",
+    "rank_campaigns",
+]

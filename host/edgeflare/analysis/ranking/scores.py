@@ -1,0 +1,296 @@
+"""A candidate's campaign in the numbers that a comparison needs, by seed sample."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgeflare.campaign.settings.config import SearchConfig
+from edgeflare.campaign.status import replica_names
+from edgeflare.errors import UsageError
+from edgeflare.metrics import decides_equally, disagreement, top_label
+from edgeflare.oracles import margins
+from edgeflare.statistics import bootstrap_interval, median, wilson
+from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.database import decoding
+from edgeflare.types import TRIGGERS, Status, Transcript
+
+WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
+"""Ends that say nothing of how hard a model is to make deviate: no answer, or none that repeats."""
+_NOTHING_FOUND = frozenset(Status) - TRIGGERS - {Status.NONFINITE}
+_WORST = 1.0
+_ROUNDING = 1e-6
+"""Two runtimes' answers of one model, of probability."""
+
+
+class Searched(NamedTuple):
+    """One outcome: `queries` up to the first triggering input, else the most that were allowed.
+    `disagreement` and `severity` are those of the trigger, 0 where there is none. `searched` is False
+    where the seed is a finding itself. `device_queries` were answered in `device_seconds`.
+    """
+
+    status: Status
+    searched: bool
+    queries: float
+    disagreement: float
+    severity: float
+    l2: float | None
+    device_seconds: float
+    device_queries: int
+
+    @property
+    def unsuccessful(self) -> bool:
+        """Whether nothing was found, so that the queries that a finding would have needed are not known."""
+        return self.status in _NOTHING_FOUND
+
+
+class OfSeed(NamedTuple):
+    """What a campaign says of one sample: an outcome a replica; whose top-1 class is the label, None without one."""
+
+    outcomes: tuple[Searched, ...]
+    original_right: bool | None = None
+    deployed_right: bool | None = None
+
+
+@dataclass(frozen=True)
+class CampaignRead:
+    """A campaign, as far as it is.
+
+    `seeds` are the digests of all seed samples, `done` what is known of those that every replica has
+    finished with an answer, `unanswered` how many ended without one; `alike` says that on those that
+    are done both models give the same probabilities, or words, and nothing was found. `search` has every setting of the
+    search; `devices` are fingerprints.
+    """
+
+    id: str
+    folder: Path
+    original: Mapping[str, Any]
+    deployed: Mapping[str, Any]
+    search: Mapping[str, Any]
+    devices: frozenset[str]
+    seeds: frozenset[str]
+    all_seeds: bool
+    done: Mapping[str, OfSeed]
+    unanswered: int
+    timeouts: int
+    alike: bool
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left of it."""
+        return self.all_seeds and len(self.done) + self.unanswered >= len(self.seeds)
+
+    @property
+    def label_only(self) -> bool:
+        """Whether the deployed model returns a class and no probabilities."""
+        return bool(self.deployed.get("output", {}).get("kind") == "label")
+
+    @property
+    def transcribes(self) -> bool:
+        """Whether the models are speech recognisers."""
+        return bool(self.deployed.get("output", {}).get("kind") == "transcript")
+
+
+def read_campaign(store: Store) -> CampaignRead:
+    """Read what a comparison needs. Raises UsageError where nothing was asked yet, and StoreError."""
+    models = store.models
+    if not models:
+        raise UsageError(
+            f"{store.folder} has no answers yet, so that nothing can be compared; go on with it first "
+            "(`edgeflare resume`)"
+        )
+    with decoding(store.folder, "the setting search"):
+        search = SearchConfig.model_validate(store.campaign.get("search", {}))
+    replicas = set(replica_names(store))
+    seeds = {(replica, seed.id): seed for replica in replicas for seed in store.seeds(replica)}
+    expected: dict[str, int] = defaultdict(int)
+    for seed in seeds.values():
+        expected[seed.sample] += 1
+    ended: dict[str, list[Searched]] = defaultdict(list)
+    right: dict[str, tuple[bool | None, bool | None]] = {}
+    for outcome in store.outcomes():
+        of = seeds.get((outcome.replica, outcome.seed_id))
+        if of is not None:
+            ended[of.sample].append(_searched(outcome, of, search.max_queries))
+            right.setdefault(of.sample, _right(of))
+    done, unanswered = {}, 0
+    for sample, outcomes in ended.items():
+        if any(one.status in WITHOUT_ANSWER for one in outcomes):
+            unanswered += 1
+        elif len(outcomes) == expected[sample]:
+            done[sample] = OfSeed(tuple(outcomes), *right[sample])
+    return CampaignRead(
+        id=store.id,
+        folder=store.folder,
+        original=models["original"],
+        deployed=models["deployed"],
+        search=search.model_dump(mode="json"),
+        devices=frozenset(device.digest for device in store.devices()),
+        seeds=frozenset(expected),
+        all_seeds=bool(store.fact("seeds_complete")),
+        done=done,
+        unanswered=unanswered,
+        timeouts=sum(
+            one.status is Status.TIMEOUT for outcomes in ended.values() for one in outcomes
+        ),
+        alike=bool(done)
+        and all(one.status in _NOTHING_FOUND for of in done.values() for one in of.outcomes)
+        and all(_same_answers(seed) for seed in seeds.values() if seed.sample in done),
+    )
+
+
+def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Searched:
+    original, deployed = outcome.original, outcome.deployed
+    deviates = outcome.status is Status.SEED_DEVIATES
+    if deviates and seed.outputs is not None:
+        original, deployed = seed.outputs.original, seed.outputs.deployed
+    if outcome.status is Status.NONFINITE:
+        apart = severity = _WORST
+    elif outcome.status in TRIGGERS and original is not None and deployed is not None:
+        apart, severity = (
+            disagreement(original, deployed),
+            margins(original, deployed).smaller or 0.0,
+        )
+    else:
+        apart = severity = 0.0
+    if deviates or outcome.status is Status.NONFINITE:
+        queries = outcome.search_queries
+    elif outcome.status is Status.FOUND:
+        queries = outcome.first_queries
+    else:
+        queries = max(outcome.search_queries, max_queries)
+    return Searched(
+        status=outcome.status,
+        searched=outcome.searched,
+        queries=float(queries),
+        disagreement=apart,
+        severity=severity,
+        l2=outcome.l2 if outcome.status is Status.FOUND else None,
+        device_seconds=outcome.device_seconds,
+        device_queries=outcome.search_queries + outcome.confirmation_queries,
+    )
+
+
+def _same_answers(seed: SeedRecord) -> bool:
+    if seed.outputs is None:
+        return False
+    original, deployed = seed.outputs.original, seed.outputs.deployed
+    if original is None or deployed is None or not decides_equally(original, deployed):
+        return False
+    return isinstance(original, Transcript) or disagreement(original, deployed) <= _ROUNDING
+
+
+def _right(seed: SeedRecord) -> tuple[bool | None, bool | None]:
+    if seed.label is None or seed.outputs is None:
+        return None, None
+    original, deployed = seed.outputs.original, seed.outputs.deployed
+    if original is None or deployed is None:
+        return None, None
+    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+        return None, None
+    return top_label(original) == seed.label, top_label(deployed) == seed.label
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float], level: float) -> "Estimate":
+        """Return the mean with its bootstrap interval."""
+        low, high = bootstrap_interval([[value] for value in values], level=level)
+        return cls(float(np.mean(values)), low, high)
+
+    @classmethod
+    def median_of(cls, values: Sequence[float], level: float) -> "Estimate":
+        """Return the median with the interval between two of the values (Conover, 1999, section 3.2)."""
+        ranked = sorted(values)
+        reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(len(ranked)) / 2
+        low = max(0, math.floor(len(ranked) / 2 - reach) - 1)
+        high = min(len(ranked) - 1, math.ceil(len(ranked) / 2 + reach))
+        return cls(float(np.median(ranked)), ranked[low], ranked[high])
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How many of `labelled` seeds are `right`, the rate, and its Wilson interval of 95 %."""
+
+    right: int
+    labelled: int
+    rate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ModelFigures:
+    """What was found with a candidate.
+
+    `queries` and `queries_median` are those of the searches that found a trigger, up to the first one, as
+    the paper has them (None of none); `queries_counted` is the mean of what the measure queries counts.
+    `disagreement` and `severity` are means over all seeds, `l2` the median over the found triggers, on a
+    scale of pixels from 0 to 1. `seed_deviates` counts searches whose seed is a trigger as it is, `success_rate` is
+    the share of the others' `searched` that `found` one. `seconds_per_inference` is the device's own time.
+    """
+
+    accuracy: Accuracy | None
+    disagreement: float
+    severity: float
+    queries_counted: float
+    queries: Estimate | None
+    queries_median: Estimate | None
+    seed_deviates: int
+    searched: int
+    found: int
+    success_rate: float | None
+    l2: float | None
+    device_queries: int
+    seconds_per_inference: float | None
+
+
+def figures_of(seeds: Sequence[OfSeed], level: float) -> ModelFigures:
+    """Return the figures of what was found from these seeds."""
+    outcomes = [outcome for seed in seeds for outcome in seed.outcomes]
+    found = [one for one in outcomes if one.status is Status.FOUND]
+    queries = [one.queries for one in found]
+    searched = sum(one.searched for one in outcomes)
+    asked = sum(one.device_queries for one in outcomes)
+    seconds = sum(one.device_seconds for one in outcomes)
+    return ModelFigures(
+        accuracy=accuracy_of([seed.deployed_right for seed in seeds]),
+        disagreement=_mean(outcomes, "disagreement"),
+        severity=_mean(outcomes, "severity"),
+        queries_counted=_mean(outcomes, "queries"),
+        queries=Estimate.of(queries, level) if queries else None,
+        queries_median=Estimate.median_of(queries, level) if queries else None,
+        seed_deviates=sum(one.status is Status.SEED_DEVIATES for one in outcomes),
+        searched=searched,
+        found=len(found),
+        success_rate=len(found) / searched if searched else None,
+        l2=median([one.l2 for one in found]),
+        device_queries=asked,
+        seconds_per_inference=seconds / asked if asked and seconds > 0 else None,
+    )
+
+
+def accuracy_of(right: Sequence[bool | None]) -> Accuracy | None:
+    """Return the accuracy over those that are known, None of none."""
+    known = [one for one in right if one is not None]
+    if not known:
+        return None
+    return Accuracy(
+        sum(known), len(known), sum(known) / len(known), *wilson(sum(known), len(known))
+    )
+
+
+def _mean(outcomes: Sequence[Searched], name: str) -> float:
+    return float(np.mean([getattr(one, name) for one in outcomes]))

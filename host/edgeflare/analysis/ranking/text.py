@@ -1,0 +1,179 @@
+"""What a ranking says, in sentences."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from edgeflare._internal.text import margin_text, p_value_text, percent_text
+from edgeflare.analysis.ranking.comparison import TIE, Duel
+from edgeflare.analysis.ranking.scores import Accuracy
+
+_NOT_HANDED_ON_SHOWN = 3
+_TOO_FEW_SHOWN = 3
+_MEANS = {
+    "disagreement": "the share of probability that both models put on different classes",
+    "severity": "the smaller of both models' margins",
+    "queries": "those up to the first trigger, with a search that found none above all others",
+}
+
+
+_OF_WORDS = _MEANS | {"disagreement": "the share of the words that both models hear differently"}
+"""The same of speech recognisers."""
+
+
+def verdict(
+    order: Sequence[str], duels: Sequence[Duel], measure: str, seeds: int, *, of_words: bool = False
+) -> str:
+    """Return who is hardest to make deviate, who ties with that one, and by how much others are easier.
+
+    `of_words`: the candidates are speech recognisers.
+    """
+    means = (_OF_WORDS if of_words else _MEANS)[measure]
+    first, *others = order
+    of_first = {duel.second: duel for duel in duels if duel.first == first}
+    tied = [name for name in others if of_first[name].verdict == TIE]
+    tell = f"{seeds} seed{'' if seeds == 1 else 's'} {'does' if seeds == 1 else 'do'}n't tell"
+    if len(tied) == len(others):
+        apart = f"A tie: {tell} {_listed(order)} apart by {measure} ({means})."
+        return " ".join([apart, *(too_few_seeds(duels, seeds) if len(duels) == 1 else ())])
+    if len(duels) == 1:
+        return f"Of the two, {compared(duels[0], measure, first, of_words=of_words)}"
+    ties = f"; it ties with {_listed(tied)} ({tell} them apart)" if tied else ""
+    sentences = [f"Hardest to make deviate is {first}{ties}."]
+    explained = f"{measure} ({means})"
+    for name in (one for one in others if one not in tied):
+        sentences.append(f"Easier is {name}: {_gap(of_first[name], explained, harder=False)}.")
+        explained = measure
+    return " ".join(sentences)
+
+
+def compared(duel: Duel, measure: str, name: str, *, of_words: bool = False) -> str:
+    """Return how the one of this name is against the other one, in a duel that is no tie; begins with the name."""
+    other = duel.second if name == duel.first else duel.first
+    harder = duel.verdict == name
+    means = (_OF_WORDS if of_words else _MEANS)[measure]
+    gap = _gap(duel, f"{measure} ({means})", harder=harder)
+    return f"{name} is {'harder' if harder else 'easier'} to make deviate than {other}: {gap}."
+
+
+def _gap(duel: Duel, measure: str, *, harder: bool) -> str:
+    """Return how far one that is harder, or easier, is from the other, with the interval of that, or on how many seeds."""
+    if measure.startswith("queries"):
+        lower = duel.differing - duel.higher
+        mine, its = sorted((duel.higher, lower), reverse=harder)
+        seeds = f"{mine} of {duel.seeds} seeds, {'fewer' if harder else 'more'} on {its}"
+        return f"{'more' if harder else 'fewer'} {measure} on {seeds} ({_p(duel)})"
+    low, high = sorted(math.copysign(1, duel.difference) * end for end in duel.interval)
+    ends = f"[{margin_text(low)}, {margin_text(high)}]"
+    gap = f"{measure} {margin_text(abs(duel.difference))} {'lower' if harder else 'higher'}"
+    return f"{gap} {ends} ({_p(duel)})"
+
+
+def _p(duel: Duel) -> str:
+    p = p_value_text(duel.p)
+    return f"p {p}" if p.startswith("<") else f"p = {p}"
+
+
+def too_few_seeds(duels: Sequence[Duel], seeds: int) -> Iterator[str]:
+    """Give a sentence for every tie that is one because too few seeds differ."""
+    needed = duels[0].needed
+    if seeds < needed:
+        yield (
+            f"A verdict at this confidence needs {needed} seeds at least on which two candidates differ, and "
+            f"{'there is' if seeds == 1 else 'there are'} {seeds}: compare with more."
+        )
+        return
+    found = [duel for duel in duels if duel.too_few]
+    for duel in found[:_TOO_FEW_SHOWN]:
+        yield (
+            f"Too few seeds differ between {duel.first} and {duel.second}: {duel.differing} of {seeds}, and a "
+            f"verdict at this confidence needs {needed}; so it is a tie, though all that differ do so in one direction."
+        )
+    more = len(found) - _TOO_FEW_SHOWN
+    if more > 0:
+        yield f"The same holds for {more} more pair{'' if more == 1 else 's'}."
+
+
+def accuracy_verdict(
+    accuracies: Mapping[str, Accuracy | None],
+    original: Accuracy | None,
+    duels: Sequence[Duel],
+    told_apart: int,
+    measure: str,
+) -> str | None:
+    """Return what accuracy says of the same candidates; None where no seed is labelled."""
+    known = [one for one in accuracies.values() if one is not None]
+    if original is None or not known:
+        return None
+    span = _span([one.rate for one in known])
+    words = f"Accuracy on {original.labelled} labelled seeds ({span}; the original {percent_text(original.rate)})"
+    return _told_apart(words, duels, told_apart, measure)
+
+
+def success_verdict(
+    found: Mapping[str, Sequence[float]], duels: Sequence[Duel], told_apart: int
+) -> str:
+    """Return what success says of candidates that are ranked by queries; `found` is the share of each seed's searches."""
+    span = _span([sum(of) / len(of) for of in found.values()])
+    words = f"Success, whether anything was found ({span} of the searches; exact test),"
+    return _told_apart(words, duels, told_apart, "queries")
+
+
+def _span(rates: Sequence[float]) -> str:
+    least, most = percent_text(min(rates)), percent_text(max(rates))
+    return least if least == most else f"{least} to {most}"
+
+
+def _told_apart(words: str, duels: Sequence[Duel], told_apart: int, measure: str) -> str:
+    """Return whether something, described by `words`, can tell candidates apart, and whether `measure` can."""
+    apart, pairs = sum(duel.verdict != TIE for duel in duels), len(duels)
+    if pairs > 1:
+        return (
+            f"{words} can tell {apart or 'none'} of the {pairs} pairs apart; {measure} can tell "
+            f"{told_apart or 'none'}."
+        )
+    if apart:
+        contrast = f", and so can {measure}" if told_apart else f"; {measure} can't"
+        return f"{words} can tell the two apart{contrast}."
+    contrast = f"; {measure} can" if told_apart else f", nor can {measure}"
+    return f"{words} can't tell the two apart{contrast}."
+
+
+def shared_places(
+    order: Sequence[str], places: Mapping[str, int], duels: Sequence[Duel]
+) -> Iterator[str]:
+    """Give a sentence for candidates that share a place through others and don't tie themselves."""
+    apart = [
+        duel for duel in duels if duel.verdict != TIE and places[duel.first] == places[duel.second]
+    ]
+    for duel in apart[:_NOT_HANDED_ON_SHOWN]:
+        other = duel.second if duel.verdict == duel.first else duel.first
+        between = order[order.index(duel.first) + 1 : order.index(duel.second)]
+        yield (
+            f"Place {places[duel.first]} is shared by {duel.first} and {duel.second} because each ties with a "
+            f"neighbour ({_listed(between)}), but they do not tie themselves: {duel.verdict} is harder to make "
+            f"deviate than {other}."
+        )
+
+
+def differences(measure: str, *, of_words: bool = False) -> tuple[str, ...]:
+    """Return where a ranking is not the paper's comparison."""
+    paper = "Section 5.4.2 compares the mean queries of the searches that found a trigger"
+    if measure == "queries":
+        counted = (
+            f"{paper}; ranked here are the queries of all searches: a seed on which the models differ before it is changed "
+            "counts as 0 queries, and a search that found nothing as more than any that found something, however early "
+            "it ended. In the mean it counts as max_queries, which says little of how many it would have needed."
+        )
+        return (counted,)
+    at = "the trigger" if of_words else "the most severe trigger within the device budget"
+    ranked = (
+        f"{paper}; ranked here is {measure}, {(_OF_WORDS if of_words else _MEANS)[measure]}, at {at} "
+        "(0 where there is none). Where the models differ on a seed before it is changed, the seed "
+        "itself is that trigger."
+    )
+    return (ranked,)
+
+
+def _listed(names: Sequence[str]) -> str:
+    *before, last = names
+    return f"{', '.join(before)} and {last}" if before else last

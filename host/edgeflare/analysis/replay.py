@@ -1,0 +1,176 @@
+"""What became of the inputs of a replay, in figures and one by one."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeflare.analysis.opening import opened
+from edgeflare.campaign.replay.results import (
+    STATES,
+    ReplayedInput,
+    ReplayState,
+    replay_fact,
+    replayed_inputs,
+)
+from edgeflare.campaign.status import expected_outcomes
+from edgeflare.store import Store
+
+
+@dataclass(frozen=True)
+class ReplayFigures:
+    """A replay in figures: `counts` has how many inputs are in each state, `by_device` the same for each device.
+
+    Of those that still deviate `elsewhere` have other labels than before; of the fixed ones `narrow` are so
+    narrowly: with a tie, or a margin below the floor. The rest is as in `ReplaySummary`.
+    """
+
+    source: str
+    source_kind: str
+    deployed: str | None
+    same_deployed: bool | None
+    counts: dict[ReplayState, int]
+    by_device: dict[str, dict[ReplayState, int]]
+    elsewhere: int
+    narrow: int
+    unfinished: int
+
+
+@dataclass(frozen=True)
+class ReplaySummary:
+    """What a replay told so far; see `ReplayedInput` for the states.
+
+    `source` is the folder of the campaign, replay or corpus (`source_kind`) that the inputs came from, and
+    `campaign` its id, None for a corpus. `inputs` has a row for each input and each device that
+    was to answer it (each one where devices search for themselves, else the one that took it), in the order
+    of devices and inputs; `unfinished` are still to be asked about. `original` and `deployed` are the
+    names of the models' files; `same_original` and `same_deployed` whether they are those of the source,
+    byte for byte, None where that is unknown.
+    """
+
+    folder: str
+    source: str
+    source_kind: str
+    campaign: str | None
+    original: str | None
+    deployed: str | None
+    same_original: bool | None
+    same_deployed: bool | None
+    devices: tuple[str, ...]
+    unfinished: int
+    inputs: tuple[ReplayedInput, ...]
+    notices: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> dict[ReplayState, int]:
+        """How many inputs are in each state, over all devices."""
+        return _counts(self.inputs)
+
+    @property
+    def by_device(self) -> dict[str, dict[ReplayState, int]]:
+        """How many inputs are in each state, by the name of the device."""
+        return {
+            name: _counts(tuple(one for one in self.inputs if one.device == name))
+            for name in self.devices
+        }
+
+    @property
+    def fixed(self) -> tuple[ReplayedInput, ...]:
+        """Those that deviated when last looked at, and don't now."""
+        return self._of("fixed")
+
+    @property
+    def still(self) -> tuple[ReplayedInput, ...]:
+        """Those that deviated and do."""
+        return self._of("still")
+
+    @property
+    def new(self) -> tuple[ReplayedInput, ...]:
+        """Those that did not deviate and do now."""
+        return self._of("new")
+
+    @property
+    def agrees(self) -> tuple[ReplayedInput, ...]:
+        """Those that did not deviate and don't."""
+        return self._of("agrees")
+
+    @property
+    def unstable(self) -> tuple[ReplayedInput, ...]:
+        """Those that deviated now, but not each time."""
+        return self._of("unstable")
+
+    @property
+    def nonfinite(self) -> tuple[ReplayedInput, ...]:
+        """Those with NaN or infinity in an output."""
+        return self._of("nonfinite")
+
+    @property
+    def failed(self) -> tuple[ReplayedInput, ...]:
+        """Those on which a device could not answer."""
+        return self._of("failed")
+
+    @property
+    def elsewhere(self) -> tuple[ReplayedInput, ...]:
+        """Those that still deviate, but with other labels than before."""
+        return tuple(one for one in self.still if one.elsewhere)
+
+    @property
+    def figures(self) -> ReplayFigures:
+        """The same without the inputs."""
+        return ReplayFigures(
+            source=self.source,
+            source_kind=self.source_kind,
+            deployed=self.deployed,
+            same_deployed=self.same_deployed,
+            counts=self.counts,
+            by_device=self.by_device,
+            elsewhere=len(self.elsewhere),
+            narrow=sum(one.narrow for one in self.fixed),
+            unfinished=self.unfinished,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names, and the `figures` beside them."""
+        return {
+            **vars(self),
+            **asdict(self.figures),
+            "devices": list(self.devices),
+            "notices": list(self.notices),
+            "inputs": [one.to_json() for one in self.inputs],
+        }
+
+    def _of(self, state: ReplayState) -> tuple[ReplayedInput, ...]:
+        return tuple(one for one in self.inputs if one.state == state)
+
+
+def replay_summary(replay: Store | Path) -> ReplaySummary:
+    """Tell what a replay came to so far. Raises StoreError where its folder can't be used or is no replay's."""
+    with opened(replay) as store:
+        source = replay_fact(store)["source"]
+        inputs = tuple(replayed_inputs(store))
+        models, before = store.models, source.get("models", {})
+        return ReplaySummary(
+            folder=str(store.folder),
+            source=source["folder"],
+            source_kind=source["kind"],
+            campaign=source.get("campaign"),
+            original=models.get("original", {}).get("name"),
+            deployed=models.get("deployed", {}).get("name"),
+            same_original=_same(models, before, "original"),
+            same_deployed=_same(models, before, "deployed"),
+            devices=tuple(dict.fromkeys(one.device for one in inputs)),
+            unfinished=max(0, expected_outcomes(store) - len(inputs)),
+            inputs=inputs,
+            notices=tuple(store.notices()),
+        )
+
+
+def _same(now: dict[str, Any], before: dict[str, Any], which: str) -> bool | None:
+    """Return whether a model is the one it was; None where either is unknown."""
+    digests = [one.get(which, {}).get("sha256") for one in (now, before)]
+    return None if None in digests else digests[0] == digests[1]
+
+
+def _counts(inputs: tuple[ReplayedInput, ...]) -> dict[ReplayState, int]:
+    counts = Counter(one.state for one in inputs)
+    return {state: counts[state] for state in STATES}

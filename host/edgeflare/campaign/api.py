@@ -1,0 +1,245 @@
+"""Runs and resumes a campaign with its control."""
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.campaign import executor
+from edgeflare.campaign.control import check_control, run_control
+from edgeflare.campaign.events import Progress, silent
+from edgeflare.campaign.fleet import Connect, Prompt
+from edgeflare.campaign.replay.run import resume_import
+from edgeflare.campaign.settings.config import CampaignConfig, config_from
+from edgeflare.campaign.status import replica_names
+from edgeflare.devices import connect
+from edgeflare.errors import SeedError
+from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.database import translate_errors
+from edgeflare.types import TRIGGERS, Output, Sample
+
+
+def run_campaign(
+    config: CampaignConfig,
+    *,
+    name: str | None = None,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Run a campaign to its end and return its folder.
+
+    `name` is what others who want a device are told is using it (the folder's name where None). `ask` is
+    asked for a passphrase or password where a device wants one; `progress` is told what happens, by the
+    calling thread; `connect` reaches a device (`edgeflare.testing` has one that fails on purpose). Raises
+    an `EdgeFlareError` of any kind; what was found before it is in the folder, and `resume_campaign` goes
+    on from there.
+
+    Where `config.control` is set the control follows the search, in the folder ``control`` of the
+    campaign's own: the same search for deviations of the original from itself, on this machine.
+    """
+    check_control(config)
+    return executor.start(
+        config, after=run_control, name=name, ask=ask, progress=progress, connect=connect
+    )
+
+
+def resume_campaign(
+    folder: Path,
+    *,
+    force: bool = False,
+    changes: Mapping[str, Any] | None = None,
+    typed: Mapping[str, str] | None = None,
+    name: str | None = None,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Resume a campaign that was interrupted, or do nothing where it is finished; return its folder.
+
+    Seeds that are finished stay as they are; the others start again and, on the same kind of CPU, end as
+    they would have. `changes` (nested) are laid on top of the configuration that the campaign began with: its
+    `devices` and `inventory`, its `fleet` table, `original_timeout_s`; `typed` names their flags, as in
+    `config_from`. A device that can't be reached now is left out, with a notice, where another one can. A control
+    that is not finished goes on once the search is.
+
+    Raises UsageError, naming it, where a model, a seed file, a library or a device has changed, unless
+    `force`; StoreError where another process runs the campaign; else as `run_campaign`.
+    """
+    return executor.resume(
+        folder,
+        fill=resume_import,
+        after=partial(run_control, force=force),
+        force=force,
+        changes=changes,
+        typed=typed,
+        name=name,
+        ask=ask,
+        progress=progress,
+        connect=connect,
+    )
+
+
+PathOrTable: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
+"""A file, or a table of ``campaign.toml`` with the file as its ``path``."""
+
+SeedInputs: TypeAlias = PathOrTable | NDArray[np.uint8] | Sequence[NDArray[np.uint8]]
+"""A path or table; or images, uint8 [N, H, W] or [N, H, W, C], maybe as {"images": ..., "labels": [N]}."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trigger:
+    """A triggering input.
+
+    `sample` and the seed input it was found from, `seed`, are raw: uint8 [height, width, channels], or mono float32
+    [samples] of audio. `label` is the seed's true class index where it is known. `original` and `deployed` are both
+    models' answers to `sample`, with the class indices they give (None of transcripts). `margin` is the smaller of both models'
+    margins (top-1 minus top-2 probability); `l2` and `linf` are distances to the seed, see `edgeflare.metrics`.
+    """
+
+    seed_id: str
+    device: str
+    sample: Sample
+    seed: Sample
+    label: int | None
+    original: Output
+    deployed: Output
+    original_label: int | None
+    deployed_label: int | None
+    margin: float | None
+    l2: float | None
+    linf: int | None
+
+
+class SearchResult:
+    """What a search found: a view on its campaign folder, which every function that takes a campaign accepts.
+
+    A temporary folder is deleted with this object or at the end of the process; `save` keeps a copy of it.
+    """
+
+    def __init__(self, folder: Path, temporary: Path | None = None) -> None:
+        self.folder = folder
+        if temporary is not None:
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+
+    @property
+    def triggers(self) -> Iterator[Trigger]:
+        """The triggering inputs in the order of the seeds, read from disk one by one. Raises StoreError."""
+        with Store.open(self.folder) as store:
+            seeds = {seed.id: seed for seed in store.seeds()}
+            for replica in replica_names(store):
+                for outcome in store.outcomes_of(replica):
+                    if outcome.status in TRIGGERS:
+                        yield _trigger(store, seeds[outcome.seed_id], outcome)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Copy the campaign to a folder, which must not exist or be empty; return its path. Raises StoreError."""
+        target = Path(folder).absolute()
+        Store.check_free(target)
+        with translate_errors(target):
+            shutil.copytree(self.folder, target, dirs_exist_ok=True)
+        return target
+
+
+def search(
+    original: PathOrTable,
+    deployed: PathOrTable,
+    seeds: SeedInputs,
+    device: str | Sequence[str] = "local",
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+    **settings: Any,
+) -> SearchResult:
+    """Search from every seed input for one on which the deployed model on `device` decides differently.
+
+    This runs a campaign in `folder`, or in a temporary folder where None. Models and seeds are files, or tables as in
+    ``campaign.toml`` (``{"path": "model.onnx", "output": "logits"}``); seeds may be images in memory, too. `device` is
+    what ``--device`` takes, one or several. `settings` are entries of the `search` table, such as ``strategy="dflare"``
+    or ``max_queries=500``, and what else stands in ``campaign.toml``, such as ``concurrency=4`` or
+    ``fleet={"mode": "replicate"}``. `ask`, `progress` and `connect` as `run_campaign` takes them.
+
+    Raises UsageError for a setting that is wrong, and every `EdgeFlareError` that `run_campaign` raises; what was found
+    before is in `folder` then.
+    """
+    temporary = Path(tempfile.mkdtemp(prefix="edgeflare-"))
+    try:
+        out = temporary / "campaign" if folder is None else Path(folder).absolute()
+        data = temporary if folder is None else out.parent
+        tables = {
+            name: settings.pop(name) for name in CampaignConfig.model_fields if name in settings
+        }
+        config = config_from(
+            {
+                **tables,
+                "original": _table(original),
+                "deployed": _table(deployed),
+                "seeds": _seeds_table(seeds, data / f"{out.name}-seeds.npz"),
+                "devices": device if isinstance(device, str) else tuple(device),
+                "out": out,
+                "search": {**tables.get("search", {}), **settings},
+            },
+            "search",
+        )
+        run_campaign(
+            config, name=config.deployed.path.stem, ask=ask, progress=progress, connect=connect
+        )
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return SearchResult(out, temporary)
+
+
+def _trigger(store: Store, seed: SeedRecord, outcome: OutcomeRecord) -> Trigger:
+    assert outcome.original is not None  # noqa: S101 - a trigger has both answers
+    assert outcome.deployed is not None  # noqa: S101
+    return Trigger(
+        seed_id=seed.id,
+        device=outcome.device_name,
+        sample=store.get_sample(outcome.trigger or seed.sample),
+        seed=store.get_sample(seed.sample),
+        label=seed.label,
+        original=outcome.original,
+        deployed=outcome.deployed,
+        original_label=outcome.original_label,
+        deployed_label=outcome.deployed_label,
+        margin=outcome.severity,
+        l2=outcome.l2,
+        linf=outcome.linf,
+    )
+
+
+def _table(given: PathOrTable) -> dict[str, Any]:
+    return dict(given) if isinstance(given, Mapping) else {"path": Path(given)}
+
+
+def _seeds_table(seeds: SeedInputs, file: Path) -> dict[str, Any]:
+    """Return the `seeds` table; images in memory are written to `file` before."""
+    if isinstance(seeds, str | os.PathLike):
+        return {"path": Path(seeds)}
+    table = dict(seeds) if isinstance(seeds, Mapping) else {"images": seeds}
+    if "images" not in table:
+        return table
+    arrays: dict[str, Any] = {
+        name: table.pop(name) for name in ("images", "labels") if name in table
+    }
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(file, **arrays)
+    except ValueError as error:
+        raise SeedError(
+            f"seeds: the images are no array: {error}; give all the same shape"
+        ) from error
+    except OSError as error:
+        raise SeedError(f"can't write the seeds to {file}: {error.strerror}") from error
+    return {**table, "path": file}

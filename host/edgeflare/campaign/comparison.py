@@ -1,0 +1,368 @@
+"""Candidate deployed models of one original: one campaign each, with nothing else different (section 5.4.2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from edgeflare._internal.files import new_folder_name
+from edgeflare.campaign import executor
+from edgeflare.campaign.batch import (
+    BatchWatch,
+    CampaignRunner,
+    Report,
+    begin_campaign,
+    description,
+    opened_folder,
+    silent,
+    write_description,
+)
+from edgeflare.campaign.events import Notice
+from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
+from edgeflare.campaign.provenance import check_unchanged
+from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from
+from edgeflare.devices import Device, connect, runtime_for
+from edgeflare.devices.inventory import find_inventory
+from edgeflare.errors import (
+    DeviceError,
+    EdgeFlareError,
+    ModelError,
+    PreflightError,
+    UsageError,
+)
+from edgeflare.store import Store
+from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.lock import LOCK_NAMES
+
+Measure: TypeAlias = Literal["disagreement", "severity", "queries"]
+"""Of the most severe trigger from a seed: how far both models' answers are apart, or the smaller of both
+models' margins; or the queries to the first one."""
+
+DEVICE_BUDGET = 8
+"""Default number of device queries for each seed where the most severe trigger is searched for.
+
+Of five prunings of LeNet-5 on 150 seeds the two closest are apart by 1.2 half widths of the interval with the
+first trigger alone, by 1.8 with 8 queries and by 1.7 with 20.
+"""
+
+
+def check_measure(measure: str) -> None:
+    """Raise UsageError for an unknown measure."""
+    if measure not in get_args(Measure):
+        raise UsageError(f"there is no measure {measure}; take {', '.join(get_args(Measure))}")
+
+
+def check_level(level: float) -> None:
+    """Raise UsageError unless a confidence lies within (0, 1)."""
+    if not 0 < level < 1:
+        raise UsageError(f"level is {level:g}, but a confidence lies above 0 and below 1")
+
+
+def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) -> None:
+    """Raise UsageError where this strategy, or the models' outputs, can't give `measure`.
+
+    `label_only` names the candidates that return a class and no probabilities.
+    """
+    check_measure(measure)
+    if measure == "queries" and strategy == STRATEGY:
+        raise UsageError(
+            "the boundary search finds a trigger in one or two queries, whatever the model: its queries "
+            "don't rank; take another measure, or the strategy dflare"
+        )
+    if label_only and measure != "queries":
+        raise UsageError(
+            f"{' and '.join(label_only)}: the deployed model returns a class and no probabilities, so that "
+            f"there is no {measure}; rank by queries, with the strategy dflare"
+        )
+
+
+def search_for(measure: str, search: SearchConfig) -> SearchConfig:
+    """Return `search` with its open settings chosen for `measure`.
+
+    "queries": the paper's, dflare. Else the most severe trigger is looked for: boundary with a device
+    budget. A strategy or budget that was stated stays. Raises UsageError for an unknown measure.
+    """
+    check_measure(measure)
+    if measure == "queries":
+        stated = "strategy" in search.model_fields_set
+        return search if stated else search.model_copy(update={"strategy": "dflare"})
+    if search.strategy != STRATEGY or search.options.get("device_budget") is not None:
+        return search
+    budget = min(DEVICE_BUDGET, search.max_queries or DEVICE_BUDGET)
+    return search.model_copy(update={"options": {**search.options, "device_budget": budget}})
+
+
+COMPARISON_NAME = "comparison.json"
+
+
+def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Path, ...]:
+    """Return the model files and campaign folders that these paths stand for, in their order.
+
+    The folder of a comparison stands for its candidates' campaigns; files of its own beside them, which a
+    shell's ``*`` names, too, stand for nothing. Reads only, so that what can't be compared is known before anything
+    is run: raises UsageError for a `level` outside (0, 1) and for fewer than two candidates, StoreError for
+    a folder that is neither a campaign nor a comparison.
+    """
+    check_level(level)
+    found = [one for path in paths for one in _stands_for(Path(path).expanduser())]
+    if len(found) < 2:
+        raise UsageError(
+            "compare needs two candidates at least: model files, campaigns' folders, or a comparison's"
+        )
+    return tuple(found)
+
+
+def read_comparison(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the settings of a comparison, and its candidates' files by name. Raises StoreError."""
+    with description(path, "run the comparison anew in another folder") as said:
+        return dict(said["settings"]), {str(k): str(v) for k, v in said["candidates"].items()}
+
+
+def _stands_for(path: Path) -> list[Path]:
+    if not path.is_dir():
+        own = path.name in (COMPARISON_NAME, *LOCK_NAMES)
+        return [] if own and (path.parent / COMPARISON_NAME).is_file() else [path]
+    if (path / COMPARISON_NAME).is_file() and not (path / DATABASE_NAME).is_file():
+        _, candidates = read_comparison(path / COMPARISON_NAME)
+        begun = [path / name for name in candidates if (path / name / DATABASE_NAME).is_file()]
+        if not begun:
+            raise UsageError(f"{path} is a comparison in which no candidate's campaign has begun")
+        return begun
+    with Store.open(path):  # raises where it is no campaign
+        return [path]
+
+
+_SHOWN = 5
+_OWN = (ModelError, PreflightError, DeviceError)
+"""Errors that concern one candidate alone: the other candidates are run all the same."""
+
+
+@dataclass(frozen=True)
+class CandidateRun:
+    """A candidate's `model` file and its campaign's `folder`; `failed` says why it could not be run."""
+
+    name: str
+    model: Path
+    folder: Path
+    failed: str | None = None
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What came of all candidates, in the order they were named; their campaigns are in `folder`."""
+
+    folder: Path
+    runs: tuple[CandidateRun, ...]
+
+    @property
+    def finished(self) -> tuple[CandidateRun, ...]:
+        """Those that did not fail."""
+        return tuple(run for run in self.runs if run.failed is None)
+
+
+def run_candidates(
+    like: CampaignConfig | Path,
+    models: Sequence[Path],
+    *,
+    measure: str | None = None,
+    out: Path | None = None,
+    ask: Prompt | None = None,
+    progress: BatchWatch = silent,
+    connect: Connect = connect,
+) -> Candidates:
+    """Run, or resume, a campaign with each of these deployed models, one after the other.
+
+    Everything but the file is as `like` says, its `deployed` options included: a configuration, or a
+    campaign's folder, whose search is then repeated as it was. Of a configuration the search is made fit
+    for `measure`, as far as strategy and budget are left open: "queries" has the paper's, dflare;
+    "disagreement", the default, and "severity" have boundary with a device budget of 8 queries a seed, of speech
+    recognisers without one: their search ends with its first trigger. What
+    the boundary search itself leaves open is resolved once, with the first model, for all.
+
+    The campaigns lie in `out` (by default the configuration's, else a new folder under ``comparisons``),
+    which may have been begun before: what is finished there stays, what isn't goes on, and more candidates
+    may be named. A model that can't be loaded, doesn't fit or can't be run on the device is told as a
+    notice, and the others go on.
+
+    Raises UsageError where a setting or a file is not what it was when the folder was begun; before anything
+    is run where a model is missing, named twice or of no known runtime, and where the search can't tell the
+    measure; the first failure where no candidate could be run; and what concerns
+    all of them: StoreError, SeedError, InventoryError, StrategyError.
+    """
+    config = _config(like, measure, out)
+    if not models:
+        raise UsageError("name the candidates' model files")
+    files = [Path(model).expanduser().absolute() for model in models]
+    if twice := next((one for one in files if files.count(one) > 1), None):
+        raise UsageError(f"{twice} is named twice; name each candidate once")
+    for file in files:
+        executor.check_files(_with_model(config, file))
+    _check_runtimes(config, files, fleet_devices(config))
+    config = _as_stated_of_words(config, like)
+    config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
+    folder = (config.out or new_folder_name("comparisons", config.original.path.stem)).absolute()
+    with opened_folder(folder, COMPARISON_NAME, "a comparison"):
+        names = _begun(folder, config, files)
+        return Candidates(
+            folder, _Comparison(folder, config, CampaignRunner(ask, connect)).run(names, progress)
+        )
+
+
+def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) -> CampaignConfig:
+    """Return the configuration shared by the candidates' campaigns."""
+    if isinstance(like, CampaignConfig):
+        labels_only = like.deployed.output == "label"
+        wanted = measure or ("queries" if labels_only else "disagreement")
+        search = search_for(wanted, like.search)
+        config = like.model_copy(update={"search": search, "out": out or like.out})
+    else:
+        with Store.open(like) as store:
+            config = config_from(store.campaign, str(like))
+        config = config.model_copy(update={"out": out})
+    if measure is not None:
+        labels_only = config.deployed.output == "label"
+        check_rankable(measure, config.search.strategy, ["these candidates"] if labels_only else [])
+    return config
+
+
+def _as_stated_of_words(config: CampaignConfig, like: CampaignConfig | Path) -> CampaignConfig:
+    """Return the configuration without a device budget that wasn't stated, where models are speech recognisers.
+
+    Raises ModelError where the original can't be loaded.
+    """
+    if not isinstance(like, CampaignConfig) or config.search.options == like.search.options:
+        return config
+    if not _transcribes(config):
+        return config
+    search = config.search.model_copy(update={"options": like.search.options})
+    return config.model_copy(update={"search": search})
+
+
+def _transcribes(config: CampaignConfig) -> bool:
+    stated = config.original
+    if stated.output not in ("auto", "transcript") or stated.decoder is not None:
+        return stated.output in ("auto", "transcript")
+    with executor.opened_original(config) as original:
+        return original.decoder is not None
+
+
+def _check_runtimes(
+    config: CampaignConfig, files: Sequence[Path], devices: Sequence[Device]
+) -> None:
+    """Raise UsageError for a model whose runtime is unknown: by no setting, no device, no file extension."""
+    if config.original.runtime is None:
+        runtime_for(config.original.path)
+    if config.deployed.runtime is None and any(device.runtime is None for device in devices):
+        for file in files:
+            runtime_for(file)
+
+
+class _Comparison:
+    """A comparison whose lock this process holds."""
+
+    def __init__(self, folder: Path, config: CampaignConfig, campaigns: CampaignRunner) -> None:
+        self._folder = folder
+        self._config = config
+        self._campaigns = campaigns
+
+    def run(self, names: dict[str, Path], progress: BatchWatch) -> tuple[CandidateRun, ...]:
+        runs: list[CandidateRun] = []
+        errors: list[EdgeFlareError] = []
+        for number, (name, model) in enumerate(names.items(), 1):
+            folder = self._folder / name
+            report = begin_campaign(progress, name, folder, number, len(names))
+            failed = None
+            try:
+                self._one(name, model, folder, report)
+            except _OWN as error:
+                failed = str(error)
+                errors.append(error)
+                report(Notice(f"{name} can't be run, the others go on: {error}"))
+            report(ended="failed" if failed else "finished")
+            runs.append(CandidateRun(name, model, folder, failed))
+        if len(errors) == len(runs):
+            raise _all_failed(errors)
+        return tuple(runs)
+
+    def _one(self, name: str, model: Path, folder: Path, report: Report) -> None:
+        if (folder / DATABASE_NAME).is_file():
+            _check_unchanged(name, folder)
+            self._campaigns.resume(folder, name=name, progress=report)
+            return
+        config = _with_model(self._config, model).model_copy(update={"search": self._resolved()})
+        self._campaigns.run(config, folder, name=name, progress=report)
+
+    def _resolved(self) -> SearchConfig:
+        """Return the search with the options that were resolved for another candidate."""
+        search = self._config.search
+        if search.strategy != STRATEGY:
+            return search
+        databases = sorted(self._folder.glob(f"*/{DATABASE_NAME}"))
+        found = (resolved_as_in(database.parent, search) for database in databases)
+        return next((one for one in found if one is not None), search)
+
+
+def _check_unchanged(name: str, folder: Path) -> None:
+    """Raise UsageError where a model, a seed file or a library is not what it was."""
+    with Store.open(folder) as store:
+        changes = check_unchanged(config_from(store.campaign, str(folder)), store)
+    if changes:
+        raise UsageError(
+            f"since {name} was run {'; '.join(changes[:_SHOWN])}. What is found from now on might not compare "
+            "with what was found before: undo the change, or choose another --out to run all anew"
+        )
+
+
+def _all_failed(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
+    first = errors[0]
+    if all(str(error) == str(first) for error in errors):
+        return first
+    return type(first)("no candidate could be run: " + "; ".join(map(str, errors)))
+
+
+def _with_model(config: CampaignConfig, model: Path) -> CampaignConfig:
+    deployed = config.deployed.model_copy(update={"path": model})
+    return config.model_copy(update={"deployed": deployed})
+
+
+def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[str, Path]:
+    """Write the description of the comparison; return the candidates' names, earlier ones unchanged.
+
+    Raises UsageError where the folder was begun with other settings.
+    """
+    path = folder / COMPARISON_NAME
+    settings = _settings(config)
+    known: dict[str, str] = {}
+    if path.is_file():
+        before, known = read_comparison(path)
+        changed = [key for key in settings if before.get(key) != settings[key]]
+        if changed:
+            raise UsageError(
+                f"the comparison in {folder} was begun with other settings ({', '.join(changed)}); state them "
+                "as before, or choose another --out"
+            )
+    name_of = {file: name for name, file in known.items()}
+    names: dict[str, Path] = {}
+    for file in files:
+        name = name_of.get(str(file)) or _free(file.stem, {*known, *names})
+        names[name] = file
+    candidates = {**known, **{name: str(file) for name, file in names.items()}}
+    write_description(path, {"settings": settings, "candidates": candidates})
+    return names
+
+
+def _settings(config: CampaignConfig) -> dict[str, Any]:
+    """Return every setting that affects the results, except for the candidates."""
+    values = config.model_dump(mode="json", exclude={"out", "concurrency", "inventory", "limits"})
+    values["deployed"].pop("path")
+    return values
+
+
+def _free(stem: str, taken: set[str]) -> str:
+    """Return a name for a candidate, and its folder, that no other one has."""
+    return next(
+        name
+        for name in (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 3)))
+        if name not in taken
+    )

@@ -1,0 +1,271 @@
+"""Runs and resumes one campaign, without its control."""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from edgeflare._internal.files import new_folder_name
+from edgeflare.campaign.baseline import BASELINE_PAIRS, baseline_pairs
+from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
+from edgeflare.campaign.fleet import (
+    Connect,
+    Fleet,
+    LeaseOwner,
+    Prompt,
+    check_one_model,
+    fleet_devices,
+)
+from edgeflare.campaign.model_pair import resolve_pair
+from edgeflare.campaign.provenance import (
+    check_forced,
+    check_same_devices,
+    check_unchanged,
+    environment,
+)
+from edgeflare.campaign.seed_stage import seed_source
+from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
+from edgeflare.campaign.stages import Campaign, strategy_of
+from edgeflare.campaign.status import is_finished
+from edgeflare.devices import Device, connect, runtime_for
+from edgeflare.devices.inventory import find_inventory
+from edgeflare.errors import UsageError
+from edgeflare.models import OriginalModel
+from edgeflare.seeds import SeedSource
+from edgeflare.store import CampaignLock, Store
+from edgeflare.store.database import decoding
+
+Fill: TypeAlias = Callable[[Store], None]
+"""Stores the seeds of a new campaign that are not stored yet."""
+
+After: TypeAlias = Callable[[CampaignConfig, Store, Reporter], None]
+"""Called once every search is finished, with the devices closed and the folder still locked."""
+
+
+def start(
+    config: CampaignConfig,
+    *,
+    devices: Sequence[Device] = (),
+    fill: Fill | None = None,
+    after: After | None = None,
+    name: str | None = None,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Run a campaign and return its folder.
+
+    `devices` stand in for those that the configuration names, `fill` for the source of the seeds. The
+    rest, and what it raises, are as `run_campaign` says.
+    """
+    check_files(config)
+    baseline_pairs(config.limits)  # raises where it can't be used, before anything is made
+    if config.out is not None:
+        Store.check_free(config.out)
+    reporter = Reporter(progress)
+    devices = devices or fleet_devices(config)
+    folder = (config.out or new_folder_name("campaigns", config.deployed.path.stem)).absolute()
+    campaigner = LeaseOwner(uuid.uuid4().hex, name or folder.name)
+    with ExitStack() as stack:
+        with ExitStack() as searching:
+            parts = _Parts.of(config, searching, with_seeds=fill is None)
+            reporter(Stage("device", ", ".join(device.name for device in devices)))
+            fleet = searching.enter_context(
+                Fleet.open(
+                    devices,
+                    config,
+                    campaigner,
+                    ask=ask,
+                    uploading=reporter.uploading,
+                    tell=reporter.tell,
+                    connect=connect,
+                    need_all=True,
+                )
+            )
+            sides = resolve_pair(config, parts.original, fleet)
+            check_one_model(fleet)
+            baseline = baseline_pairs(config.limits, sides[0].classes)
+            config = config.model_copy(
+                update={"out": folder, "inventory": find_inventory(config.inventory)}
+            )
+            store = stack.enter_context(
+                Store.create(
+                    folder,
+                    config.model_dump(mode="json"),
+                    id=campaigner.id,
+                    environment=environment(config.search),
+                )
+            )
+            stack.enter_context(CampaignLock(folder))
+            if fill is not None:
+                fill(store)
+            store.set_fact("devices", [_described(device) for device in devices])
+            if baseline is not None:
+                store.set_fact(BASELINE_PAIRS, sorted(baseline))
+            campaign = Campaign(
+                config, parts.original, fleet, sides, store, reporter, parts.workers
+            )
+            campaign.begin(parts.source)
+        _finish(after, store, reporter)
+    return folder
+
+
+def resume(
+    folder: Path,
+    *,
+    fill: Fill | None = None,
+    after: After | None = None,
+    force: bool = False,
+    changes: Mapping[str, Any] | None = None,
+    typed: Mapping[str, str] | None = None,
+    name: str | None = None,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Resume a campaign; return its folder.
+
+    `fill` stands in for the source of the seeds. The rest, and what it raises, are as `resume_campaign`
+    says.
+    """
+    folder = Path(folder).absolute()
+    reporter = Reporter(progress)
+    with ExitStack() as stack:
+        store = stack.enter_context(Store.open(folder))
+        stack.enter_context(CampaignLock(folder))
+        store.remove_torn()
+        changes = changes or {}
+        others = not changes.keys().isdisjoint(("devices", "inventory"))
+        config = config_from(merge(store.campaign, changes), str(folder), typed)
+        if fill is not None and not store.fact("seeds_complete"):
+            fill(store)
+        if not store.fact("finished") or others:
+            _search_on(
+                folder,
+                config,
+                store,
+                reporter,
+                anew=others,
+                force=force,
+                name=name,
+                ask=ask,
+                connect=connect,
+            )
+        elif is_finished(store):
+            reporter(Notice(f"{folder} is finished: nothing is left to do"))
+        elif notice := check_forced(check_unchanged(config, store), force=force):
+            store.add_notice(notice)
+            reporter(Notice(notice))
+        _finish(after, store, reporter)
+    return folder
+
+
+def check_files(config: CampaignConfig) -> None:
+    """Raise UsageError where a model's file isn't there."""
+    for path in (config.original.path, config.deployed.path, config.control_model):
+        if path is not None and path.is_dir():
+            raise UsageError(f"{path} is a folder; name the model file in it")
+        if path is not None and not path.is_file():
+            raise UsageError(f"there is no model file {path}")
+
+
+def _finish(after: After | None, store: Store, reporter: Reporter) -> None:
+    """Call `after` where the search is finished, with the resolved configuration."""
+    if after is not None and store.fact("finished") and not is_finished(store):
+        after(config_from(store.campaign, str(store.folder)), store, reporter)
+
+
+def _search_on(
+    folder: Path,
+    config: CampaignConfig,
+    store: Store,
+    reporter: Reporter,
+    *,
+    anew: bool,
+    force: bool,
+    name: str | None,
+    ask: Prompt | None,
+    connect: Connect,
+) -> None:
+    with ExitStack() as searching:
+        notices = [check_forced(check_unchanged(config, store), force=force)]
+        described = _devices(config, store, anew=anew)
+        with_seeds = not store.fact("seeds_complete")
+        parts = _Parts.of(config, searching, with_seeds=with_seeds)
+        reporter(Stage("device", ", ".join(device.name for device in described)))
+        fleet = searching.enter_context(
+            Fleet.open(
+                described,
+                config,
+                LeaseOwner(store.id, name or folder.name),
+                ask=ask,
+                uploading=reporter.uploading,
+                tell=reporter.tell,
+                connect=connect,
+                need_all=False,
+            )
+        )
+        notices.append(check_forced(check_same_devices(config, fleet, store), force=force))
+        sides = resolve_pair(config, parts.original, fleet)
+        check_one_model(fleet)
+        store.set_campaign(config.model_dump(mode="json"))
+        store.set_fact("devices", [_described(device) for device in described])
+        store.add_environment(environment(config.search))
+        campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
+        campaign.go_on(parts.source, [one for one in notices if one])
+
+
+class _Parts(NamedTuple):
+    """The parts of a campaign besides its devices and its store."""
+
+    original: OriginalModel
+    source: SeedSource | None
+    workers: int
+
+    @classmethod
+    def of(cls, config: CampaignConfig, stack: ExitStack, *, with_seeds: bool) -> "_Parts":
+        strategy_of(config)  # raises where it can't be built, before anything is made
+        original = stack.enter_context(opened_original(config))
+        source = seed_source(config, original) if with_seeds else None
+        workers = os.cpu_count() or 2
+        return cls(original, source, workers)
+
+
+def _described(device: Device) -> dict[str, Any]:
+    """Return a device's inventory entry as JSON: only stated fields, with absolute paths."""
+    files = {
+        field: path.absolute()
+        for field in ("key", "known_hosts", "ssh_config")
+        if (path := getattr(device, field)) is not None
+    }
+    return device.model_copy(update=files).model_dump(mode="json", exclude_unset=True)
+
+
+def _devices(config: CampaignConfig, store: Store, *, anew: bool) -> list[Device]:
+    """Return the stored devices of the campaign, or those of the configuration where `anew`."""
+    known = [] if anew else stored_devices(store)
+    return known or fleet_devices(config)
+
+
+def stored_devices(store: Store) -> list[Device]:
+    """Return the stored devices of the campaign; none where they are not stored yet."""
+    known = store.fact("devices") or ()
+    with decoding(store.folder, "the fact 'devices'"):
+        return [Device.model_validate(one) for one in known]
+
+
+@contextmanager
+def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
+    """Give the original model, loaded on the host. Raises ModelError, RuntimeMissingError among them."""
+    original = OriginalModel(
+        config.original.path,
+        config.original.runtime or runtime_for(config.original.path),
+        config.original.options,
+        timeout_s=config.original_timeout_s,
+    )
+    try:
+        yield original
+    finally:
+        original.close()

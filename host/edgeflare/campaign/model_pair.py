@@ -1,0 +1,454 @@
+"""The two models of a campaign, brought to one understanding of inputs and outputs."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from edgeflare._internal.text import shape_text
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
+from edgeflare.devices import DeviceState, ReconnectingSession, Reply
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import (
+    AudioSpec,
+    InputOptions,
+    InputSpec,
+    OriginalModel,
+    OutputKind,
+    OutputReader,
+    RawOutput,
+    Spec,
+    TensorInfo,
+    as_output,
+    check_index,
+    detect_kind,
+    has_one_value,
+    is_index,
+    known_of,
+    largest_sum_error,
+    output_classes,
+    resolve_input,
+    text_output,
+)
+from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
+from edgeflare.types import Output, Sample, Transcript
+
+
+class TextSource(NamedTuple):
+    """Where a speech recogniser's text comes from.
+
+    `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where that is in the model's
+    file), `identity` all that identifies it, without the vocabulary.
+    """
+
+    output: TensorInfo
+    decoder: Mapping[str, Any]
+    identity: Mapping[str, Any]
+
+
+def text_source(
+    outputs: Sequence[TensorInfo],
+    config: ModelConfig,
+    in_file: Mapping[str, Any] | None,
+    whose: str,
+) -> TextSource | None:
+    """Return how a model's outputs become text, as stated or as in its file; None for a model that returns scores.
+
+    Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated doesn't.
+    """
+    if config.decoder is not None and config.output not in ("auto", "transcript"):
+        raise UsageError(
+            f"a decoder is stated for {whose}, but also that it returns {config.output}: state one of the two"
+        )
+    if config.output not in ("auto", "transcript"):
+        return None
+    decoder, identity = {"vocabulary": None}, in_file
+    if config.decoder is not None:
+        _check_for_a_decoder(outputs, config, config.decoder.kind, in_file, whose)
+        stated = config.decoder.decoder()
+        decoder, identity = stated.to_json(), stated.describe()
+    if identity is None and config.output == "transcript":
+        raise ModelError(
+            f"the file of {whose} does not tell how its outputs become text; state it with "
+            "`--decoder kind=ctc --decoder vocabulary=FILE`, or under the file's metadata key edgeflare.decoder"
+        )
+    if identity is None:
+        return None
+    output = text_output(str(identity["kind"]), outputs, config.output_name, whose)
+    return TextSource(output, decoder, identity)
+
+
+def transcribes(config: ModelConfig, in_file: Mapping[str, Any] | None) -> bool:
+    """Whether a model returns text, as stated, or as `in_file` says."""
+    if config.output == "auto":
+        return config.decoder is not None or in_file is not None
+    return config.output == "transcript"
+
+
+def _check_for_a_decoder(
+    outputs: Sequence[TensorInfo],
+    config: ModelConfig,
+    kind: str,
+    in_file: Mapping[str, Any] | None,
+    whose: str,
+) -> None:
+    """Raise ModelError for a model that a decoder of this kind can't be for."""
+    if kind != "ctc":
+        return
+    if in_file is not None and in_file["kind"] != kind:
+        raise ModelError(
+            f"{whose} brings its own decoder (its file says how its outputs become text), and none of kind ctc fits "
+            "it: leave `--decoder` out"
+        )
+    if all(_is_scores(tensor) for tensor in outputs if config.output_name in (None, tensor.name)):
+        raise ModelError(
+            f"{whose} is none that a decoder is for: it returns one score for each class, not one for each symbol "
+            "and moment, as a speech recogniser does; leave `--decoder` out"
+        )
+
+
+def _is_scores(tensor: TensorInfo) -> bool:
+    """Whether an output is of one score for each class, and of no frames."""
+    return len(tensor.shape) == 1 or (len(tensor.shape) == 2 and tensor.shape[0] in (1, None))
+
+
+def check_both_transcribe(
+    texts: tuple[TextSource | None, TextSource | None],
+    outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
+) -> None:
+    """Raise ModelError where one model, the original first, has a source of text and the other has none."""
+    original, deployed = texts
+    if (original is None) == (deployed is None):
+        return
+    hears, other = ("original", "deployed") if deployed is None else ("deployed", "original")
+    if all(_is_scores(tensor) for tensor in outputs[other == "deployed"]):
+        raise ModelError(
+            f"the {hears} model is a speech recogniser and the {other} model returns one score for each class: they "
+            "are not two versions of one model"
+        )
+    raise ModelError(
+        f"the {hears} model returns text and the {other} model does not tell how its outputs become text; state it "
+        "with `--decoder kind=ctc --decoder vocabulary=FILE`, or compare both models' scores with `--output logits`"
+    )
+
+
+def choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:
+    """Return the output that counts: the one that is named, or the only one. Raises ModelError."""
+    names = [tensor.name for tensor in outputs]
+    if config.output_name is None:
+        if len(outputs) == 1:
+            return outputs[0]
+        raise ModelError(
+            f"{whose} has {len(outputs)} outputs ({', '.join(names)}); name the one with the class scores with "
+            f"`--{'original' if 'original' in whose else 'deployed'}-output-name`"
+        )
+    if config.output_name not in names:
+        raise ModelError(f"{whose} has no output {config.output_name!r}; it has {', '.join(names)}")
+    return outputs[names.index(config.output_name)]
+
+
+def check_no_frames(output: TensorInfo, whose: str) -> None:
+    """Raise ModelError where an output of a model of audio has scores for each moment, as that of a recogniser."""
+    if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
+        raise ModelError(
+            f"output {output.name!r} of {whose} has shape {shape_text(output.shape)}: not one score for each class; if it is a speech "
+            "recogniser, state how its outputs become text with `--decoder vocabulary=FILE` (a token a line)"
+        )
+
+
+def original_classes(output: TensorInfo, config: ModelConfig) -> int:
+    """Return the number of classes: that of the original's scores.
+
+    Raises ModelError where its output is none of scores.
+    """
+    unknown = output.shape in ((), (None,))  # so is one whose rank the file leaves open
+    if config.output == "label":
+        raise ModelError(
+            "the original model is stated to return labels, as `--output label` states of both models; "
+            "only the deployed one may: use `--deployed-output label`"
+        )
+    if is_index(output) or (has_one_value(output) and not unknown):
+        raise ModelError(
+            f"output {output.name!r} of the original model is one value, not a score for each class: the "
+            "search needs the original's scores, so give the original as it was before it was made to "
+            "tell a label alone (only the deployed model may: `--deployed-output label`); a model that estimates "
+            "a number (regression) isn't supported yet"
+        )
+    return output_classes(output, "the original model")
+
+
+def tells_label(output: TensorInfo, config: ModelConfig, classes: int) -> bool:
+    """Whether the deployed model's output is a class index, as stated or told from its type and shape.
+
+    Raises ModelError where it is none and has no score for each of the original's `classes` either.
+    """
+    if config.output == "label" or (config.output == "auto" and is_index(output)):
+        check_index(output)
+        return True
+    if has_one_value(output):
+        raise ModelError(
+            f"output {output.name!r} of the deployed model is one value ({output.dtype}) where the "
+            f"original has {classes} classes; if it is the class index, state `--deployed-output label`"
+        )
+    count = output_classes(output, "the deployed model")
+    if classes != count:
+        raise ModelError(
+            f"the original model has {classes} classes and the deployed model {count}: they "
+            "are not two versions of one model"
+        )
+    return False
+
+
+_SUM_TOLERANCE = 0.02
+
+
+class ModelInterface(NamedTuple):
+    """One model as the campaign sees it: how samples enter it, which output counts, and for how many classes.
+
+    `labels_only`: the output is a class index, not a score for each class. `transcribes`: it is a transcript, and there
+    are no classes; `decoder` is what identifies the way to it. `doubt`: how what is stated contradicts the model's file.
+    """
+
+    spec: Spec
+    output: TensorInfo
+    classes: int = 0
+    labels_only: bool = False
+    transcribes: bool = False
+    decoder: Mapping[str, Any] | None = None
+    doubt: str = ""
+
+    def reader(self, kind: OutputKind) -> OutputReader:
+        """Return how its raw outputs become answers."""
+        return OutputReader(self.output, kind, self.classes)
+
+
+class DeployedModel:
+    """The deployed model on one device; where `reader` is None its scores are raw outputs."""
+
+    def __init__(self, session: ReconnectingSession, reader: OutputReader | None) -> None:
+        self._session = session
+        self._read = as_output if reader is None else reader.read
+
+    @property
+    def name(self) -> str:
+        """The device's."""
+        return self._session.name
+
+    @property
+    def depth(self) -> int:
+        """The number of requests in flight that keeps the device busy."""
+        return self._session.depth
+
+    @property
+    def state(self) -> DeviceState:
+        """Whether the device answers."""
+        return self._session.state
+
+    @property
+    def away_s(self) -> float:
+        """For how many seconds it has not been reached."""
+        return self._session.away_s
+
+    @property
+    def detail(self) -> str:
+        """Why it isn't reached."""
+        return self._session.detail
+
+    def withdraw(self) -> None:
+        """Fail what is pending with DeviceAwayError."""
+        self._session.withdraw()
+
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
+        """Queue a request; its samples are inferred one by one on the device."""
+        return self._session.submit(samples, self._read)
+
+
+class CountedDevice:
+    """A device that is asked to measure something; `asked` counts the samples."""
+
+    def __init__(self, session: ReconnectingSession) -> None:
+        self._session = session
+        self.name = session.name
+        self.fingerprint = session.fingerprint
+        self.asked = 0
+
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
+        """Queue a request without waiting for anything."""
+        self.asked += len(samples)
+        return self._session.submit(samples)
+
+
+class RawOriginal:
+    """The original model, whose answers are raw outputs."""
+
+    def __init__(self, original: OriginalModel) -> None:
+        self._original = original
+
+    def answer(self, samples: Sequence[Sample]) -> tuple[list[Output], list[float]]:
+        """Return one raw output, or transcript, a sample, and the seconds of each."""
+        raws, seconds = self._original.raw_answer(samples)
+        return [as_output(raw) for raw in raws], seconds
+
+
+def resolve_pair(
+    config: CampaignConfig, original: OriginalModel, fleet: Fleet
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return both models' input specs and outputs; configure the original and every device with them.
+
+    A pixel scaling that a file doesn't tell and the user doesn't state is taken from the other model,
+    since both were made for the same inputs. Raises UsageError or ModelError where the two don't fit.
+    """
+    model = fleet.sessions[0].model
+    texts = (
+        text_source(original.outputs, config.original, original.decoder, "the original model"),
+        text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
+    )
+    check_both_transcribe(texts, (original.outputs, model.outputs))
+    first, second = original.input, model.inputs[0]
+    told = (
+        _told(original.metadata, first, config.original),
+        _told(model.metadata, second, config.deployed),
+    )
+    specs = (
+        resolve_input(
+            first,
+            config.original.input,
+            known_of(told[0], config.deployed.input, told[1]),
+            "the original model",
+        ),
+        resolve_input(
+            second,
+            config.deployed.input,
+            known_of(told[1], config.original.input, told[0]),
+            "the deployed model",
+        ),
+    )
+    _check_inputs(*specs)
+    if texts[0] is not None and texts[1] is not None:
+        sides = _hearing(specs[0], texts[0]), _hearing(specs[1], texts[1])
+    else:
+        sides = _scoring(config, specs, (original.outputs, model.outputs))
+    sides = (
+        sides[0]._replace(
+            doubt=_doubt(original.metadata, first, config.original, "the original model")
+        ),
+        sides[1]._replace(
+            doubt=_doubt(model.metadata, second, config.deployed, "the deployed model")
+        ),
+    )
+    decoders = [None if text is None else text.decoder for text in texts]
+    original.configure(sides[0].spec, sides[0].output.name, decoders[0])
+    for session in fleet:
+        session.configure(sides[1].spec, sides[1].output.name, decoders[1])
+    return sides
+
+
+def _hearing(spec: Spec, text: TextSource) -> ModelInterface:
+    return ModelInterface(spec, text.output, transcribes=True, decoder=text.identity)
+
+
+def _scoring(
+    config: CampaignConfig,
+    specs: tuple[Spec, Spec],
+    outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
+) -> tuple[ModelInterface, ModelInterface]:
+    """Return the sides of two models that return scores. Raises ModelError where they don't fit."""
+    first = choose_output(outputs[0], config.original, "the original model")
+    second = choose_output(outputs[1], config.deployed, "the deployed model")
+    for spec, output, whose in zip(specs, (first, second), ("original", "deployed"), strict=True):
+        if isinstance(spec, AudioSpec):
+            check_no_frames(output, f"the {whose} model")
+    classes = original_classes(first, config.original)
+    labels_only = tells_label(second, config.deployed, classes)
+    return ModelInterface(specs[0], first, classes), ModelInterface(
+        specs[1], second, classes, labels_only
+    )
+
+
+def readers(
+    config: CampaignConfig,
+    sides: tuple[ModelInterface, ModelInterface],
+    raws: tuple[Sequence[Output], Sequence[Output]],
+) -> tuple[tuple[OutputReader, OutputReader], list[str]]:
+    """Return how each model's raw outputs become answers, as stated or as inferred from those on the seeds.
+
+    The second value has what the user should know of what was told.
+    """
+    read = []
+    doubts = [side.doubt for side in sides if side.doubt]
+    for whose, side, outputs, model in zip(
+        ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
+    ):
+        kind: OutputKind
+        if side.transcribes:
+            read.append(side.reader("transcript"))
+            continue
+        plain = [one for one in outputs if not isinstance(one, Transcript)]
+        if side.labels_only:
+            kind = "label"
+        else:
+            kind = detect_kind(side.output, plain) if model.output == "auto" else model.output
+        read.append(side.reader(kind))
+        off = largest_sum_error(side.output, plain)
+        if model.output == "auto" and kind == "probabilities" and off > _SUM_TOLERANCE:
+            doubts.append(
+                f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "
+                f"their sum is up to {off:.2g} off 1; state `--output logits` if they are none"
+            )
+    return (read[0], read[1]), doubts
+
+
+def _told(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig) -> InputOptions:
+    """Return the input options in a model's file: its metadata, and the scaling implied by its quantisation."""
+    in_file = options_in_file(metadata, str(config.path))
+    return known_of(in_file, scaling_of_range(tensor), InputOptions())
+
+
+def _doubt(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig, whose: str) -> str:
+    in_file = options_in_file(metadata, str(config.path))
+    return contradiction(tensor, config.input, in_file, whose)
+
+
+def _check_inputs(original: Spec, deployed: Spec) -> None:
+    """Raise UsageError where one sample can't be given to both models."""
+    if isinstance(original, AudioSpec) and isinstance(deployed, AudioSpec):
+        _check_clips(original, deployed)
+    elif isinstance(original, InputSpec) and isinstance(deployed, InputSpec):
+        _check_images(original, deployed)
+    else:
+        hears, sees = "original", "deployed"
+        if isinstance(deployed, AudioSpec):
+            hears, sees = sees, hears
+        raise UsageError(
+            f"the {hears} model takes audio and the {sees} model images; EdgeFlare gives both the same sample"
+        )
+
+
+def _check_clips(original: AudioSpec, deployed: AudioSpec) -> None:
+    if original.rate != deployed.rate:
+        raise UsageError(
+            f"the original model takes audio at {original.rate} Hz and the deployed model at {deployed.rate} Hz; "
+            "EdgeFlare gives both the same sample"
+        )
+    lengths = original.samples, deployed.samples
+    if None not in lengths and lengths[0] != lengths[1]:
+        raise UsageError(
+            f"the original model takes {lengths[0]} samples and the deployed model {lengths[1]}; EdgeFlare gives both "
+            "the same clip, of which neither may miss a part: state the same `samples` of both inputs"
+        )
+
+
+def _check_images(original: InputSpec, deployed: InputSpec) -> None:
+    channels = original.channels, deployed.channels
+    if channels[0] != channels[1]:
+        raise UsageError(
+            f"the original model takes {channels[0]} channels and the deployed model {channels[1]}; "
+            "EdgeFlare gives both the same sample"
+        )
+    sizes = original.size, deployed.size
+    if sizes[0] != sizes[1] and deployed.resize is None:
+        raise UsageError(
+            f"the original model takes {sizes[0][0]} x {sizes[0][1]} pixels and the deployed model "
+            f"{sizes[1][0]} x {sizes[1][1]}; state how its input is brought to size with "
+            "`--deployed-input resize=bilinear`"
+        )

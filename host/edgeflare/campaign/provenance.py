@@ -1,0 +1,189 @@
+"""What identifies a run: models by content, programs by version."""
+
+import hashlib
+import platform
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from edgeflare._internal import plugins
+from edgeflare._version import __version__
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.model_pair import ModelInterface
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
+from edgeflare.devices.equivalence import differences
+from edgeflare.errors import UsageError
+from edgeflare.metrics import l2, linf, snr_db, top_label
+from edgeflare.models import OutputReader
+from edgeflare.oracles import Margins, margins
+from edgeflare.scheduler import SearchJobResult
+from edgeflare.seeds import changed_files
+from edgeflare.store import OutcomeRecord, Store
+
+_LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
+
+
+def file_sha256(path: Path) -> str:
+    """Return the hex digest of a file's content."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def environment(search: SearchConfig) -> dict[str, Any]:
+    """Return what on the host may change a result: versions of program, Python, libraries and plug-ins in use."""
+    used: dict[plugins.Kind, str] = {"strategy": search.strategy, "oracle": search.oracle}
+    return {
+        "edgeflare": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        **{name: version(name) for name in _LIBRARIES},
+        **{
+            f"{k} {name}": origin for k, name in used.items() if (origin := plugins.origin(k, name))
+        },
+    }
+
+
+def model_identity(
+    path: Path, side: ModelInterface, reader: OutputReader, in_effect: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return everything about one model that decides its answers."""
+    return {
+        "name": path.name,
+        "path": str(path.resolve()),
+        "sha256": file_sha256(path),
+        "bytes": path.stat().st_size,
+        "runtime": dict(in_effect),
+        "input": side.spec.to_json(),
+        "output": {
+            **side.output.to_json(),
+            "kind": reader.kind,
+            **({} if side.decoder is None else {"decoder": dict(side.decoder)}),
+        },
+    }
+
+
+_UNIMPORTANT = ("platform",)
+_SHOWN = 5
+
+
+def check_unchanged(config: CampaignConfig, store: Store) -> list[str]:
+    """Return a sentence for each model, seed file and library that has changed."""
+    found = [*_changed_models(config, store), *_changed_seeds(config, store)]
+    return [*found, *_changed_libraries(config, store)]
+
+
+def check_same_devices(config: CampaignConfig, fleet: Fleet, store: Store) -> list[str]:
+    """Return a sentence for each device whose fingerprint is none that the campaign knows.
+
+    Where each device searches for itself it must be its own, else that of any of them.
+    """
+    known = store.fingerprints()
+    found = []
+    for session in fleet:
+        own = known.get(session.name)
+        if config.fleet.mode == "replicate":
+            candidates = [own] if own else []
+        else:
+            candidates = list(known.values())
+        if not candidates or session.fingerprint in candidates:
+            continue
+        old = own or candidates[0]
+        changed = ", ".join(
+            f"{field} was {one}, is {other}"
+            for field, one, other in differences(old, session.fingerprint)[:_SHOWN]
+        )
+        found.append(f"{session.name} is not what it was: {changed}")
+    return found
+
+
+def check_forced(changes: list[str], *, force: bool) -> str | None:
+    """Return a notice where `force` lets changes pass. Raises UsageError where it doesn't."""
+    if not changes:
+        return None
+    more = f"; and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    text = "; ".join(changes[:_SHOWN]) + more
+    if force:
+        return f"resumed with --force although {text}"
+    raise UsageError(
+        f"since the campaign began {text}. What is found from now on might not fit what was found "
+        "before: undo the change, start a new campaign, or go on all the same with --force"
+    )
+
+
+def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
+    for which, path in (("original", config.original.path), ("deployed", config.deployed.path)):
+        known = store.models.get(which, {}).get("sha256")
+        if known is None:
+            continue
+        if not path.is_file():
+            yield f"the {which} model {path} is gone"
+        elif file_sha256(path) != known:
+            yield f"the {which} model {path} has changed"
+    for which, model in (("original", config.original), ("deployed", config.deployed)):
+        read_so = store.models.get(which, {}).get("output", {}).get("decoder")
+        if read_so and model.decoder and model.decoder.decoder().describe() != read_so:
+            yield f"the vocabulary {model.decoder.vocabulary} has changed"
+
+
+def _changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:
+    source: Path = config.seeds.path
+    if not source.exists():
+        if not store.fact("seeds_complete"):
+            yield f"the seeds at {source} are gone"
+        return  # the samples are in the campaign's store
+    known = ((seed.id, seed.file_sha256) for seed in store.seeds() if seed.file_sha256)
+    for name in changed_files(source, known):
+        yield f"the seed file {name} has changed or is gone"
+
+
+def _changed_libraries(config: CampaignConfig, store: Store) -> Iterator[str]:
+    before, now = store.environment, environment(config.search)
+    for name, installed in now.items():
+        if name not in _UNIMPORTANT and before.get(name) != installed:
+            yield f"{name} was {before.get(name)}, is {installed}"
+
+
+def outcome_record(
+    result: SearchJobResult, device: str, *, device_name: str, replica: str
+) -> OutcomeRecord:
+    """Return the record of a chain that has ended; `device` is the digest of its fingerprint."""
+    original = result.outputs.original if result.outputs else None
+    deployed = result.outputs.deployed if result.outputs else None
+    sure = Margins(None, None)
+    if original is not None and deployed is not None:
+        sure = margins(original, deployed)
+    seed, sample = result.seed.sample, result.sample
+    return OutcomeRecord(
+        seed_id=result.seed.id,
+        status=result.status,
+        chain_seed=result.chain_seed,
+        seed_queries=result.counters.seed,
+        search_queries=result.counters.search,
+        confirmation_queries=result.counters.confirmation,
+        host_only_queries=result.counters.host_only,
+        round_trips=result.counters.round_trips,
+        seconds=result.counters.seconds,
+        device_seconds=result.counters.device_seconds,
+        device=device,
+        trigger=result.sample_digest,
+        original=original,
+        deployed=deployed,
+        original_label=top_label(original),
+        deployed_label=top_label(deployed),
+        original_margin=sure.original,
+        deployed_margin=None if result.seed.labels_only else sure.deployed,
+        l2=None if sample is None else l2(seed, sample),
+        linf=None if sample is None else linf(seed, sample),
+        snr_db=None if sample is None else snr_db(seed, sample),
+        front=result.front,
+        mutations=result.mutations,
+        confirmed=result.confirmed,
+        detail=result.detail,
+        device_name=device_name,
+        replica=replica,
+    )

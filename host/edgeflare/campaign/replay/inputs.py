@@ -1,0 +1,248 @@
+"""The inputs that a replay asks about again, read from a campaign, from a replay of it, or from a corpus."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from edgeflare.campaign.replay.results import (
+    REPLAY,
+    ReplayedInput,
+    input_from,
+    replay_fact,
+    replayed_inputs,
+)
+from edgeflare.campaign.status import replica_names
+from edgeflare.errors import StoreError
+from edgeflare.metrics import text_of, top_label
+from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store.corpus.corpus import Corpus, is_corpus
+from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.records import ReplayInput, ReplayKind, ReplayResult, is_answer
+from edgeflare.types import TRIGGERS, Decision
+
+SourceKind: TypeAlias = Literal["campaign", "replay", "corpus"]
+_AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
+
+
+class InputEntry(NamedTuple):
+    """What names an input, before its sample is read."""
+
+    id: str
+    kind: ReplayKind
+    seed_id: str
+    replica: str
+
+
+Wanted: TypeAlias = Callable[[InputEntry], bool]
+
+
+@dataclass(frozen=True)
+class ReplaySource:
+    """Where inputs come from: a folder, open; `store` is None for a corpus, which has no models.
+
+    `target` names, ``model/device``, whose last look at a corpus' entries counts; None: anyone's.
+    """
+
+    folder: Path
+    kind: SourceKind
+    store: Store | None = None
+    corpus: Corpus | None = None
+    target: str | None = None
+
+    def inputs(self, wanted: Wanted) -> Iterator[ReplayInput]:
+        """Yield the selected inputs, a campaign's triggers before its seeds; each sample once.
+
+        Of a trigger that several replicas found, the first one that is wanted stands for all.
+        """
+        if self.corpus is not None:
+            yield from self.corpus.inputs(
+                self.target, lambda one: wanted(InputEntry(one.id, "trigger", one.seed_id, ""))
+            )
+        elif self.store is not None and self.kind == "replay":
+            yield from _of_replay(self.store, wanted)
+        elif self.store is not None:
+            yield from _triggers(self.store, wanted)
+            yield from _seeds(self.store, wanted)
+
+    def entries(self) -> list[InputEntry]:
+        """Return the entries of all inputs, in order."""
+        found: list[InputEntry] = []
+
+        def note(entry: InputEntry) -> bool:
+            found.append(entry)
+            return False
+
+        for _ in self.inputs(note):
+            pass
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object that a replay stores about it."""
+        about: dict[str, Any] = {"kind": self.kind, "folder": str(self.folder)}
+        if self.store is None:
+            return {**about, "target": self.target}
+        return {
+            **about,
+            "campaign": self.store.id,
+            "finished": bool(self.store.fact("finished")),
+            "models": {
+                which: {"name": known.get("name"), "sha256": known.get("sha256")}
+                for which, known in self.store.models.items()
+            },
+        }
+
+
+@contextmanager
+def replay_source(folder: Path, target: str | None = None) -> Iterator[ReplaySource]:
+    """Open a campaign's, a replay's or a corpus' folder. Raises StoreError where it is none of them."""
+    folder = Path(folder).absolute()
+    if is_corpus(folder):
+        with Corpus.open(folder) as corpus:
+            yield ReplaySource(folder, "corpus", corpus=corpus, target=target)
+        return
+    if folder.is_dir() and not (folder / DATABASE_NAME).is_file():
+        raise StoreError(
+            f"{folder} is neither a campaign's folder nor a corpus: it has no {DATABASE_NAME}; name the "
+            "folder that `edgeflare run` made, or that `edgeflare corpus add` did"
+        )
+    with Store.open(folder) as store:
+        kind: SourceKind = "campaign" if store.fact(REPLAY) is None else "replay"
+        yield ReplaySource(folder, kind, store=store)
+
+
+def trigger_id(seed_id: str, replica: str) -> str:
+    """Return the id of the triggering input that was found from a seed (by this replica)."""
+    return f"trigger:{seed_id}@{replica}" if replica else f"trigger:{seed_id}"
+
+
+def _triggers(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
+    """Every triggering input, in the order of the replicas and the seeds."""
+    looks = _looks(store)
+    labels = {seed.id: seed.label for seed in store.seeds()}
+    given = set()
+    for found in _found(store):
+        entry = InputEntry(
+            trigger_id(found.seed_id, found.replica), "trigger", found.seed_id, found.replica
+        )
+        key = (found.seed_id, found.trigger or "")
+        if not wanted(entry) or key in given:
+            continue
+        given.add(key)
+        yield ReplayInput(
+            id=entry.id,
+            sample=store.get_sample(found.trigger or ""),
+            kind=entry.kind,
+            deviated=True,
+            seed_id=found.seed_id,
+            replica=found.replica,
+            label=labels.get(found.seed_id),
+            original_label=found.original_label,
+            deployed_label=found.deployed_label,
+            l2=found.l2,
+            original_text=text_of(found.original),
+            deployed_text=text_of(found.deployed),
+            rate=store.sample_rate,
+            looks=looks.get(key, {}),
+        )
+
+
+def _looks(store: Store) -> Mapping[tuple[str, str], Mapping[str, ReplayResult]]:
+    """Return each device's answers on triggering inputs, by seed and sample, where each device searched alone."""
+    looks: dict[tuple[str, str], dict[str, ReplayResult]] = {}
+    for one in store.replays():
+        if is_answer(one.deployed):
+            seen = ReplayResult(
+                one.decision is Decision.DEVIATION, one.deployed_label, text_of(one.deployed)
+            )
+            looks.setdefault((one.seed_id, one.trigger), {})[one.on_device] = seen
+    for found in _found(store):
+        if found.replica:
+            seen = ReplayResult(
+                deviated=True,
+                deployed_label=found.deployed_label,
+                deployed_text=text_of(found.deployed),
+            )
+            looks.setdefault((found.seed_id, found.trigger or ""), {})[found.replica] = seen
+    return looks
+
+
+def _seeds(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
+    """Every seed on which the models agreed on each device that answered: any other is a finding itself."""
+    replicas = replica_names(store)
+    for of_each in zip(*(store.seeds(replica) for replica in replicas), strict=True):
+        seed = of_each[0]
+        answers = {
+            replica: one.outputs
+            for replica, one in zip(replicas, of_each, strict=True)
+            if one.outputs is not None
+        }
+        if not answers or any(one.decision not in _AGREED for one in answers.values()):
+            continue
+        entry = InputEntry(f"seed:{seed.id}", "seed", seed.id, "")
+        if not wanted(entry):
+            continue
+        first = next(iter(answers.values()))
+        yield ReplayInput(
+            id=entry.id,
+            sample=store.get_sample(seed.sample),
+            kind=entry.kind,
+            deviated=False,
+            seed_id=seed.id,
+            label=seed.label,
+            original_label=top_label(first.original),
+            deployed_label=top_label(first.deployed),
+            l2=0.0,
+            original_text=text_of(first.original),
+            deployed_text=text_of(first.deployed),
+            rate=store.sample_rate,
+            looks={
+                replica: ReplayResult(False, top_label(one.deployed), text_of(one.deployed))
+                for replica, one in answers.items()
+                if replica
+            },
+        )
+
+
+def _of_replay(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
+    """Every input of a replay, as it was found to be there; what was not asked about stays as it was."""
+    now: dict[str, list[ReplayedInput]] = {}
+    for one in replayed_inputs(store):
+        now.setdefault(one.id, []).append(one)
+    samples = {seed.id: seed.sample for seed in store.seeds()}
+    for about in replay_fact(store)["inputs"]:
+        if wanted(InputEntry(about["id"], about["kind"], about["seed_id"], about["replica"])):
+            before = input_from(about, store.get_sample(samples[about["id"]]), store.sample_rate)
+            yield _looked_at(before, now.get(before.id, ()))
+
+
+def _looked_at(before: ReplayInput, rows: Sequence[ReplayedInput]) -> ReplayInput:
+    """Return an input with what devices said of it now; what did not answer steadily leaves it as it was."""
+    decided = [one for one in rows if one.decided]
+    if not decided:
+        return before
+    looks = {
+        one.device: ReplayResult(one.deviates, one.deployed_label, one.deployed_text)
+        for one in decided
+    }
+    earlier = {name: look for name, look in before.looks.items() if name not in looks}
+    deviated = any(one.deviates for one in rows)
+    shown = next((one for one in decided if one.deviates == deviated), None)
+    return replace(
+        before,
+        deviated=deviated,
+        original_label=before.original_label if shown is None else shown.original_label,
+        deployed_label=before.deployed_label if shown is None else shown.deployed_label,
+        original_text=before.original_text if shown is None else shown.original_text,
+        deployed_text=before.deployed_text if shown is None else shown.deployed_text,
+        looks={**earlier, **looks},
+    )
+
+
+def _found(store: Store) -> Iterator[OutcomeRecord]:
+    """Every outcome with a triggering input, in the order of the replicas and the seeds."""
+    for replica in replica_names(store):
+        for outcome in store.outcomes_of(replica):
+            if outcome.status in TRIGGERS and outcome.trigger:
+                yield outcome

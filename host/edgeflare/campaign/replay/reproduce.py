@@ -1,0 +1,218 @@
+"""Reproduction of stored triggers: both models' answers then and now."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgeflare.campaign.events import Event, Notice, Progress, silent
+from edgeflare.campaign.fleet import Connect, Prompt
+from edgeflare.campaign.replay.inputs import replay_source
+from edgeflare.campaign.replay.results import (
+    ReplayedInput,
+    ReplayState,
+    replay_fact,
+    replayed_inputs,
+)
+from edgeflare.campaign.replay.run import run_replay
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.status import replica_names
+from edgeflare.devices import connect
+from edgeflare.metrics import is_finite, is_same, text_of
+from edgeflare.store import Store
+from edgeflare.store.records import is_answer
+from edgeflare.types import Output, Transcript
+
+_TOP = 3
+
+
+class TopScore(NamedTuple):
+    """A class index and its probability."""
+
+    label: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A stored trigger reproduced on one device, with the stored answers.
+
+    `found_on` is the device whose stored answer is meant, None where none is stored. `original_before`,
+    `deployed_before` and `original_now`, `deployed_now` are the most probable classes of each model's
+    answer, best first; empty where there is no answer, and of speech recognisers, which have texts in their place:
+    `original_text_before` and so on, None of class models. `original_equal`, `deployed_equal`: the
+    model's scores are what they were, to the last bit; None where none are stored. `confirmed` counts how often the deviation repeated.
+    """
+
+    id: str
+    seed_id: str
+    device: str
+    found_on: str | None
+    state: ReplayState
+    deviates: bool
+    confirmed: int
+    original_before: tuple[TopScore, ...]
+    deployed_before: tuple[TopScore, ...]
+    original_now: tuple[TopScore, ...]
+    deployed_now: tuple[TopScore, ...]
+    original_equal: bool | None
+    deployed_equal: bool | None
+    detail: str = ""
+    original_text_before: str | None = None
+    deployed_text_before: str | None = None
+    original_text_now: str | None = None
+    deployed_text_now: str | None = None
+
+    @property
+    def bit_equal(self) -> bool | None:
+        """Whether both models' scores are bit-equal to the stored ones; None where none are stored."""
+        known = (self.original_equal, self.deployed_equal)
+        return None if None in known else all(known)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names, `bit_equal` among them; an answer is a list of classes."""
+        answers = {
+            name: [one._asdict() for one in getattr(self, name)]
+            for name in ("original_before", "deployed_before", "original_now", "deployed_now")
+        }
+        return {**asdict(self), **answers, "bit_equal": self.bit_equal}
+
+
+def reproduce(
+    source: Path,
+    seed_ids: Sequence[str],
+    config: CampaignConfig,
+    *,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> tuple[Reproduction, ...]:
+    """Send the stored triggers of these seeds again; return the result of each on each device.
+
+    `config` is made by `replay_config`. The replay is kept where `config.out` names a folder for it, and
+    leaves nothing behind else. Raises as `run_replay`.
+    """
+    source = Path(source)
+    with TemporaryDirectory(prefix="edgeflare-replay-") as passing:
+        kept = config.out is not None
+        if not kept:
+            config = config.model_copy(update={"out": Path(passing) / "replay"})
+        folder = run_replay(
+            source,
+            config,
+            seed_ids=seed_ids,
+            name=f"{source.name}, its triggers",
+            ask=ask,
+            progress=progress if kept else _without_advice(progress),
+            connect=connect,
+        )
+        with Store.open(folder) as replay, replay_source(source) as opened:
+            return tuple(_reproductions(replay, opened.store))
+
+
+class _Answer(NamedTuple):
+    original: Output | None
+    deployed: Output | None
+    confirmed: int = 0
+
+
+_Answers = dict[str, _Answer]
+"""Both models' answers on one input, by the name of the device."""
+
+
+def _reproductions(replay: Store, source: Store | None) -> Iterator[Reproduction]:
+    about = {one["id"]: one for one in replay_fact(replay)["inputs"]}
+    now = _answers(replay, set(about))
+    before = {} if source is None else _stored(source, about)
+    for one in replayed_inputs(replay):
+        then = before.get(one.id, {})
+        on = one.device if one.device in then else next(iter(then), None)
+        yield _reproduction(one, now[one.id][one.device], None if on is None else then[on], on)
+
+
+def _reproduction(
+    one: ReplayedInput, now: _Answer, before: _Answer | None, found_on: str | None
+) -> Reproduction:
+    return Reproduction(
+        id=one.id,
+        seed_id=one.seed_id,
+        device=one.device,
+        found_on=found_on,
+        state=one.state,
+        deviates=one.state in ("still", "new"),
+        confirmed=now.confirmed,
+        original_before=_top(before and before.original),
+        deployed_before=_top(before and before.deployed),
+        original_now=_top(now.original),
+        deployed_now=_top(now.deployed),
+        original_equal=None if before is None else _same(before.original, now.original),
+        deployed_equal=None if before is None else _same(before.deployed, now.deployed),
+        detail=one.detail,
+        original_text_before=before and text_of(before.original),
+        deployed_text_before=before and text_of(before.deployed),
+        original_text_now=text_of(now.original),
+        deployed_text_now=text_of(now.deployed),
+    )
+
+
+def _stored(source: Store, about: Mapping[str, Mapping[str, Any]]) -> dict[str, _Answers]:
+    """Return the source's answers on these inputs; the device that found an input comes first."""
+    if source.fact("replay") is not None:
+        return _answers(source, set(about))
+    ids = {(one["seed_id"], one["replica"]): name for name, one in about.items()}
+    found: dict[str, _Answers] = {}
+    for outcome in source.outcomes():
+        name = ids.get((outcome.seed_id, outcome.replica))
+        if name is not None:
+            answer = _Answer(outcome.original, outcome.deployed, outcome.confirmed)
+            found[name] = {outcome.device_name: answer}
+    for one in source.replays():
+        name = ids.get((one.seed_id, one.replica))
+        if name in found and is_answer(one.deployed):
+            original = next(iter(found[name].values())).original
+            found[name].setdefault(one.on_device, _Answer(original, one.deployed))
+    return found
+
+
+def _answers(replay: Store, wanted: set[str]) -> dict[str, _Answers]:
+    """Return both models' answers on these inputs of a replay."""
+    found: dict[str, _Answers] = {}
+    for replica in replica_names(replay):
+        seeds = {seed.id: seed.outputs for seed in replay.seeds(replica) if seed.id in wanted}
+        for outcome in replay.outcomes_of(replica):
+            if outcome.seed_id not in wanted:
+                continue
+            outputs = seeds.get(outcome.seed_id)
+            original, deployed = outcome.original, outcome.deployed
+            if deployed is None and outputs is not None:
+                original, deployed = outputs.original, outputs.deployed
+            answer = _Answer(original, deployed, outcome.confirmed)
+            found.setdefault(outcome.seed_id, {})[outcome.device_name] = answer
+    return found
+
+
+def _top(answer: Output | None) -> tuple[TopScore, ...]:
+    """Return the most probable classes, as far as they are probable at all; none where a score is not finite."""
+    if answer is None or isinstance(answer, Transcript) or not is_finite(answer):
+        return ()
+    order = np.argsort(-answer, kind="stable")[:_TOP]
+    return tuple(TopScore(int(label), float(answer[label])) for label in order if answer[label] > 0)
+
+
+def _same(before: Output | None, now: Output | None) -> bool:
+    if before is None or now is None:
+        return before is now
+    return is_same(before, now)
+
+
+def _without_advice(progress: Progress) -> Progress:
+    """Pass on all events but notices on how to resume: the folder will be deleted."""
+
+    def tell(event: Event) -> None:
+        if not (isinstance(event, Notice) and event.resume):
+            progress(event)
+
+    return tell

@@ -1,0 +1,298 @@
+"""The result of each input of a replay, from the replay's folder alone."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, config_from, merge
+from edgeflare.campaign.status import replica_names
+from edgeflare.devices.runtimes import BY_EXTENSION
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.metrics import text_of, top_label
+from edgeflare.oracles import Margins, margins
+from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.records import REPLAY, ReplayInput, ReplayKind, ReplayResult
+from edgeflare.transcripts import spoken
+from edgeflare.types import TRIGGERS, Decision, Sample, Status
+
+__all__ = [
+    "REPLAY",
+    "STATES",
+    "ReplayState",
+    "ReplayedInput",
+    "input_from",
+    "input_to_json",
+    "replay_fact",
+    "replayed_inputs",
+]
+
+ReplayState: TypeAlias = Literal[
+    "fixed", "still", "new", "agrees", "unstable", "nonfinite", "failed"
+]
+STATES: tuple[ReplayState, ...] = get_args(ReplayState)
+_NO_NEWS: Mapping[Status, ReplayState] = {
+    Status.UNSTABLE: "unstable",
+    Status.NONFINITE: "nonfinite",
+    Status.FAILED: "failed",
+}
+
+
+@dataclass(frozen=True)
+class ReplayedInput:
+    """One input on one device, before and now.
+
+    `state`: "fixed" deviated when last looked at and doesn't now, "still" did and does, "new" didn't and
+    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN or
+    infinity in an output now; "failed": the device could not answer. `decision` is the oracle's now: a
+    tie, or a difference with a margin below the floor, is no deviation, but a narrow matter. Labels are
+    class indices, None where there is none; texts are what speech recognisers heard, None of class models. Margins are
+    top-1 minus top-2 probability now (of transcripts that differ: of the words that do), None where
+    there is no answer or the device tells labels only. `l2` is the distance to
+    the seed input, as `edgeflare.metrics` has it. `sample` is the digest of the stored input.
+    """
+
+    id: str
+    kind: ReplayKind
+    seed_id: str
+    device: str
+    state: ReplayState
+    deviated: bool
+    original_label_before: int | None
+    deployed_label_before: int | None
+    original_label: int | None
+    deployed_label: int | None
+    decision: Decision | None
+    original_margin: float | None
+    deployed_margin: float | None
+    l2: float | None
+    sample: str
+    detail: str = ""
+    replica: str = ""
+    original_text_before: str | None = None
+    deployed_text_before: str | None = None
+    original_text: str | None = None
+    deployed_text: str | None = None
+
+    @property
+    def margin(self) -> float | None:
+        """The smaller one of both models' margins, as far as they are known."""
+        return Margins(self.original_margin, self.deployed_margin).smaller
+
+    @property
+    def decided(self) -> bool:
+        """Whether the device answered, and steadily."""
+        return self.state in ("still", "new", "fixed", "agrees")
+
+    @property
+    def deviates(self) -> bool:
+        """Whether it is a deviation as far as is known: what did not answer steadily stays what it was."""
+        return self.state in ("still", "new") if self.decided else self.deviated
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the models differ or tie, yet so narrowly that it is no deviation."""
+        return self.decision in (Decision.TIE, Decision.BELOW_FLOOR)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it still deviates, but with other labels, or other words, than before."""
+        before = (self.original_label_before, self.deployed_label_before)
+        if self.state != "still":
+            return False
+        if self.original_text is not None and self.deployed_text is not None:
+            return _heard_otherwise(self.original_text_before, self.original_text) or (
+                _heard_otherwise(self.deployed_text_before, self.deployed_text)
+            )
+        return None not in before and before != (self.original_label, self.deployed_label)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names, `margin` among them."""
+        decision = None if self.decision is None else self.decision.value
+        return {**asdict(self), "decision": decision, "margin": self.margin}
+
+
+def input_to_json(one: ReplayInput) -> dict[str, Any]:
+    """Return the JSON object of an input: all but its sample and the sample's rate."""
+    left_out = ("sample", "looks", "rate")
+    about = {name: value for name, value in vars(one).items() if name not in left_out}
+    return {**about, "looks": {name: list(look) for name, look in one.looks.items()}}
+
+
+def input_from(about: Mapping[str, Any], sample: Sample, rate: int | None = None) -> ReplayInput:
+    """Return the input of a JSON object made by `input_to_json`."""
+    return ReplayInput(**{**about, "looks": _looks(about)}, sample=sample, rate=rate)
+
+
+def replay_fact(store: Store) -> Mapping[str, Any]:
+    """Return what a replay stores about its source. Raises StoreError where the campaign is no replay."""
+    fact: Mapping[str, Any] | None = store.fact(REPLAY)
+    if fact is None:
+        raise StoreError(
+            f"{store.folder} is a campaign, but no replay; `edgeflare replay {store.folder}` makes one"
+        )
+    return fact
+
+
+def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
+    """Yield every input that was asked about so far, device by device. Raises StoreError where it is no replay."""
+    inputs = {about["id"]: about for about in replay_fact(store)["inputs"]}
+    labels_only = store.models.get("deployed", {}).get("output", {}).get("kind") == "label"
+    names = [session["name"] for session in store.fact("devices") or ()]
+    for replica in replica_names(store):
+        alike = [replica] if replica else names
+        outcomes = store.outcomes_of(replica)
+        outcome = next(outcomes, None)
+        for seed in store.seeds(replica):
+            if outcome is None:
+                break
+            if outcome.seed_id != seed.id:
+                continue
+            if seed.id in inputs:
+                device = outcome.device_name or replica or ", ".join(names)
+                look = _last_look(inputs[seed.id], {device, *alike})
+                yield _replayed(
+                    inputs[seed.id], seed, outcome, device, look, labels_only=labels_only
+                )
+            outcome = next(outcomes, None)
+
+
+def _replayed(
+    about: Mapping[str, Any],
+    seed: SeedRecord,
+    outcome: OutcomeRecord,
+    device: str,
+    look: ReplayResult | None,
+    *,
+    labels_only: bool,
+) -> ReplayedInput:
+    deviated = bool(about["deviated"]) if look is None else look.deviated
+    original, deployed, decision = outcome.original, outcome.deployed, None
+    if deployed is None and seed.outputs is not None:
+        original, deployed, decision = seed.outputs
+    if outcome.status in TRIGGERS:
+        decision = Decision.DEVIATION
+    sure = Margins(None, None)
+    if original is not None and deployed is not None:
+        sure = margins(original, deployed)
+    return ReplayedInput(
+        id=seed.id,
+        kind=about["kind"],
+        seed_id=about["seed_id"],
+        device=device,
+        state=_state(outcome.status, deviated=deviated),
+        deviated=deviated,
+        original_label_before=about["original_label"],
+        deployed_label_before=about["deployed_label"] if look is None else look.deployed_label,
+        original_label=top_label(original),
+        deployed_label=top_label(deployed),
+        decision=decision,
+        original_margin=sure.original,
+        deployed_margin=None if labels_only else sure.deployed,
+        l2=about["l2"],
+        sample=seed.sample,
+        detail=outcome.detail if outcome.status in _NO_NEWS else "",
+        replica=outcome.replica,
+        original_text_before=about.get("original_text"),
+        deployed_text_before=about.get("deployed_text") if look is None else look.deployed_text,
+        original_text=text_of(original),
+        deployed_text=text_of(deployed),
+    )
+
+
+def _state(status: Status, *, deviated: bool) -> ReplayState:
+    if status in _NO_NEWS:
+        return _NO_NEWS[status]
+    if status in TRIGGERS:
+        return "still" if deviated else "new"
+    return "fixed" if deviated else "agrees"
+
+
+def _heard_otherwise(before: str | None, now: str) -> bool:
+    return before is not None and spoken(before) != spoken(now)
+
+
+def _last_look(about: Mapping[str, Any], devices: Collection[str]) -> ReplayResult | None:
+    """Return the last answer of one of these devices, which share the inputs; None where none was asked."""
+    looks = [look for name, look in _looks(about).items() if name in devices]
+    return looks[-1] if looks else None
+
+
+def _looks(about: Mapping[str, Any]) -> dict[str, ReplayResult]:
+    return {name: ReplayResult(*look) for name, look in (about.get("looks") or {}).items()}
+
+
+STRATEGY = "none"
+
+
+def replay_config(
+    base: CampaignConfig,
+    overrides: Mapping[str, Any] | None = None,
+    typed: Mapping[str, str] | None = None,
+) -> CampaignConfig:
+    """Return the configuration of a replay: that of the campaign, with `overrides` (nested) laid on top.
+
+    A model file that another runtime runs than before starts with that one's own options; what is stated
+    of its pixels' scaling holds for it, too, how the file before laid them out does not. Nothing is
+    searched: each input is asked about as it is, and each deviation is confirmed `search.confirmations` times.
+    The margin floor and the limits are the campaign's, but for the baseline: that of a replay is its
+    source. `typed` names the flags of the overrides, as in `config_from`. Raises UsageError where a model
+    isn't there.
+    """
+    overrides = overrides or {}
+    original, deployed = (
+        overrides.get(which, {}).get("path") for which in ("original", "deployed")
+    )
+    search = base.search.model_copy(
+        update={"strategy": STRATEGY, "options": {}, "operators": (), "timeout_s": 0.0}
+    )
+    if not search.max_queries:
+        search = search.model_copy(update={"max_queries": 1})
+    endless = base.fleet.model_copy(update={"device_queries": None, "total_queries": None})
+    plain = base.model_copy(
+        update={
+            "original": _with_file(base.original, original),
+            "deployed": _with_file(base.deployed, deployed),
+            "search": search,
+            "fleet": endless,
+            "limits": base.limits.model_copy(update={"new_pairs": True, "baseline": None}),
+            "control": False,
+            "control_model": None,
+            "allow_disagreement": True,
+            "out": None,
+        }
+    )
+    config = config_from(merge(plain.model_dump(mode="json"), overrides), "replay", typed)
+    _check_there(config, original=original, deployed=deployed)
+    return config
+
+
+def _with_file(model: ModelConfig, path: Path | None) -> ModelConfig:
+    """Return the model's configuration with another file."""
+    if path is None:
+        return model
+    path = Path(path).expanduser().absolute()
+    if _format(path) == _format(model.path):
+        return model.model_copy(update={"path": path})
+    turned = model.input.model_copy(update={"layout": None})
+    return ModelConfig(path=path, input=turned, decoder=model.decoder)
+
+
+def _format(path: Path) -> str:
+    suffix = path.suffix.lower()
+    return BY_EXTENSION.get(suffix, suffix)
+
+
+def _check_there(config: CampaignConfig, **named: Path | None) -> None:
+    """Say of a model that has moved how to name it, unless it was named just now."""
+    for which in ("original", "deployed"):
+        path, given = getattr(config, which).path, named[which]
+        if path.is_dir():
+            raise UsageError(f"{given or path} is a folder; name the model file in it")
+        if path.is_file():
+            continue
+        if given is not None:
+            raise UsageError(f"there is no model file {given}")
+        raise UsageError(
+            f"the {which} model {path} is not there (any more): name it with --{which}"
+        )

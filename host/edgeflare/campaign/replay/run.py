@@ -1,0 +1,300 @@
+"""A replay: the inputs of a campaign or a corpus, asked about again on another model, device or firmware.
+
+It is a campaign of its own, with the strategy none: each input is one of its seeds, and one on which the models
+differ is confirmed as any seed that deviates. The fact "replay" has what the result needs of each input.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from edgeflare._internal.files import new_folder_name
+from edgeflare.campaign import executor
+from edgeflare.campaign.events import Notice, Progress, silent
+from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
+from edgeflare.campaign.provenance import file_sha256
+from edgeflare.campaign.replay.inputs import InputEntry, ReplaySource, replay_source
+from edgeflare.campaign.replay.results import REPLAY, input_to_json
+from edgeflare.campaign.seed_stage import audio_taken
+from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig, config_from, load_config
+from edgeflare.devices import LOCAL, Device, connect, load_inventory, resolve_device
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.models.image_input import input_size, options_in_file
+from edgeflare.store import SeedInput, Store
+from edgeflare.store.corpus.corpus import is_corpus
+from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.records import ReplayInput
+
+ONLY = ("triggers", "seeds")
+"""The kinds of inputs that a replay can be held to."""
+_BATCH = 256
+_NEAR = 3
+
+
+def replay_base(
+    source: Path,
+    campaign: Path | None = None,
+    *,
+    original: Path | None = None,
+    deployed: Path | None = None,
+) -> CampaignConfig:
+    """Return the configuration on which a replay is based: that of the source, or of `campaign`.
+
+    `campaign` is a ``campaign.toml`` or a campaign's folder. A corpus has no models of its own: it needs that,
+    or both model files. Raises UsageError where it has neither, StoreError where a folder can't be used.
+    """
+    if campaign is not None and not campaign.is_dir():
+        return load_config(campaign)
+    with replay_source(campaign or source) as opened:
+        if opened.store is not None:
+            return config_from(opened.store.campaign, str(opened.folder))
+        if campaign is not None:
+            raise UsageError(f"{campaign} is a corpus: name a campaign.toml or a campaign's folder")
+        if original is None or deployed is None:
+            raise UsageError(
+                f"{opened.folder} is a corpus, which has no models of its own: name them with "
+                "--original and --deployed, or with --campaign and a campaign.toml or a campaign's folder"
+            )
+        values = {
+            "original": {"path": original},
+            "deployed": {"path": deployed},
+            "seeds": {"path": opened.folder},
+        }
+        return config_from(values, "replay")
+
+
+def run_replay(
+    source: Path,
+    config: CampaignConfig,
+    *,
+    only: str | None = None,
+    seed_ids: Sequence[str] = (),
+    target: str | None = None,
+    name: str | None = None,
+    ask: Prompt | None = None,
+    progress: Progress = silent,
+    connect: Connect = connect,
+) -> Path:
+    """Ask about a source's inputs again, as `replay_config` made `config`; return the replay's folder.
+
+    `source` is the folder of a campaign, of a replay (its inputs, as it found them) or of a corpus. `only`
+    ("triggers" or "seeds") takes the triggering inputs alone, or the seed inputs alone; `seed_ids` the triggering inputs that were
+    found from these seeds, those of the named devices where they found some. `target` says as which model on
+    which device (``model/device``) a corpus is asked: what that one said of its entries last is what was
+    before; None takes what was said last by any. An interrupted replay goes
+    on by `resume_campaign`. Raises UsageError where nothing fits, and else as `run_campaign`.
+    """
+    if only is not None and only not in ONLY:
+        raise UsageError(f"--only {only}: choose one of {', '.join(ONLY)}")
+    if only is not None and seed_ids:
+        raise UsageError("--only and --trigger contradict each other; state one")
+    with replay_source(source, target) as opened:
+        chosen = _chosen(opened.entries(), opened.folder, only, seed_ids, config.devices)
+        config = _prepared(config, opened)
+        executor.check_files(config)
+        selected = {entry.id for entry in chosen}
+        _check_samples(config, next(opened.inputs(lambda entry: entry.id in selected)))
+        notices = _notices(config, opened, chosen, only)
+        for text in notices:
+            progress(Notice(text))
+        return executor.start(
+            config,
+            devices=_devices(config, opened.store),
+            fill=partial(_begun, opened, sorted(selected), notices),
+            name=name,
+            ask=ask,
+            progress=progress,
+            connect=connect,
+        )
+
+
+def resume_import(store: Store) -> None:
+    """Store the missing inputs of a replay that was killed while they were stored.
+
+    Raises StoreError where it was killed before it knew which inputs those are.
+    """
+    fact = store.fact(REPLAY)
+    if fact is None:
+        folder = Path(store.setting("seeds", "path"))
+        if is_corpus(folder) or (folder / DATABASE_NAME).is_file():
+            raise StoreError(
+                f"the replay in {store.folder} was interrupted before it began: delete the folder and run it anew"
+            )
+        return
+    about = fact["source"]
+    with replay_source(Path(about["folder"]), about.get("target")) as source:
+        _fill(source, fact, store)
+
+
+def _begun(source: ReplaySource, selected: list[str], notices: Sequence[str], store: Store) -> None:
+    """Store the inputs of a new replay; delete its folder where that fails."""
+    fact = {
+        "source": source.to_json(),
+        "selected": selected,
+        "notices": list(notices),
+        "inputs": [],
+    }
+    try:
+        store.set_fact(REPLAY, fact)
+        _fill(source, fact, store)
+    except BaseException:
+        store.discard()
+        raise
+
+
+def _fill(source: ReplaySource, fact: dict[str, Any], store: Store) -> None:
+    selected, known = set(fact["selected"]), store.seed_ids()
+    inputs = source.inputs(lambda entry: entry.id in selected)
+    about: list[dict[str, Any]] = []
+    while batch := list(islice(inputs, _BATCH)):
+        if batch[0].rate is not None:
+            store.set_sample_rate(batch[0].rate)
+        store.add_seeds(_seed_of(one) for one in batch if one.id not in known)
+        about += map(input_to_json, batch)
+    store.set_fact(REPLAY, {**fact, "inputs": about})
+    store.complete_seeds([], fact["notices"])
+
+
+def _seed_of(one: ReplayInput) -> SeedInput:
+    """Return an input as a seed; a trigger need not be what its seed's label says."""
+    return SeedInput(one.id, one.sample, one.label if one.kind == "seed" else None)
+
+
+def _chosen(
+    entries: Sequence[InputEntry],
+    folder: Path,
+    only: str | None,
+    seed_ids: Sequence[str],
+    devices: Sequence[str],
+) -> list[InputEntry]:
+    """Return the inputs to ask about. Raises UsageError where there are none, or a name is unknown."""
+    if seed_ids:
+        return [entry for name in seed_ids for entry in _named(entries, folder, name, devices)]
+    kind = None if only is None else only.removesuffix("s")
+    chosen = [entry for entry in entries if kind in (None, entry.kind)]
+    if not chosen:
+        what = {"triggers": "triggering input", "seeds": "seed input on which the models agreed"}
+        raise UsageError(
+            f"{folder} has no {what.get(only or '', 'input that both models answered')}: nothing to replay"
+        )
+    return chosen
+
+
+def _named(
+    entries: Sequence[InputEntry], folder: Path, name: str, devices: Sequence[str]
+) -> list[InputEntry]:
+    """Return the input of this id, or the triggers of this seed; those that the named devices found, where
+    they found some."""
+    triggers = [entry for entry in entries if entry.kind == "trigger"]
+    found = [entry for entry in entries if entry.id == name]
+    found += [entry for entry in triggers if entry.seed_id == name and entry not in found]
+    if found:
+        return [entry for entry in found if entry.replica in devices] or found
+    if any(name in (entry.seed_id, entry.id) for entry in entries):
+        raise UsageError(f"from the seed {name} of {folder} no trigger was found: the models agree")
+    names = dict.fromkeys(entry.seed_id for entry in triggers)
+    near = difflib.get_close_matches(name, names, _NEAR) or list(islice(names, _NEAR))
+    hint = f"; there is, for example, {', '.join(near)}" if near else ""
+    raise UsageError(f"there is no trigger of a seed {name!r} in {folder}{hint}")
+
+
+def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
+    """Return the configuration with the source in the seeds' place, and with what is known of its models."""
+    seeds = SeedsConfig(path=source.folder, size=config.seeds.size)
+    config = config.model_copy(update={"seeds": seeds})
+    if config.out is None:
+        folder = new_folder_name("campaigns", f"{config.deployed.path.stem}-replay")
+        config = config.model_copy(update={"out": folder})
+    known = source.store.models if source.store is not None else {}
+    for which in ("original", "deployed"):
+        model = getattr(config, which)
+        kind = known.get(which, {}).get("output", {}).get("kind")
+        if kind and model.output == "auto" and _same_file(model.path, known[which]):
+            # The campaign's seeds tell more about the outputs than a few triggers do.
+            config = config.model_copy(update={which: model.model_copy(update={"output": kind})})
+    return config
+
+
+def _same_file(path: Path, known: dict[str, Any]) -> bool:
+    return path.is_file() and file_sha256(path) == known.get("sha256")
+
+
+def _check_samples(config: CampaignConfig, first: ReplayInput) -> None:
+    """Raise UsageError where the inputs are not of the kind, size or rate that the original model takes."""
+    stated, name = config.original.input, config.original.path.name
+    if stated.resize is not None and first.rate is None:
+        return
+    with executor.opened_original(config) as original:
+        tensor = original.input
+        audio = audio_taken(config, original)
+        if audio is not None or first.rate is not None:
+            _check_sound(audio and audio[0], first.rate, name)
+            return
+        told = options_in_file(original.metadata, str(original.path))
+        height, width, channels = first.sample.shape
+        try:
+            size, depth = input_size(tensor, stated, told, "the original model")
+        except UsageError:  # open axes, which the inputs fill
+            told = told.model_copy(update={"size": (height, width)})
+            size, depth = input_size(tensor, stated, told, "the original model")
+    if (*size, depth) != (height, width, channels):
+        raise UsageError(
+            f"the inputs to replay are {_shape(height, width, channels)}, but the original model "
+            f"{name} takes {_shape(*size, depth)}: it is none that they were found with"
+        )
+
+
+def _check_sound(taken: int | None, given: int | None, name: str) -> None:
+    """Raise UsageError where inputs and model are not audio of one rate in Hz; None: images."""
+    if taken != given:
+        what = ["images" if rate is None else f"audio at {rate} Hz" for rate in (given, taken)]
+        raise UsageError(
+            f"the inputs to replay are {what[0]}, but the original model {name} takes {what[1]}: it is none that "
+            "they were found with"
+        )
+
+
+def _shape(height: int, width: int, channels: int) -> str:
+    return f"{height} x {width} x {channels}"
+
+
+def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:
+    """Return the devices; names that only the source knows, such as "local#2", are as they were there."""
+    known = {one.name: one for one in (executor.stored_devices(store) if store else ())}
+    inventory = load_inventory(config.inventory)
+    for text in config.devices:
+        if text in known and text not in inventory and text != LOCAL.name:
+            break
+    else:
+        return fleet_devices(config)
+    devices = [
+        known[text] if text in known and text not in inventory else resolve_device(text, inventory)
+        for text in dict.fromkeys(config.devices)
+    ]
+    if config.python is None:
+        return devices
+    return [device.model_copy(update={"python": config.python}) for device in devices]
+
+
+def _notices(
+    config: CampaignConfig, source: ReplaySource, chosen: Iterable[InputEntry], only: str | None
+) -> list[str]:
+    """Return the notices about the source."""
+    if source.store is None:
+        return []
+    notices = []
+    what = f"the {source.kind} {source.folder}"
+    if not source.store.fact("finished"):
+        notices.append(f"{what} is not finished: what it found so far is replayed")
+    if only is None and all(entry.kind == "seed" for entry in chosen):
+        notices.append(f"{what} has no triggering input: only its seed inputs are compared")
+    known = source.store.models.get("original")
+    if known and not _same_file(config.original.path, known):
+        notices.append(
+            f"the original model {config.original.path.name} is another file than {source.folder.name} "
+            "was found with: what is fixed or new may be so by that"
+        )
+    return notices

@@ -1,0 +1,322 @@
+"""The search from every seed, and, where every device searched alone, the replay of all triggers on all devices."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+
+from edgeflare.campaign.events import Notice, Reporter, Stage, Step
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.model_pair import DeployedModel
+from edgeflare.campaign.provenance import outcome_record
+from edgeflare.campaign.replay.results import REPLAY
+from edgeflare.campaign.seed_stage import OutputReaders
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
+from edgeflare.devices import DeviceState
+from edgeflare.errors import DeviceAwayError
+from edgeflare.metrics import is_finite, top_label
+from edgeflare.models import OriginalModel
+from edgeflare.oracles import Oracle
+from edgeflare.scheduler import (
+    Budget,
+    Feed,
+    FleetLimits,
+    Job,
+    Scheduler,
+    SearchJob,
+    SearchJobResult,
+    SearchSettings,
+    SingleQueryJob,
+    SingleQueryResult,
+)
+from edgeflare.store import OutcomeRecord, ReplayRecord, Store
+from edgeflare.types import (
+    TRIGGERS,
+    Decision,
+    KnownAnswers,
+    Sample,
+    Seed,
+    Status,
+    Strategy,
+    Transcript,
+)
+
+_KNOWN = 256
+"""Number of seeds whose answers by both models are given to a strategy."""
+
+
+class SearchPhase:
+    """Everything the search needs; `replicas` gives each replica the devices that serve it."""
+
+    def __init__(
+        self,
+        config: CampaignConfig,
+        original: OriginalModel,
+        fleet: Fleet,
+        read: OutputReaders,
+        oracle: Oracle,
+        store: Store,
+        reporter: Reporter,
+        *,
+        replicas: Mapping[str, Sequence[str]],
+        workers: int,
+    ) -> None:
+        self._config = config
+        self._original = original
+        self._fleet = fleet
+        self._store = store
+        self._reporter = reporter
+        self._replicas = replicas
+        self._workers = workers
+        self._labels_only = read.deployed.labels_only
+        self._deployed = {one.name: DeployedModel(one, read.deployed) for one in fleet}
+        self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
+        self._oracle = oracle
+
+    def search(self, strategy: Strategy) -> None:
+        """Search from every seed without an outcome. Raises what the scheduler raises."""
+        config = self._config
+        rules = SearchSettings(
+            strategy,
+            Budget(
+                config.search.max_queries or None,
+                config.search.timeout_s or None,
+                config.search.max_host_queries or None,
+            ),
+            config.search.confirmations,
+            config.search.seed,
+            self._store,
+            self._oracle,
+        )
+        digests = self._store.fact("fingerprints") or {}
+        others = self._store.seed_samples()
+        feeds = {replica: Feed(self._chains(replica, rules, others)) for replica in self._replicas}
+        scheduler: Scheduler[SearchJobResult] = Scheduler(
+            self._original,
+            [self._deployed[name] for name in self._replica_of],
+            [feeds[replica] for replica in self._replica_of.values()],
+            self._oracle,
+            workers=self._workers,
+            concurrency=config.concurrency,
+            one_trip=config.one_trip,
+            limits=self._limits(),
+            asked=self._asked_before(),
+        )
+        tally = _Tally(self._store)
+
+        def keep(result: SearchJobResult, name: str) -> None:
+            record = outcome_record(
+                result, digests[name], device_name=name, replica=self._replica_of[name]
+            )
+            self._store.add_outcome(record)
+            tally.add(record, starved=result.starved)
+
+        names = ", ".join(config.devices)
+        total = expected_outcomes(self._store)
+        replayed = self._store.fact(REPLAY) is not None
+        self._reporter(
+            Stage("replay", f"on {names}", total)
+            if replayed
+            else Stage("search", f"{config.search.strategy} on {names}", total)
+        )
+        self._reporter(tally.step())
+        try:
+            scheduler.run(keep, lambda: self._reporter(tally.step(scheduler.under_way)))
+        finally:
+            self._reporter(tally.step())
+        self._tell_of_the_floor(tally)
+        if scheduler.left:
+            self._tell_what_is_left(tally.done, total)
+
+    def replay(self) -> None:
+        """Try every device's triggering inputs on every other device. Raises what the scheduler raises."""
+        done = {(one.seed_id, one.replica, one.on_device) for one in self._store.replays()}
+        counts = {name: sum(1 for _ in self._replays(name, done)) for name in self._replica_of}
+        total = sum(counts.values())
+        if not total:
+            return
+        self._reporter(Stage("replay", "every triggering input on every device", total))
+        finished = 0
+
+        def keep(answered: SingleQueryResult[OutcomeRecord], name: str) -> None:
+            nonlocal finished
+            finished += 1
+            self._store.add_replay(self._replayed(answered, name))
+
+        scheduler: Scheduler[SingleQueryResult[OutcomeRecord]] = Scheduler(
+            self._original,
+            [self._deployed[name] for name in self._replica_of],
+            [
+                Feed(
+                    SingleQueryJob(
+                        found, self._store.get_sample(found.trigger or ""), of="deployed"
+                    )
+                    for found in self._replays(name, done)
+                )
+                for name in self._replica_of
+            ],
+            self._oracle,
+            workers=self._workers,
+            one_trip=self._config.one_trip,
+            limits=self._limits()._replace(device_queries=None, total_queries=None),
+        )
+        scheduler.run(keep, lambda: self._reporter(Step(finished)))
+        self._reporter(Step(finished))
+        if scheduler.left:
+            raise DeviceAwayError(
+                f"{total - finished} of {total} replays are left: {self._fleet.lacks()}"
+            )
+
+    def _replayed(self, answered: SingleQueryResult[OutcomeRecord], name: str) -> ReplayRecord:
+        """Return the record of a replay; no answer and no decision where the device can't answer."""
+        found = answered.key
+        assert found.original is not None  # noqa: S101 - a trigger has both models' answers
+        assert found.trigger is not None  # noqa: S101
+        deployed = answered.outputs.deployed if answered.outputs is not None else None
+        if deployed is None:
+            self._reporter.tell(f"a replay failed: {answered.detail}")
+        return ReplayRecord(
+            seed_id=found.seed_id,
+            replica=found.replica,
+            on_device=name,
+            trigger=found.trigger,
+            deployed=np.empty(0) if deployed is None else deployed,
+            deployed_label=top_label(deployed),
+            decision=Decision.UNDECIDED
+            if deployed is None
+            else self._oracle.decide(found.original, deployed),
+        )
+
+    def _replays(self, name: str, done: set[tuple[str, str, str]]) -> Iterator[OutcomeRecord]:
+        """Give the other devices' triggers that this one was not tried on."""
+        own = self._replica_of[name]
+        for found in self._store.outcomes():
+            key = (found.seed_id, found.replica, name)
+            if found.status in TRIGGERS and found.replica != own and key not in done:
+                yield found
+
+    def _limits(self) -> FleetLimits:
+        fleet = self._config.fleet
+        return FleetLimits(
+            fleet.device_queries, fleet.total_queries, fleet.handover_s, fleet.patience_s
+        )
+
+    def _asked_before(self) -> dict[str, int]:
+        """Return how often each device was asked so far, where that is limited."""
+        fleet = self._config.fleet
+        if fleet.device_queries is None and fleet.total_queries is None:
+            return {}
+        return queries_before(self._store)
+
+    def _chains(
+        self, replica: str, rules: SearchSettings, others: Sequence[Sample]
+    ) -> Iterator[SearchJob]:
+        known = self._known(replica)
+        for seed in self._store.pending_seeds(replica):
+            assert seed.outputs is not None  # noqa: S101 - pending seeds are answered
+            sample = self._store.get_sample(seed.sample)
+            yield SearchJob(
+                Seed(
+                    seed.id,
+                    sample,
+                    seed.outputs,
+                    label=seed.label,
+                    others=others,
+                    labels_only=self._labels_only,
+                    margin_floor=rules.oracle.floor,
+                    known=known,
+                    rate=self._store.sample_rate,
+                ),
+                rules,
+            )
+
+    def _known(self, replica: str) -> KnownAnswers | None:
+        """Return both models' finite scores on the first seeds.
+
+        None of recognisers, which have none, and where the device tells labels only.
+        """
+        if self._labels_only:
+            return None
+        answered = (one.outputs for one in self._store.seeds(replica) if one.outputs is not None)
+        both = [
+            (one.original, one.deployed)
+            for one in islice(answered, _KNOWN)
+            if one.original is not None
+            and one.deployed is not None
+            and not isinstance(one.original, Transcript)
+            and not isinstance(one.deployed, Transcript)
+            and is_finite(one.original)
+            and is_finite(one.deployed)
+        ]
+        if not both:
+            return None
+        original, deployed = (np.array(scores, np.float64) for scores in zip(*both, strict=True))
+        for scores in (original, deployed):
+            scores.setflags(write=False)  # one for all searches
+        return KnownAnswers(original, deployed)
+
+    def _tell_of_the_floor(self, tally: "_Tally") -> None:
+        """Report where the margin floor excluded most inputs of most searches."""
+        if 2 * tally.starved > tally.ended:
+            self._reporter(
+                Notice(
+                    f"{tally.starved} of {tally.ended} searches found nothing, with most of their inputs below the "
+                    f"margin floor of {self._oracle.floor:g}, which the device was not asked about; a lower "
+                    "--margin-floor lets them count"
+                )
+            )
+
+    def _tell_what_is_left(self, done: int, total: int) -> None:
+        """Report why seeds remain: devices that dropped out, or limits."""
+        if any(one.state is DeviceState.RETIRED for one in self._fleet):
+            raise DeviceAwayError(
+                f"{total - done} of {total} searches are left: {self._fleet.lacks()}"
+            )
+        self._reporter(
+            Notice(
+                f"the query limit is reached: {total - done} of {total} searches are left; "
+                "`edgeflare resume` with a larger one goes on"
+            )
+        )
+
+
+class _Tally:
+    """Counts outcomes from where the store is; added to in another thread than it is read in.
+
+    `ended` and `starved` count those of this run alone.
+    """
+
+    def __init__(self, store: Store) -> None:
+        before = count_outcomes(store)
+        self.done = before.done
+        self._found = before.found
+        self._searched = before.searched
+        self._queries = before.queries
+        self._host_queries = 0
+        self.ended = self.starved = 0
+        self._lock = threading.Lock()
+
+    def add(self, record: OutcomeRecord, *, starved: bool) -> None:
+        with self._lock:
+            self.ended += 1
+            self.starved += starved
+            self.done += 1
+            self._found += record.status is Status.FOUND
+            self._searched += record.searched
+            self._queries += record.search_queries
+            self._host_queries += record.host_only_queries
+
+    def step(self, under_way: Sequence[Job[SearchJobResult]] = ()) -> Step:
+        spent = [job.counters for job in under_way]
+        with self._lock:
+            return Step(
+                self.done,
+                self._found,
+                self._searched,
+                self._queries + sum(one.search for one in spent),
+                self._host_queries + sum(one.host_only for one in spent),
+                len(under_way),
+                sum(isinstance(job, SearchJob) and bool(job.front.points) for job in under_way),
+            )

@@ -1,0 +1,1 @@
+"""The configuration of a campaign: its sections, command line flags, limits and templates."""

@@ -1,0 +1,550 @@
+"""The campaign's configuration: one model, whether it comes from flags or from a ``campaign.toml``."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from edgeflare._internal import toml
+from edgeflare.campaign.settings.errors import causes, sentence
+from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, typed_name
+from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.devices.runtimes import RuntimeName
+from edgeflare.errors import UsageError
+from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
+from edgeflare.oracles import OracleName
+
+Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]
+"""A limit of time: at most a year, so that every clock and every wait can count it."""
+
+
+def _one_or_several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_FOR_TOLERANCE = "dflare"
+"""The strategy in place of the default, boundary, where scores are compared and not labels."""
+
+
+class ModelConfig(_Section):
+    """One model: its file, how it is run, and what the file doesn't tell of its inputs and outputs."""
+
+    path: Annotated[
+        AbsolutePath,
+        Flag(
+            "--original",
+            "The original model: .onnx or .tflite.",
+            tables=("original",),
+            example="original.onnx",
+        ),
+        Flag("--deployed", "The deployed model.", tables=("deployed",), example="deployed.tflite"),
+    ]
+    runtime: RuntimeName | None = Field(
+        default=None,
+        description="tflite, onnx or tensorrt; by default the device's, or by the file's extension.",
+        examples=["onnx"],
+    )
+    options: Annotated[
+        dict[str, Any],
+        Flag(
+            "--runtime-option",
+            "For the deployed model's runtime: threads=4, delegate=false, kernels=reference, "
+            "'providers=[\"CUDAExecutionProvider\"]', allow_fallback=true. Lists and objects are JSON. "
+            "May be repeated.",
+            tables=("deployed",),
+        ),
+    ] = Field(
+        default_factory=dict, description="Options of the runtime.", examples=[{"threads": 1}]
+    )
+    input: Annotated[
+        InputOptions,
+        Flag(
+            "--input",
+            "What the files don't tell of all models' inputs: scale=1/255, mean=R,G,B, "
+            "std=R,G,B, color=BGR, layout=CHW, size=H,W, resize=bilinear (or nearest, "
+            "bilinear-antialias, area); of audio front_end=whisper, mlperf-tiny-kws or waveform, "
+            "rate=16000, samples=16000. May be repeated.",
+            each=True,
+        ),
+    ] = Field(
+        default=InputOptions(),
+        description="What the file doesn't tell: color, layout, size, resize, and scale, mean, std of pixels, "
+        "(pixel * scale - mean) / std; of audio front_end, rate, samples.",
+        examples=[{"scale": "1/255", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}],
+    )
+    output: Annotated[
+        Literal["auto", "probabilities", "logits", "label", "transcript"],
+        Flag(
+            "--output",
+            "All models' outputs: auto, probabilities, logits or transcript.",
+            each=True,
+            deployed="; label: it returns a class index and no scores",
+        ),
+    ] = Field(
+        default="auto",
+        description="auto (by the output's type and the seeds), probabilities, logits, transcript or, the "
+        "deployed model only, label (a class index, no scores).",
+    )
+    output_name: Annotated[
+        str | None,
+        Flag(
+            "--output-name",
+            "Which output counts, by its name, where all models have several.",
+            metavar="NAME",
+            each=True,
+        ),
+    ] = Field(
+        default=None,
+        description="Which output counts, where the model has several.",
+        examples=["logits"],
+    )
+    decoder: Annotated[
+        DecoderOptions | None,
+        Flag(
+            "--decoder",
+            "Of speech recognisers whose files don't tell how all models' outputs become text: "
+            "kind=ctc, vocabulary=FILE (a token a line, or .json), blank=0, space=|. May be repeated.",
+        ),
+    ] = Field(
+        default=None,
+        description="Of a speech recogniser whose file doesn't tell how its outputs become text.",
+        examples=[{"kind": "ctc", "vocabulary": "tokens.txt", "space": "|"}],
+    )
+
+
+class SeedsConfig(_Section):
+    """The seed inputs, and how they are brought to the model's size and rate."""
+
+    path: Annotated[AbsolutePath, Flag("--seeds", example="seeds")] = Field(
+        description="Folder of images or audio, one file, or an .npz."
+    )
+    size: tuple[Pixels, Pixels] | None = Field(
+        default=None, description="Height and width; by default the original's input size."
+    )
+    resize: Annotated[
+        Literal["nearest", "bilinear", "bilinear-antialias", "area", "bicubic", "crop"] | None,
+        Flag("--resize"),
+    ] = Field(
+        default=None,
+        description="For seeds of another size: nearest, bilinear, bilinear-antialias (as PIL and torchvision), "
+        "area, bicubic or crop.",
+        examples=["bilinear"],
+    )
+    cut: Annotated[Literal["first", "windows"] | None, Flag("--cut", metavar="RULE")] = Field(
+        default=None,
+        description="For audio longer than the model takes: first (its beginning) or windows (one piece after "
+        "the other, each a seed).",
+        examples=["windows"],
+    )
+    resample: Annotated[bool, Flag("--resample-audio")] = Field(
+        default=False, description="Resample audio of other rates."
+    )
+    labels: Annotated[AbsolutePath | None, Flag("--labels")] = Field(
+        default=None,
+        description="Maps class folders to class numbers (JSON, TOML, text).",
+        examples=["labels.json"],
+    )
+    limit: Annotated[int | None, Flag("--limit")] = Field(
+        default=None, ge=1, description="Only the first so many seeds.", examples=[100]
+    )
+
+
+class SearchConfig(_Section):
+    """How to search, what counts as a deviation, and what the search from one seed may cost.
+
+    Results within `max_queries` and `max_host_queries` are repeatable whatever the speed, those that `timeout_s`
+    ends are not.
+    """
+
+    strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(
+        default="boundary",
+        description="The search strategy: boundary (the default: along the original's decision boundary, with the "
+        "fewest device queries), dflare, dflare-d (it without state tracing), dflare-r (it with operators chosen "
+        "uniformly), diffchaser (a genetic search) or none (nothing is searched: only the seeds themselves are "
+        "compared).",
+    )
+    options: Annotated[
+        dict[str, Any],
+        Flag(
+            "--variant",
+            "Of dflare, dflare-d and dflare-r: reference (its authors' code; the default) or text (the paper's "
+            "words). Short for --option variant=NAME; without --strategy it means dflare.",
+            metavar="NAME",
+            key="variant",
+            type=str,
+        ),
+        Flag("--option"),
+        Flag(
+            "--crossing",
+            "For boundary, how the original's decision boundary is reached: auto (the default: by what a device "
+            "query costs), least-l2, line, mutants or natural. Short for --option crossing=NAME.",
+            metavar="NAME",
+            key="crossing",
+            type=str,
+        ),
+        Flag(
+            "--device-budget",
+            "For boundary, at most N search queries for each seed (confirmations come on top); what is left after "
+            "the first trigger goes to a more severe one. Short for --option device_budget=N.",
+            metavar="N",
+            key="device_budget",
+            type=Annotated[int, Field(ge=1)],
+        ),
+        Flag(
+            "--max-l2",
+            "For boundary, the largest L2 distance from the seed, of pixels from 0 to 1 or samples from -1 to 1; "
+            "above 0. Short for --option max_l2=F.",
+            metavar="F",
+            key="max_l2",
+            type=Annotated[float, Field(gt=0)],
+        ),
+        Flag(
+            "--max-linf",
+            "For boundary, the largest change of one value, in levels (of audio those of 16 bits). Short for "
+            "--option max_linf=N.",
+            metavar="N",
+            key="max_linf",
+            type=Annotated[int, Field(ge=1, le=65_534)],
+        ),
+        Flag(
+            "--min-ssim",
+            "For boundary, the smallest SSIM to the seed (needs scikit-image). Short for --option min_ssim=F.",
+            metavar="F",
+            key="min_ssim",
+            type=Annotated[float, Field(ge=0, le=1)],
+        ),
+    ] = Field(
+        default_factory=dict,
+        description="For the strategy; may be repeated. dflare, dflare-d, dflare-r: variant=reference, "
+        "acceptance=not-lower, change or none, selection=metropolis-hastings, rank or uniform, "
+        "overflow=clip or wrap, pool=table-3 or reference, state_tracing=false, delta=1e-3, "
+        "threshold=0.5, epsilon=1e-7. diffchaser: population=1000, "
+        "fitness=k-uncertainty, basic or targeted, k=2, target=3, mutation_rate=0.5, batch=25. "
+        "boundary: crossing=auto, least-l2, line, mutants or natural, device_budget=20, effort=64, "
+        "candidates=4, tied_classes=2 or 3, max_l2=2, max_linf=30, min_ssim=0.9.",
+        examples=[{"device_budget": 20, "max_l2": 2.0}],
+    )
+    operators: Annotated[tuple[str, ...], Flag("--operator", metavar="NAME")] = Field(
+        default=(),
+        description="A mutation operator; may be repeated. Default: those of the strategy's variant.",
+        examples=[["gaussian-noise", "median-blur"]],
+    )
+    max_queries: Annotated[int, Flag("--max-queries", metavar="N")] = Field(
+        default=2000, ge=0, description="Search queries for each seed; 0: no limit."
+    )
+    max_host_queries: Annotated[int, Flag("--max-host-queries", metavar="N")] = Field(
+        default=1_000_000,
+        ge=0,
+        description="Inputs given to the original alone, for each seed; default 1000000. 0: no limit.",
+    )
+    timeout_s: Annotated[Seconds, Flag("--timeout", metavar="SECONDS")] = Field(
+        default=180.0, description="Seconds for each seed; 0: no limit."
+    )
+    confirmations: Annotated[int, Flag("--confirmations", metavar="N")] = Field(
+        default=2, ge=1, le=1000, description="How often a trigger is sent again."
+    )
+    margin_floor: Annotated[float, Flag("--margin-floor", metavar="F")] = Field(
+        default=1e-3,
+        ge=0,
+        lt=1,
+        allow_inf_nan=False,
+        description="A deviation counts only where both models' top-1 probability is so far above their "
+        "second (for transcripts: at each word that differs); default 1e-3. An input on which the original's "
+        "isn't is not sent to the device. 0 <= F < 1; 0: none.",
+    )
+    seed: Annotated[int, Flag("--seed", metavar="N")] = Field(
+        default=0, description="Fixes all randomness."
+    )
+    oracle: Annotated[OracleName, Flag("--oracle", metavar="NAME")] = Field(
+        default="auto",
+        description="What a deviation is: label (another top-1 class), transcript (another word), tolerance "
+        "(scores further apart than --tolerance, whatever the class) or auto (the default: transcript for "
+        "speech recognisers, else label).",
+    )
+    tolerance: Annotated[float | None, Flag("--tolerance", metavar="F")] = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        allow_inf_nan=False,
+        description="For --oracle tolerance, the largest total variation distance of both models' scores that "
+        "is no deviation; 0 < F < 1.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_a_floor(cls, values: Any) -> Any:
+        """Have no margin floor by default where a tolerance decides."""
+        if isinstance(values, Mapping) and values.get("oracle") == "tolerance":
+            return {"margin_floor": 0.0, **values}
+        return values
+
+    @model_validator(mode="after")
+    def _tolerance_fits(self) -> "SearchConfig":
+        if self.oracle != "tolerance":
+            if self.tolerance is not None:
+                raise ValueError(
+                    'tolerance (--tolerance) is used with oracle = "tolerance" only: state that, too (--oracle tolerance)'
+                )
+            return self
+        if self.tolerance is None:
+            raise ValueError(
+                'oracle = "tolerance" needs a tolerance: the largest total variation distance of the scores '
+                "that is no deviation, such as tolerance = 0.1 (--tolerance 0.1)"
+            )
+        if self.margin_floor:
+            raise ValueError(
+                'margin_floor is used with labels and transcripts only, not with oracle = "tolerance"'
+            )
+        if self.strategy == "boundary" and "strategy" not in self.model_fields_set:
+            object.__setattr__(self, "strategy", _FOR_TOLERANCE)
+        if self.strategy == "boundary":
+            raise ValueError(
+                'the strategy boundary searches where labels change, so oracle = "tolerance" needs another '
+                "one, such as dflare"
+            )
+        return self
+
+    @property
+    def strategy_notice(self) -> str:
+        """The notice for the user where the oracle changed the default strategy; else ""."""
+        if self.strategy != _FOR_TOLERANCE or "strategy" in self.model_fields_set:
+            return ""
+        return (
+            f'the strategy is {self.strategy}, since the default, boundary, searches where labels change and oracle = "tolerance" '
+            f"asks for scores; state it (--strategy {self.strategy}) to leave this out"
+        )
+
+    @field_validator("options")
+    @classmethod
+    def _finite(cls, options: dict[str, Any]) -> dict[str, Any]:
+        for name, value in options.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number")
+        return options
+
+    @model_validator(mode="after")
+    def _some_limit(self) -> "SearchConfig":
+        if not self.max_queries and not self.timeout_s:
+            raise ValueError(
+                "max_queries and timeout_s are both 0: a search that finds nothing would never end"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _is_affordable(self) -> "SearchConfig":
+        """Refuse options that need more queries than `max_queries` allows."""
+        options = self.options if self.strategy == "boundary" else {}
+        for name in ("device_budget", "candidates"):
+            wanted = options.get(name)
+            if isinstance(wanted, int) and 0 < self.max_queries < wanted:
+                raise ValueError(
+                    f"{name} is {wanted}, but max_queries ends a search after {self.max_queries}: "
+                    f"raise max_queries to {wanted} (0: no limit), or lower {name}"
+                )
+        return self
+
+
+class FleetConfig(_Section):
+    """How several devices share a campaign."""
+
+    mode: Annotated[Literal["split", "replicate"], Flag("--fleet", metavar="MODE")] = Field(
+        default="split",
+        description="split: devices of one kind share the seeds (the default). replicate: each device searches "
+        "from every seed, then every trigger is tried on every device and their answers are compared.",
+    )
+    allow_mixed: Annotated[bool, Flag("--allow-mixed")] = Field(
+        default=False,
+        description="Let devices that differ share the seeds; what is found then depends on which device took "
+        "which seed.",
+    )
+    device_queries: Annotated[int | None, Flag("--device-queries", metavar="N")] = Field(
+        default=None,
+        ge=1,
+        description="Once a device was asked N times, no new search begins on it.",
+        examples=[100_000],
+    )
+    total_queries: Annotated[int | None, Flag("--total-queries", metavar="N")] = Field(
+        default=None, ge=1, description="The same for all devices together.", examples=[1_000_000]
+    )
+    handover_s: Annotated[Seconds, Flag("--handover", metavar="SECONDS")] = Field(
+        default=30.0,
+        description="A device away for so long hands its seeds to the others; default 30.",
+    )
+    patience_s: Annotated[Seconds, Flag("--patience", metavar="SECONDS")] = Field(
+        default=600.0,
+        description="With no device left for so long the campaign pauses; default 600.",
+    )
+
+
+class CampaignConfig(_Section):
+    """Everything that a campaign is run from."""
+
+    original: ModelConfig = Field(
+        description="The model that the deployed one was made from; runs on this machine."
+    )
+    deployed: ModelConfig = Field(description="The compressed model; runs on the device.")
+    seeds: SeedsConfig = Field(description="The seed inputs.")
+    devices: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_one_or_several),
+        Flag("--device", metavar="DEVICE", panel=DEVICES),
+    ] = Field(
+        default=("local",),
+        min_length=1,
+        description="local, an inventory name, ssh://user@host:port or adb://SERIAL. Repeat it for a fleet.",
+    )
+    original_timeout_s: Annotated[
+        float, Flag("--original-timeout", metavar="SECONDS", panel=SEARCH)
+    ] = Field(
+        default=60.0,
+        ge=1,
+        le=86400,
+        allow_inf_nan=False,
+        description="Seconds that loading the original here, or one inference of it, may take; default 60.",
+    )
+    python: Annotated[str | None, Flag("--python", panel=DEVICES)] = Field(
+        default=None,
+        min_length=1,
+        description="The devices' Python command, over what the inventory says; else python3 there.",
+        examples=["/home/pi/venv/bin/python"],
+    )
+    inventory: Annotated[AbsolutePath | None, Flag("--inventory", panel=DEVICES)] = Field(
+        default=None, description="The device inventory (TOML).", examples=["devices.toml"]
+    )
+    out: Annotated[Annotated[Path, AfterValidator(toml.expanded)] | None, Flag("--out")] = Field(
+        default=None,
+        description="Folder to make for the campaign; by default under campaigns/.",
+        examples=["campaigns/first"],
+    )
+    search: SearchConfig = Field(
+        default=SearchConfig(), description="How to search from each seed."
+    )
+    fleet: FleetConfig = Field(
+        default=FleetConfig(), description="How several devices share the campaign."
+    )
+    limits: LimitsConfig = Field(
+        default=LimitsConfig(),
+        description="What the results must keep to: `edgeflare run` ends with exit code 1 where one is crossed.",
+    )
+    concurrency: Annotated[int | None, Flag("--concurrency", panel=DEVICES)] = Field(
+        default=None,
+        ge=1,
+        le=4096,
+        description="Searches in flight on each device; by default as many as keep it busy. Doesn't change what "
+        "is found.",
+        examples=[16],
+    )
+    one_trip: Annotated[bool, Flag("--one-trip", panel=DEVICES)] = Field(
+        default=False,
+        description="For devices far away or that take batches: gather what all searches ask into few large "
+        "requests. That alone doesn't change what is found; for boundary it also sends 4 candidates at once "
+        "(option candidates), which does.",
+    )
+    control: Annotated[bool, Flag("--control", panel=SEARCH)] = Field(
+        default=False,
+        description="Then search from the same seeds with the original against itself: each trigger there is a "
+        "false alarm; the report gives their rate. Every search that finds nothing goes to its limit (see "
+        "--max-queries).",
+        examples=[True],
+    )
+    control_model: Annotated[
+        AbsolutePath | None, Flag("--control-model", metavar="FILE", panel=SEARCH)
+    ] = Field(
+        default=None,
+        description="--control against this float copy of the original, perhaps of another runtime.",
+        examples=["float.tflite"],
+    )
+    allow_disagreement: Annotated[bool, Flag("--allow-disagreement", panel=SEARCH)] = Field(
+        default=False, description="Go on though the pair looks wrong."
+    )
+
+    @model_validator(mode="after")
+    def _control_is_on(self) -> "CampaignConfig":
+        if self.control_model is not None and not self.control:
+            raise ValueError("control_model is used with control = true only")
+        return self
+
+
+def config_from(
+    values: Mapping[str, Any], source: str, typed: Mapping[str, str] | None = None
+) -> CampaignConfig:
+    """Validate plain values. Raises UsageError with one sentence naming each wrong key.
+
+    `typed` has the flag of each key that came from the command line, which is then named instead:
+    {"search.timeout_s": "--timeout"}.
+    """
+    try:
+        return CampaignConfig.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(problems_of(error, source, typed or {})) from error
+
+
+def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | None = None) -> str:
+    """Return what is wrong with the first few keys of `source`, misspelt ones first, as one sentence."""
+    typed = typed or {}
+    shown = sorted(
+        causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
+    )[:4]
+    text = "; ".join(sentence(problem, typed) for problem in shown)
+    of_flags = all(typed_name(problem["loc"], typed) for problem in shown)
+    return text if of_flags else f"{source}: {text}"
+
+
+def load_config(
+    path: Path, overrides: Mapping[str, Any] | None = None, typed: Mapping[str, str] | None = None
+) -> CampaignConfig:
+    """Read a ``campaign.toml``; its relative paths start at its own folder.
+
+    `overrides` (nested, as from flags, which `typed` names) win over the file. Raises UsageError.
+    """
+    values = toml.load(path, advice="`edgeflare init` writes one")
+    return config_from(merge(_anchored(values, path.parent), overrides or {}), str(path), typed)
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with `over` laid on top, table by table."""
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        both = isinstance(value, Mapping) and isinstance(below, Mapping)
+        merged[key] = merge(below, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+_PATHS = (
+    ("original", "path"),
+    ("deployed", "path"),
+    ("original", "decoder", "vocabulary"),
+    ("deployed", "decoder", "vocabulary"),
+    ("seeds", "path"),
+    ("seeds", "labels"),
+    ("inventory",),
+    ("control_model",),
+    ("limits", "baseline"),
+    ("out",),
+)
+
+
+def _anchored(values: dict[str, Any], folder: Path) -> dict[str, Any]:
+    for *tables, key in _PATHS:
+        table: Any = values
+        for name in tables:
+            table = table.get(name, {}) if isinstance(table, dict) else {}
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = str(folder / toml.expanded(table[key]))
+    return values

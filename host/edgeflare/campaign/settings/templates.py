@@ -1,0 +1,105 @@
+"""The demo: real MNIST digits, a float LeNet-5 and its int8 version, all shipped with EdgeFlare."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+from pydantic import BaseModel
+
+from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
+from edgeflare.campaign.settings.flags import flags_in, table_of
+from edgeflare.errors import UsageError
+
+FOLDER = Path(__file__).resolve().parent.parent / "assets" / "demo"
+
+
+def demo_config(
+    overrides: Mapping[str, Any] | None = None,
+    typed: Mapping[str, str] | None = None,
+    *,
+    seeds: int = 20,
+    out: Path | None = None,
+    campaign_seed: int = 0,
+) -> CampaignConfig:
+    """Return the demo's campaign over its first `seeds` (1 to 100) images, with `overrides` (nested) laid on top.
+
+    `typed` names the flags of these, as in `config_from`. Raises UsageError.
+    """
+    values = {
+        "original": {"path": FOLDER / "original.onnx"},
+        "deployed": {"path": FOLDER / "deployed.tflite"},
+        "seeds": {"path": FOLDER / "seeds.npz", "limit": seeds},
+        "out": out,
+        "search": {
+            "options": {"crossing": "least-l2", "effort": 64},
+            "seed": campaign_seed,
+            "max_queries": 5000,
+        },
+    }
+    return config_from(merge(values, overrides or {}), "demo", typed)
+
+
+_HEAD = """\
+# An EdgeFlare campaign. Run it with: edgeflare run campaign.toml
+# Relative paths start at this file's folder. Flags of `edgeflare run` win over what stands here;
+# `edgeflare run --help` says more of each setting. What is commented out has the default, or is an example.
+"""
+_COLUMN, _WIDTH = 26, 120
+
+
+def _starter() -> str:
+    """Return the file: each setting with its default or an example, and the first sentence of its description."""
+    lines = [_HEAD, *_settings(CampaignConfig, "")]
+    for name, field in CampaignConfig.model_fields.items():
+        if (section := table_of(field)) is not None:
+            lines += ["", _line(f"[{name}]", field.description), *_settings(section, name)]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(section: type[BaseModel], table: str) -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        if not table and table_of(field) is not None:
+            continue
+        of_table = [one for one in flags_in(field) if one.example is not None]
+        flag = next((one for one in of_table if table in (one.tables or (table,))), None)
+        default = field.get_default(call_default_factory=True)
+        value = flag.example if flag else next(iter(field.examples or ()), default)
+        if value is not None:
+            mark = "" if field.is_required() else "# "
+            text = flag.help if flag and flag.help else field.description
+            yield _line(f"{mark}{name} = {_toml(value)}", text)
+
+
+def _line(setting: str, text: str | None) -> str:
+    """Return a line with a comment behind the setting, or above it where that is too long."""
+    comment = re.split(r"\.(?:\s|$)", text or "")[0]
+    line = f"{setting:<{_COLUMN}}  # {comment}"
+    if len(line) <= _WIDTH:
+        return line
+    above = fill(comment, _WIDTH, initial_indent="#   ", subsequent_indent="#   ")
+    return f"{above}\n{setting}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_toml(one)}' for key, one in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value)
+
+
+STARTER = _starter()
+
+
+def write_starter(path: Path) -> None:
+    """Write a commented campaign file. Raises UsageError where the file exists or can't be written."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(STARTER)
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists; name another file, or edit that one") from error
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror}") from error

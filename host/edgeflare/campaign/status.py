@@ -1,0 +1,205 @@
+"""The live status of a campaign, written into its folder by the process that runs it, for other processes."""
+
+import json
+import os
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from edgeflare._internal.files import write_whole
+from edgeflare.devices import DeviceStatus
+from edgeflare.errors import StoreError
+from edgeflare.store import MEASURING, SEED_QUERIES, CampaignLock, DeviceCounts, Store
+from edgeflare.store.documents import moment, read_json, validated
+from edgeflare.store.records import REPLAY
+
+
+def replica_names(store: Store) -> Sequence[str]:
+    """Return the replicas: "" alone where devices share the seeds, else the devices' names."""
+    known: Sequence[str] = store.fact("replicas") or [""]
+    return known
+
+
+def count_outcomes(store: Store) -> DeviceCounts:
+    """Return the outcomes of these replicas, together."""
+    tallies = [store.tally(replica) for replica in replica_names(store)]
+    return DeviceCounts(*(sum(column) for column in zip(*tallies, strict=True)))
+
+
+def expected_outcomes(store: Store) -> int:
+    """Return the number of outcomes of the finished campaign."""
+    return store.seed_count() * len(replica_names(store))
+
+
+def all_searched(store: Store) -> bool:
+    """Whether every seed has an outcome of every replica."""
+    seeds = store.seed_count()
+    return seeds > 0 and all(store.tally(one).done >= seeds for one in replica_names(store))
+
+
+def is_finished(store: Store) -> bool:
+    """Whether every search and every replay is done, and the control where one is wanted."""
+    controlled = not store.campaign.get("control") or store.fact("control_finished")
+    return bool(store.fact("finished") and controlled)
+
+
+def add_queries(store: Store, kind: str, asked: Mapping[str, int]) -> None:
+    """Add how often devices, by name, were asked outside of searches: `kind` is SEED_QUERIES or MEASURING."""
+    if any(asked.values()):
+        before: Mapping[str, Any] = store.fact(kind) or {}
+        store.set_fact(kind, dict(Counter(before) + Counter(asked)))
+
+
+def queries_before(store: Store) -> Counter[str]:
+    """Return how often each device, by name, was asked: to measure, about seeds, by searches that ended."""
+    asked: Counter[str] = Counter()
+    for kind in (MEASURING, SEED_QUERIES):
+        asked.update(store.fact(kind) or {})
+    for one in store.outcomes():
+        asked[one.device_name] += one.search_queries + one.confirmation_queries
+    return asked
+
+
+LIVE_NAME = "live.json"
+
+RunState: TypeAlias = Literal["running", "interrupted", "paused", "failed", "finished"]
+
+
+@dataclass(frozen=True)
+class CampaignStatus:
+    """How far a campaign is.
+
+    `state`: "interrupted" by Ctrl-C, SIGTERM or a process that was killed; "paused" when no device was
+    left or a query limit was reached; "failed" by another error; `message` says why. `stage`, `detail`,
+    `done` and `total` are those of the stage under way (of the whole search where none is); `found`,
+    `searched` and `queries` (search queries, those of searches under way included) count over the whole
+    campaign. `devices`, `pid` and `host` are as the process said last, at `updated_at`; times are ISO
+    8601, UTC.
+    """
+
+    folder: str
+    state: RunState
+    stage: str
+    detail: str
+    done: int
+    total: int
+    found: int
+    searched: int
+    queries: int
+    devices: tuple[DeviceStatus, ...]
+    message: str
+    pid: int | None
+    host: str
+    started_at: str
+    updated_at: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self) | {"devices": [device.to_json() for device in self.devices]}
+
+
+def now() -> str:
+    """Return the time, UTC, as the status has it."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def first_status(folder: Path) -> CampaignStatus:
+    """Return the first status of a campaign that this process starts or resumes."""
+    return CampaignStatus(
+        folder=str(folder),
+        state="running",
+        stage="",
+        detail="",
+        done=0,
+        total=0,
+        found=0,
+        searched=0,
+        queries=0,
+        devices=(),
+        message="",
+        pid=os.getpid(),
+        host=platform.node(),
+        started_at=now(),
+        updated_at=now(),
+    )
+
+
+def write_status(status: CampaignStatus) -> None:
+    """Write the status into the campaign's folder, atomically. Raises OSError."""
+    path = Path(status.folder) / LIVE_NAME
+    write_whole(path, json.dumps(status.to_json()).encode())
+
+
+def campaign_status(folder: Path) -> CampaignStatus:
+    """Return how far the campaign in this folder is, whether or not a process runs it now.
+
+    Raises StoreError where the folder is no campaign's.
+    """
+    with Store.open(folder) as store:
+        left = _left(folder) or _never_told(store)
+        running = CampaignLock.is_held(folder)
+        if running and left.state == "running":
+            return left
+        finished = is_finished(store)
+        state: RunState = "finished" if finished and not running else _state(running, left.state)
+        done = count_outcomes(store)
+        return replace(
+            left,
+            folder=str(folder),
+            state=state,
+            message="" if state in ("running", "finished") else _message(left, store),
+            stage="search" if store.fact(REPLAY) is None else "replay",
+            detail="",
+            done=done.done,
+            total=expected_outcomes(store),
+            found=done.found,
+            searched=done.searched,
+            queries=done.queries,
+        )
+
+
+def _state(running: bool, told: RunState) -> RunState:
+    if running:
+        return "running"
+    # "finished" of an unfinished campaign: its search is finished, its control is not.
+    return "interrupted" if told in ("running", "finished") else told
+
+
+def _message(left: CampaignStatus, store: Store) -> str:
+    """Return why it stopped, and which part of it is finished."""
+    of_search = "its search is finished, its control is not" if store.fact("finished") else ""
+    return "; ".join(filter(None, [left.message or _by_kill(left.state), of_search]))
+
+
+def _by_kill(told: RunState) -> str:
+    return (
+        "its process ended without a word: killed, or the machine went down"
+        if told == "running"
+        else ""
+    )
+
+
+def _left(folder: Path) -> CampaignStatus | None:
+    path = Path(folder) / LIVE_NAME
+    try:
+        left: CampaignStatus = validated(CampaignStatus, read_json(path.read_bytes()))
+        moment(left.updated_at)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoreError(
+            f"{path} can't be read ({error}); delete it: only the live view is in it"
+        ) from error
+    return left
+
+
+def _never_told(store: Store) -> CampaignStatus:
+    """Return the status of a campaign whose process was killed before it wrote one."""
+    began = store.created_at.isoformat(timespec="seconds")
+    return replace(
+        first_status(store.folder), pid=None, host="", started_at=began, updated_at=began
+    )

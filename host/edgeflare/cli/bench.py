@@ -1,0 +1,191 @@
+"""``bench suites``, ``run``, ``resume`` and ``show``."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgeflare._internal.files import new_folder_name
+from edgeflare.cli.options import Json, command_with, typed
+from edgeflare.cli.terminal import echo_err, with_exit_codes
+
+if TYPE_CHECKING:
+    from edgeflare.campaign import BatchProgress
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Compare search strategies on several model pairs: a suite of campaigns and its figures.",
+)
+
+_NARROWED = "Only a part of the suite"
+_FAILED = 3
+
+Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
+
+
+@app.command()
+@with_exit_codes
+def suites(json: Json = False) -> None:
+    """List the suites that come with EdgeFlare."""
+    from edgeflare.bench import suite_about, suite_names
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.reports import table_of
+
+    found = [suite_about(name) for name in suite_names()]
+    rows = [
+        (one.name, one.title, "--data FOLDER" if one.needs_data else "nothing") for one in found
+    ]
+    print_result(
+        json,
+        lambda: [one._asdict() for one in found],
+        lambda: [table_of(("suite", "title", "needs"), rows, text=3)],
+    )
+
+
+@app.command(
+    cls=command_with(
+        *("device", "inventory", "python"),
+        python={"help": "The devices' Python command; default python3 there."},
+    )
+)
+@with_exit_codes
+def run(
+    context: typer.Context,
+    suite: Annotated[
+        str, typer.Argument(help="A packaged suite (see `bench suites`) or a suite file (TOML).")
+    ],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where the models and seeds are that it names {data}. May be repeated: each file is "
+            "looked for in these folders in order.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to make; by default under benches/.")
+    ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this pair; may be repeated.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this strategy; may be repeated.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="So many seed inputs of each pair.", rich_help_panel=_NARROWED),
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="So many random seeds.", rich_help_panel=_NARROWED)
+    ] = None,
+    max_queries: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Search queries for each seed; 0: no limit.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run every strategy of a suite on every pair, several times, and compare them."""
+    from edgeflare.bench import load_suite, run_bench
+    from edgeflare.cli.terminal import ask
+
+    chosen = load_suite(suite, data).narrowed(
+        pairs=pair or (),
+        strategies=strategy or (),
+        seeds=seeds,
+        repeats=repeats,
+        max_queries=max_queries,
+    )
+    folder = new_folder_name("benches", chosen.name) if out is None else out
+    devices = typed(context.obj).values
+    _run(
+        folder,
+        lambda progress: run_bench(
+            chosen, folder, **{"devices": ["local"], **devices}, ask=ask, progress=progress
+        ),
+        json,
+    )
+
+
+@app.command(cls=command_with("device", "inventory"))
+@with_exit_codes
+def resume(
+    context: typer.Context,
+    folder: Bench,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Go on though a model, seed file or library is not what it was."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Go on with a bench that was interrupted or killed; finished cells are kept."""
+    from edgeflare.bench import resume_bench
+    from edgeflare.cli.terminal import ask
+
+    devices = typed(context.obj).values
+    _run(
+        folder,
+        lambda progress: resume_bench(folder, force=force, **devices, ask=ask, progress=progress),
+        json,
+    )
+
+
+@app.command()
+@with_exit_codes
+def show(
+    folder: Bench,
+    searches: Annotated[bool, typer.Option("--searches", help="Every single search, too.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what a bench found so far, and write its report's files anew."""
+    from edgeflare import StoreError
+    from edgeflare.bench import bench_report, write_report
+    from edgeflare.cli.display.tables import print_bench
+
+    report = bench_report(folder)
+    try:
+        write_report(report, folder)
+    except StoreError as error:
+        echo_err(f"note: the report's files are as they were: {error}")
+    print_bench(report, json, searches=searches)
+
+
+def _run(
+    folder: Path, bench: Callable[[Callable[["BatchProgress"], None]], Path], json: bool
+) -> None:
+    from edgeflare.bench import bench_report, write_report
+    from edgeflare.cli.display.progress import batch_display
+    from edgeflare.cli.display.tables import print_bench
+    from edgeflare.cli.terminal import handling_signals
+
+    command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
+    advice = f"the cells that are finished are kept; go on with: {command}"
+    with (
+        handling_signals() as stop,
+        batch_display(stop, what="cell ", advice=lambda _: advice) as progress,
+    ):
+        bench(progress)
+    if progress.last is None:
+        echo_err(f"note: {folder} is finished: nothing is left to do")
+    report = bench_report(folder)
+    try:
+        write_report(report, folder)
+    finally:
+        print_bench(report, json)
+    if not json:
+        echo_err(f"\nEverything is in {folder}; the report is {folder / 'report.md'}")
+    if report.failed:
+        cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
+        echo_err(f"edgeflare: {cells} can't be run, see above; once that is mended: {command}")
+        raise typer.Exit(_FAILED)

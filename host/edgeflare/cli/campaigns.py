@@ -1,0 +1,207 @@
+"""``demo``, ``init``, ``resume``, ``status``, ``show`` and ``export``."""
+
+import shlex
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgeflare.cli.options import Json, Typed, command_with, typed
+from edgeflare.cli.terminal import echo_err
+
+if TYPE_CHECKING:
+    from edgeflare import CampaignConfig
+
+
+def run_and_show(campaign: Callable[..., Path], json: bool) -> None:
+    """Run a campaign, a function of ``ask`` and ``progress``, and print its summary."""
+    from edgeflare import summarize
+    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.display.tables import print_summary
+    from edgeflare.cli.terminal import ask, end_by, handling_signals
+
+    with handling_signals() as stop, progress_display(stop) as progress:
+        folder = campaign(ask=ask, progress=progress)
+    summary = summarize(folder)
+    print_summary(summary, json)
+    if not json:
+        echo_err(f"\nEverything is in {folder}")
+        echo_err(f"A page of it: {shlex.join(['edgeflare', 'report', str(folder)])}")
+        what = "sounds" if summary.sample_rate else "pictures"
+        command = ["edgeflare", "export", str(folder), f"{folder}-{what}"]
+        echo_err(f"{what.capitalize()}: {shlex.join(command)}")
+    end_by(summary.limits_crossed)
+
+
+Campaign = Annotated[Path, typer.Argument(help="A campaign's folder.")]
+
+
+DemoCommand = command_with("device", "fleet", "python", "out")
+ResumeCommand = command_with(
+    *("device", "inventory", "device_queries", "total_queries", "handover", "patience"),
+    "original_timeout",
+    device={"help": "Other devices than the campaign's; may be repeated."},
+    inventory={"help": "Another device inventory than before (TOML)."},
+)
+
+
+def demo(
+    context: typer.Context,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seed images.")] = 20,
+    seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
+    json: Json = False,
+) -> None:
+    """Search on real MNIST digits with a real int8 model; no device needed."""
+    from edgeflare import run_campaign
+    from edgeflare.campaign import demo_config
+
+    stated = typed(context.obj)
+    config = demo_config(stated.values, stated.flags, seeds=seeds, campaign_seed=seed)
+    run_and_show(partial(run_campaign, config), json)
+
+
+def init(
+    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("campaign.toml"),
+) -> None:
+    """Write a commented campaign.toml."""
+    from edgeflare.campaign import write_starter
+
+    write_starter(path)
+    echo_err(f"wrote {path}; edit it, then: edgeflare run {path}")
+
+
+def resume(
+    context: typer.Context,
+    campaign: Campaign,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Go on though a model, seed file or library is not what it was."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Go on with a campaign that was interrupted, paused or killed; finished seeds are kept."""
+    from edgeflare import resume_campaign
+
+    stated = typed(context.obj)
+    run_and_show(
+        partial(resume_campaign, campaign, force=force, changes=stated.values, typed=stated.flags),
+        json,
+    )
+
+
+def status(
+    campaign: Campaign,
+    json: Json = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again each second until the campaign ends.")
+    ] = False,
+) -> None:
+    """Show how far a campaign is and what its devices do, while it runs or after."""
+    from edgeflare import campaign_status
+    from edgeflare.cli.display.status import print_status, watch_status
+
+    if watch:
+        watch_status(campaign, json)
+    else:
+        print_status(campaign_status(campaign), json)
+
+
+def show(
+    campaign: Campaign,
+    json: Json = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="With every step from a seed to its trigger.")
+    ] = False,
+) -> None:
+    """Show what a campaign found: success rate, queries, time, label pairs, devices."""
+    from edgeflare import summarize
+    from edgeflare.cli.display.tables import print_summary
+
+    print_summary(summarize(campaign), json, wide=wide)
+
+
+def export(
+    campaign: Campaign,
+    folder: Annotated[Path, typer.Argument(help="The folder to make.")],
+    json: Json = False,
+) -> None:
+    """Write pictures or sounds of each seed and trigger, their difference, and a JSON line for each."""
+    from edgeflare import export_campaign
+    from edgeflare.cli.display.tables import print_export
+
+    print_export(export_campaign(campaign, folder), json)
+
+
+RunCommand = command_with()
+
+
+def run(
+    context: typer.Context,
+    campaign: Annotated[
+        Path | None, typer.Argument(help="A campaign.toml (edgeflare init writes one).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Find, for each seed input, an input on which the device's model decides differently."""
+    from edgeflare import run_campaign
+
+    run_and_show(partial(run_campaign, config_of(campaign, typed(context.obj))), json)
+
+
+def config_of(campaign: Path | None, stated: Typed) -> "CampaignConfig":
+    """Return the configuration: of the campaign file with the flags laid on top, or of the flags alone.
+
+    Of flags alone `--variant` says as well that the strategy is dflare, unless another one is stated.
+    Raises UsageError.
+    """
+    from edgeflare import UsageError, config_from, load_config
+
+    if campaign is not None:
+        return load_config(campaign, stated.values, stated.flags)
+    missing = [f"--{name}" for name in ("original", "deployed", "seeds") if not stated.has(name)]
+    if missing:
+        raise UsageError(
+            f"{', '.join(missing)} missing: state all three, or give a campaign.toml (`edgeflare init` writes one)"
+        )
+    if stated.flags.get("search.options.variant") == "--variant":
+        stated.values["search"].setdefault("strategy", "dflare")
+    return config_from(stated.values, "run", stated.flags)
+
+
+def selftest(
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seed images.")] = 20,
+    json: Json = False,
+) -> None:
+    """Search where nothing is to be found (a model against itself), and where something is; exit 1 if not so."""
+    from edgeflare.campaign import run_selftest
+    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.cli.terminal import handling_signals
+    from edgeflare.reports import Text, table_of
+
+    with handling_signals() as stop, progress_display(stop) as progress:
+        result = run_selftest(seeds=seeds, progress=progress)
+    rows = [
+        (
+            one.name,
+            str(one.searches),
+            str(one.triggers),
+            str(one.false_alarms) if one.of_one_model else "-",
+        )
+        for one in result.pairs
+    ]
+    told = (
+        f"{'failed' if result.problems else 'passed'} in {result.seconds:.1f} s: {result.strategy}, "
+        f"margin floor {result.margin_floor:g}"
+    )
+    header = ("pair", "searches", "triggers", "false alarms")
+    verdict = Text(told, "bad" if result.problems else "good")
+    print_result(json, result.to_json, lambda: [table_of(header, rows), verdict])
+    for problem in result.problems:
+        echo_err(f"edgeflare: {problem}")
+    if result.problems:
+        raise typer.Exit(1)

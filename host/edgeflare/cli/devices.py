@@ -1,0 +1,158 @@
+"""``devices list``, ``status``, ``check``, ``trust`` and ``prune``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgeflare.cli.options import Json
+from edgeflare.cli.terminal import echo_err, with_exit_codes
+from edgeflare.cli.virtual import app as virtual_app
+
+app = typer.Typer(no_args_is_help=True, help="The devices that run deployed models.")
+app.add_typer(virtual_app, name="virtual")
+
+Name = Annotated[
+    str,
+    typer.Argument(help="local, a name in the inventory, ssh://user@host:port or adb://SERIAL."),
+]
+Inventory = Annotated[Path | None, typer.Option(help="The device inventory (TOML).")]
+
+
+@app.command("list")
+@with_exit_codes
+def list_devices(inventory: Inventory = None, json: Json = False) -> None:
+    """List the devices of the inventory."""
+    from edgeflare import load_inventory
+    from edgeflare.cli.display.devices import print_devices
+
+    print_devices(load_inventory(inventory), json)
+
+
+@app.command()
+@with_exit_codes
+def status(
+    devices: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DEVICE",
+            help="local, names in the inventory, ssh://user@host:port or adb://SERIAL; none: the whole inventory.",
+        ),
+    ] = None,
+    inventory: Inventory = None,
+    json: Json = False,
+) -> None:
+    """Show who uses each device, and how it is: temperature, memory, disk, load, Python, runtimes.
+
+    Without names, virtual boards that don't run are left out.
+    """
+    from edgeflare import DeviceError, UsageError, load_inventory, resolve_device
+    from edgeflare.cli.display.devices import print_reports, reports_of
+    from edgeflare.virtual import board_stopped
+
+    known = load_inventory(inventory)
+    names = list(dict.fromkeys(devices or known))
+    if not devices:
+        stopped = [name for name in names if board_stopped(known[name])]
+        names = [name for name in names if name not in stopped]
+        if stopped:
+            echo_err(
+                f"left out, for they don't run: {', '.join(stopped)} (`edgeflare devices virtual up`)"
+            )
+        if stopped and not names:
+            return
+    if not names:
+        raise UsageError(
+            "the inventory has no devices; name some, as in `edgeflare devices status local`"
+        )
+    reports = reports_of([resolve_device(name, known) for name in names])
+    print_reports(reports, json)
+    away = [name for name, report in reports.items() if isinstance(report, DeviceError)]
+    if away:
+        raise DeviceError(
+            f"{len(away)} of {len(reports)} devices can't be asked: {', '.join(away)}"
+        )
+
+
+@app.command()
+@with_exit_codes
+def check(
+    device: Name,
+    python: Annotated[
+        str | None, typer.Option(help="The device's Python command; default python3 there.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Try this model; none: a small one of EdgeFlare's own.")
+    ] = None,
+    inventory: Inventory = None,
+    json: Json = False,
+) -> None:
+    """Try a device step by step, from the connection to one inference, and say what to mend."""
+    from edgeflare import DeviceError, load_inventory, resolve_device
+    from edgeflare.cli.display.devices import print_line, print_lines_as_json
+    from edgeflare.cli.terminal import ask
+    from edgeflare.devices import check_device
+
+    entry = resolve_device(device, load_inventory(inventory))
+    if python is not None:
+        entry = entry.model_copy(update={"python": python})
+    lines = check_device(entry, model=model, ask=ask, tell=None if json else print_line)
+    if json:
+        print_lines_as_json(lines)
+    failed = [line.name for line in lines if not line.ok]
+    if failed:
+        raise DeviceError(f"{device} is not ready: {', '.join(failed)}")
+
+
+@app.command()
+@with_exit_codes
+def trust(
+    device: Name,
+    fingerprint: Annotated[
+        str | None, typer.Option(help="Trust the key only if it has this fingerprint (SHA256:...).")
+    ] = None,
+    inventory: Inventory = None,
+) -> None:
+    """Show a device's SSH host key and, if you say so, add it to known_hosts."""
+    from edgeflare import load_inventory, resolve_device
+    from edgeflare.cli.terminal import ask, confirm
+    from edgeflare.devices import fetch_host_key, trust_host_key
+    from edgeflare.errors import HostKeyError
+
+    entry = resolve_device(device, load_inventory(inventory))
+    if fingerprint is None:
+        key = fetch_host_key(entry, ask=ask)
+        if key.trusted:
+            echo_err(f"{device} shows {key.fingerprint}, which is trusted already")
+            return
+        echo_err(f"{device} shows a {key.type} host key with fingerprint {key.fingerprint}")
+        if not confirm("Is this the device's own fingerprint? Trust it?"):
+            raise HostKeyError(
+                "nothing was trusted; compare the fingerprint with the one on the device "
+                f"(ssh-keygen -lf {key.file}), then: "
+                f"edgeflare devices trust {device} --fingerprint {key.fingerprint}"
+            )
+        fingerprint = key.fingerprint
+    where = trust_host_key(entry, fingerprint, ask=ask)
+    echo_err(f"trusted; the key is in {where}")
+
+
+@app.command()
+@with_exit_codes
+def prune(
+    device: Name,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Remove all, not only what was not used lately.")
+    ] = False,
+    inventory: Inventory = None,
+) -> None:
+    """Remove EdgeFlare's cached agents and models from a device."""
+    from edgeflare import load_inventory, resolve_device
+    from edgeflare.cli.terminal import ask
+    from edgeflare.devices import prune_device
+
+    entry = resolve_device(device, load_inventory(inventory))
+    report = prune_device(entry, everything=everything, ask=ask)
+    kept = "" if everything else "; files used within the last hour stay, --all removes them, too"
+    files = "1 file" if report.files == 1 else f"{report.files} files"
+    echo_err(f"removed {files}, {report.bytes / 1e6:.1f} MB{kept}")

@@ -1,0 +1,1 @@
+"""What the commands show: progress, tables, devices and boards."""

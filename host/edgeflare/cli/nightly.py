@@ -1,0 +1,92 @@
+"""``nightly``: a night of hardware runs, and taking a red one for the new baseline."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgeflare.cli.options import Json
+from edgeflare.cli.terminal import echo_err
+
+_NARROWED = "Only a part"
+
+
+def nightly(
+    config: Annotated[
+        Path, typer.Argument(metavar="NIGHTLY.TOML", help="What runs each night, on which devices.")
+    ],
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept",
+            help="Run nothing: take the last search of each model on each device that is not green for "
+            "the new baseline, since the model was changed on purpose.",
+        ),
+    ] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this model; may be repeated.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this device; may be repeated.", rich_help_panel=_NARROWED
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run every model on every device, and hold each against its last green night.
+
+    What deviated before is sent again, then a budgeted search runs, then both nights are compared. Ends with
+    1 where a model got worse or a limit was crossed, else with 3 where a device was away or a run failed,
+    else with 0.
+    """
+    from edgeflare.cli.display.nightly import print_accepted, print_night, state_word
+    from edgeflare.cli.display.progress import batch_display
+    from edgeflare.cli.terminal import INTERRUPTED, ask, handling_signals
+    from edgeflare.nightly import accept_night, load_nightly, run_nightly
+
+    loaded = load_nightly(config)
+    if accept:
+        lines = accept_night(loaded, models=model or (), devices=device or ())
+        print_accepted(lines, json)
+        return
+    try:
+        with (
+            handling_signals() as stop,
+            batch_display(stop, result=lambda run: state_word(run.ended)) as progress,
+        ):
+            night = run_nightly(
+                loaded,
+                models=model or (),
+                devices=device or (),
+                ask=ask,
+                progress=progress,
+                stopped=lambda: stop.asked,
+            )
+    except KeyboardInterrupt as interrupt:
+        echo_err(
+            "edgeflare: interrupted; what is finished is kept; run it again: "
+            + _command(config, model or (), device or ())
+        )
+        raise typer.Exit(INTERRUPTED) from interrupt
+    print_night(night, json)
+    if not json:
+        echo_err(
+            f"\nEverything is in {night.folder}; the trend page is {loaded.history / 'index.html'}"
+        )
+    if night.exit_code:
+        raise typer.Exit(night.exit_code)
+
+
+def _command(config: Path, models: Sequence[str], devices: Sequence[str]) -> str:
+    """Return the command that runs the same night."""
+    narrowed = [
+        *(part for name in models for part in ("--model", name)),
+        *(part for name in devices for part in ("--device", name)),
+    ]
+    return shlex.join(["edgeflare", "nightly", str(config), *narrowed])

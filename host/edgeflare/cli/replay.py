@@ -1,0 +1,135 @@
+"""``replay``: stored triggers and seeds on another model, firmware or device."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgeflare.cli.options import (
+    FILES,
+    Json,
+    command_with,
+    typed,
+)
+from edgeflare.cli.terminal import echo_err
+
+if TYPE_CHECKING:
+    from edgeflare import CampaignConfig
+
+_INPUTS = "Inputs"
+
+
+ReplayCommand = command_with(
+    *("original", "deployed", "input", "original_input", "deployed_input", "deployed_output"),
+    *(
+        "deployed_output_name",
+        "runtime_option",
+        "device",
+        "fleet",
+        "patience",
+        "python",
+        "inventory",
+    ),
+    *("confirmations", "out"),
+    original={"help": "The original model, where it has moved or changed."},
+    deployed={"help": "The new deployed model; by default the campaign's."},
+    device={"help": "Other devices than the campaign's; may be repeated."},
+    confirmations={
+        "help": "How often a deviation is sent again; by default as in the campaign.",
+        "panel": _INPUTS,
+    },
+)
+
+
+def replay(
+    context: typer.Context,
+    source: Annotated[
+        Path, typer.Argument(help="A campaign's folder, a replay's, or a trigger corpus.")
+    ],
+    campaign: Annotated[
+        Path | None,
+        typer.Option(
+            help="A campaign.toml, or a campaign's folder, whose models, devices and limits are taken. "
+            "A corpus has none of its own.",
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    trigger: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SEED_ID",
+            help="Only the trigger that was found from this seed, with what both models said then and say "
+            "now; may be repeated. Leaves nothing behind without --out.",
+            rich_help_panel=_INPUTS,
+        ),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="triggers, or seeds: the seed inputs on which the models agreed. Default: both.",
+            rich_help_panel=_INPUTS,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Send stored triggers and seeds to a new model, firmware or device: what is fixed, still there, new?"""
+    from edgeflare import replay_base, replay_config
+
+    stated = typed(context.obj)
+    original, deployed = (
+        stated.values.get(which, {}).get("path") for which in ("original", "deployed")
+    )
+    base = replay_base(source, campaign, original=original, deployed=deployed)
+    config = replay_config(base, stated.values, stated.flags)
+    if trigger and only is None:
+        _reproduce(source, trigger, config, json)
+    else:
+        _replay(source, trigger or [], config, only, json)
+
+
+def _replay(
+    source: Path, trigger: list[str], config: "CampaignConfig", only: str | None, json: bool
+) -> None:
+    from edgeflare import run_replay
+    from edgeflare.analysis import check_limits, replay_summary
+    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.cli.terminal import ask, end_by, handling_signals
+    from edgeflare.reports import replay_document
+
+    with handling_signals() as stop, progress_display(stop) as progress:
+        folder = run_replay(source, config, only=only, seed_ids=trigger, ask=ask, progress=progress)
+    limits = check_limits(folder)
+    summary = replay_summary(folder)
+    limits_json = [one.to_json() for one in limits]
+    print_result(
+        json,
+        lambda: {**summary.to_json(), "limits": limits_json},
+        lambda: replay_document(summary, limits),
+    )
+    if not json:
+        echo_err(f"\nEverything is in {folder}")
+        if summary.source_kind == "corpus":
+            command = ["edgeflare", "corpus", "add", summary.source, str(folder)]
+            echo_err(f"Tell the corpus: {shlex.join(command)}")
+    end_by([one.name for one in limits if one.crossed])
+
+
+def _reproduce(source: Path, trigger: list[str], config: "CampaignConfig", json: bool) -> None:
+    from edgeflare.campaign import reproduce
+    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.cli.terminal import ask, handling_signals
+    from edgeflare.reports import reproductions_document
+
+    with handling_signals() as stop, progress_display(stop) as progress:
+        found = reproduce(source, trigger, config, ask=ask, progress=progress)
+    print_result(
+        json,
+        lambda: {"source": str(source), "triggers": [one.to_json() for one in found]},
+        lambda: reproductions_document(found),
+    )
+    if not json and config.out is not None:
+        echo_err(f"\nEverything is in {config.out}")

@@ -1,0 +1,216 @@
+"""Turns errors into one sentence on stderr and the right exit code."""
+
+import functools
+import getpass
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn, ParamSpec
+
+import typer
+
+
+def ask(prompt: str) -> str | None:
+    """Return what the user types without showing it; None where there is no terminal."""
+    if not sys.stdin.isatty():
+        return None
+    return getpass.getpass(prompt)
+
+
+def confirm(question: str) -> bool:
+    """Return whether the user says yes; no terminal means no."""
+    if not sys.stdin.isatty():
+        return False
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GRACE_S = 9.0
+_SHOW_CURSOR = b"\x1b[?25h"
+_WAIT = b"\nedgeflare: what was found is being written; once more to end at once\n"
+_GIVEN_UP = (
+    b"\nedgeflare: something did not end in time and was given up; what was found is kept in the folder, "
+    b"and going on is possible from there\n"
+)
+INTERRUPTED = 130
+
+
+class StopSignal:
+    """Whether the user has asked to stop.
+
+    The first signal raises KeyboardInterrupt in the main thread. The second one, while the campaign is
+    put down, only says so; the third one ends the process: nothing that was written is lost. So does the end of
+    `grace_s` seconds after the first one, whatever keeps the process.
+    """
+
+    def __init__(self, grace_s: float = _GRACE_S) -> None:
+        self.signals = 0
+        self._grace_s = grace_s
+
+    @property
+    def asked(self) -> bool:
+        """Whether a signal has come."""
+        return self.signals > 0
+
+    def take(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        del number, frame
+        self.signals += 1
+        if self.signals == 1:
+            raise KeyboardInterrupt
+        if self.signals == 2:
+            _write(_WAIT)
+        else:
+            _end()
+
+    def watch(self, arrived: int) -> None:
+        """Wait for a signal's number on this file descriptor, then end the process `grace_s` later.
+
+        The number is written as soon as the signal comes, even where the main thread can't take it, since it is in
+        a library's code. Returns at the end of the stream.
+        """
+        with open(arrived, "rb", buffering=0) as numbers:
+            while number := numbers.read(1):
+                if number[0] in _SIGNALS:
+                    time.sleep(self._grace_s)
+                    _write(_GIVEN_UP)
+                    _end()
+
+
+@contextmanager
+def handling_signals(grace_s: float = _GRACE_S) -> Iterator[StopSignal]:
+    """Handle Ctrl-C, SIGTERM and SIGHUP within a block, in the main thread.
+
+    Once one has come they stay taken until the process ends, so that an impatient second one meets no
+    half-ended interpreter. A signal that the process was started to ignore (``nohup``) stays ignored.
+    A signal may interrupt an operation, such as a database's transaction, so that another error takes
+    the place of KeyboardInterrupt: after a signal every `EdgeFlareError` becomes one again.
+    """
+    from edgeflare import EdgeFlareError
+
+    stop = StopSignal(grace_s)
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    taken = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
+    for number in taken:
+        signal.signal(number, stop.take)
+    arrived, written = os.pipe()
+    os.set_blocking(written, False)
+    wakeup = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    threading.Thread(target=stop.watch, args=(arrived,), daemon=True).start()
+    try:
+        yield stop
+    except EdgeFlareError as error:
+        if stop.asked:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        if not stop.asked:
+            for number in taken:
+                signal.signal(number, before[number])
+            signal.set_wakeup_fd(wakeup)
+            os.close(written)
+
+
+def _write(text: bytes) -> None:
+    """Write past Python's own buffers, which the main thread may be in the middle of using."""
+    try:
+        os.write(2, text)
+    except OSError:
+        return
+
+
+def _end() -> NoReturn:
+    if sys.stderr.isatty():
+        _write(_SHOW_CURSOR)
+    os._exit(INTERRUPTED)
+
+
+P = ParamSpec("P")
+_LIMIT_CROSSED = 1
+_OWN_FAULT = 70
+_PACKAGE = Path(__file__).parents[1]
+
+
+class _Debug:
+    on = False
+
+
+def set_debug(on: bool) -> None:
+    """Set whether tracebacks are shown."""
+    _Debug.on = on
+
+
+def _is_users(filename: object) -> bool:
+    """Whether an unusable file is the user's, not one of the installed package."""
+    return isinstance(filename, str | bytes) and not Path(os.fsdecode(filename)).is_relative_to(
+        _PACKAGE
+    )
+
+
+def echo_err(text: str) -> None:
+    """Write one line for the user on stderr."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def end_by(crossed: Sequence[str]) -> None:
+    """End the command with exit code 1 if there are limits crossed, by their names."""
+    if crossed:
+        what = "a limit is" if len(crossed) == 1 else f"{len(crossed)} limits are"
+        echo_err(f"edgeflare: {what} crossed: {', '.join(crossed)}")
+        raise typer.Exit(_LIMIT_CROSSED)
+
+
+def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
+    """Wrap a command: an `EdgeFlareError` becomes its sentence and exit code, Ctrl-C 130, a file that
+    can't be used 2, a fault 70."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            told(*args, **kwargs)
+        except KeyboardInterrupt as interrupt:
+            if _Debug.on:
+                raise
+            with suppress(OSError):  # the terminal may be gone
+                echo_err("edgeflare: interrupted")
+            raise typer.Exit(INTERRUPTED) from interrupt
+
+    def told(*args: P.args, **kwargs: P.kwargs) -> None:
+        from edgeflare import EdgeFlareError
+
+        try:
+            command(*args, **kwargs)
+        except EdgeFlareError as error:
+            if _Debug.on:
+                raise
+            echo_err(f"edgeflare: {error}")
+            raise typer.Exit(error.exit_code) from error
+        except (typer.Exit, typer.Abort):
+            raise
+        except BrokenPipeError as closed:
+            raise typer.Exit(0) from closed
+        except Exception as fault:
+            if _Debug.on:
+                raise
+            if isinstance(fault, OSError) and _is_users(fault.filename):
+                echo_err(
+                    f"edgeflare: {fault.filename} can't be used: {fault.strerror}; check the path"
+                )
+                raise typer.Exit(EdgeFlareError.exit_code) from fault
+            echo_err(
+                f"edgeflare: a fault of EdgeFlare's own, {type(fault).__name__}: {fault}; what was "
+                "found so far is kept. Please report it with what `edgeflare --debug ...` prints."
+            )
+            raise typer.Exit(_OWN_FAULT) from fault
+
+    return run

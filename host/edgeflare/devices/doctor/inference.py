@@ -1,0 +1,221 @@
+"""One small inference: what runs it, how long it takes, and whether the answer is this machine's."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.devices.inventory import LOCAL, Device
+from edgeflare.devices.provisioning.probe import Probe, probe, require
+from edgeflare.devices.provisioning.upload import Provisioned, provision
+from edgeflare.devices.runtimes import BY_EXTENSION, RuntimeName, calibration_file, options_of
+from edgeflare.devices.session.agent_link import AgentLink, Limits
+from edgeflare.devices.session.session import DeviceSession
+from edgeflare.devices.transports.base import Transport
+from edgeflare.devices.transports.local import LocalTransport
+from edgeflare.errors import DeviceError, EdgeFlareError
+from edgeflare_agent.decoding import Decoded
+from edgeflare_agent.image_spec import InputSpec, TensorInfo
+
+_DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
+_DEMO_MODELS = {"tflite": "deployed.tflite"}
+_TIMED = 10
+_LONG_S = 5.0
+_USUAL_SIDE = 224
+_USUAL_SAMPLES = 16000
+_CLOSE = 1e-5
+_OF_A_MODEL = {"calibration", "input_shape", "precision"}
+
+
+@dataclass(frozen=True)
+class InferenceResult:
+    """What a model said to one input: its raw first output, and seconds for each of several tries.
+
+    `effect` is the runtime in effect, as the agent describes it; `output` the output's description.
+    """
+
+    effect: Mapping[str, Any]
+    output: TensorInfo
+    values: NDArray[Any] = field(repr=False)
+    seconds: tuple[float, ...]
+
+    @property
+    def runtime(self) -> str:
+        """Package, version and delegate or providers, for people."""
+        return f"{self.effect.get('package')} {self.effect.get('version')}, {self.accelerated_by}"
+
+    @property
+    def accelerated_by(self) -> str:
+        """The delegate or the execution providers in effect, for people."""
+        providers = self.effect.get("providers")
+        if providers and "nodes" in self.effect:
+            nodes = self.effect["nodes"]
+            if not isinstance(nodes, Mapping):
+                return f"{', '.join(providers)}, which of them runs a node isn't told"
+            return ", ".join(f"{one} ({nodes.get(one, 0)} nodes)" for one in providers)
+        if providers:
+            return ", ".join(providers)
+        if "delegate" not in self.effect:
+            return "by itself"
+        return str(self.effect["delegate"] or "no delegate")
+
+    @property
+    def median_ms(self) -> float:
+        """Milliseconds on the device, the first try left out where there are more."""
+        return 1000 * statistics.median(self.seconds[1:] or self.seconds)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One model on one runtime: what the device and this machine answered, or why they did not."""
+
+    runtime: RuntimeName
+    model: Path
+    there: InferenceResult | EdgeFlareError
+    here: InferenceResult | EdgeFlareError | None
+    """None: the device is this machine itself."""
+
+
+def demo_model(runtime: RuntimeName) -> Path:
+    """Return the small model that comes with EdgeFlare and this runtime loads."""
+    return _DEMO / _DEMO_MODELS.get(runtime, "original.onnx")
+
+
+def try_model(
+    link: Callable[[], AgentLink],
+    transport: Transport,
+    seen: Probe,
+    device: Device,
+    runtime: RuntimeName,
+    model: Path | None,
+) -> Trial:
+    """Run a model, or else the small one, on the agent behind `link` and with default options here.
+
+    Here it runs with the runtime of its file: TensorRT's engine of an ``.onnx`` meets onnxruntime.
+    """
+    file = model or demo_model(runtime)
+    options = _options(device, runtime, own_model=model is not None)
+
+    def answer_there() -> InferenceResult:
+        calibration = calibration_file(runtime, options)
+        there = provision(transport, seen, device, file, calibration, runtime=runtime)
+        data = {} if there.data is None else {"calibration": there.data.name}
+        return _answer(link(), there, runtime, {**options, **data})
+
+    there = _caught(answer_there)
+    if isinstance(there, EdgeFlareError) or _is_this_interpreter(device):
+        return Trial(runtime, file, there, None)
+    usual = BY_EXTENSION.get(file.suffix.lower(), runtime)
+    return Trial(runtime, file, there, _caught(lambda: _answer_here(usual, file)))
+
+
+def open_link(transport: Transport, agent: str, seen: Probe, device: Device) -> AgentLink:
+    """Start the agent at this path. Raises what `AgentLink.open` raises."""
+    limits = Limits(None, device.heartbeat_s, device.timeout_s)
+    return AgentLink.open(transport, agent, seen.root, limits)
+
+
+def difference(there: InferenceResult, here: InferenceResult) -> float:
+    """Return the greatest absolute difference of two raw outputs; infinite where only one is finite."""
+    first, second = (np.asarray(one.values, dtype=np.float64) for one in (there, here))
+    if first.shape != second.shape:
+        return float("inf")
+    unlike = ~((first == second) | (np.isnan(first) & np.isnan(second)))
+    apart = np.abs(first[unlike] - second[unlike])
+    return float(np.max(apart, initial=0.0)) if np.isfinite(apart).all() else float("inf")
+
+
+def is_alike(there: InferenceResult, here: InferenceResult) -> bool:
+    """Whether two answers are equal: exactly where the output is quantised, else to rounding."""
+    apart = difference(there, here)
+    if apart == 0 or there.output.quantization is not None or there.values.dtype.kind in "iu":
+        return apart == 0
+    values = here.values.astype(np.float64)
+    largest = np.max(np.abs(values[np.isfinite(values)]), initial=1.0)
+    return bool(apart <= _CLOSE * largest)
+
+
+def _answer(
+    link: AgentLink, there: Provisioned, runtime: RuntimeName, options: Mapping[str, Any]
+) -> InferenceResult:
+    session = DeviceSession.load(link, there, runtime, options)
+    output = session.model.outputs[0]
+    spec = plain_input(session.model.inputs[0])
+    session.configure(spec, output.name)
+    sample = _ramp(spec)
+    begun = time.monotonic()
+    replies = [session.submit([sample]).result()]
+    while len(replies) <= _TIMED and time.monotonic() - begun < _LONG_S:
+        replies.append(session.submit([sample]).result())
+    seconds = tuple(reply.seconds[0] for reply in replies)
+    values = replies[0].outputs[0]
+    assert not isinstance(values, Decoded)  # noqa: S101 - no decoder was set
+    return InferenceResult(session.model.runtime, output, values, seconds)
+
+
+def _answer_here(runtime: RuntimeName, model: Path) -> InferenceResult:
+    try:
+        folder = TemporaryDirectory(ignore_cleanup_errors=True)
+    except OSError as error:
+        raise DeviceError(f"no temporary folder can be made here: {error.strerror}") from error
+    with folder as cache:
+        here = LOCAL.model_copy(update={"name": "this machine", "cache": cache})
+        transport = LocalTransport(here.name, here.python)
+        seen = probe(transport, here)
+        require(seen, runtime)
+        there = provision(transport, seen, here, model, runtime=runtime)
+        link = open_link(transport, there.agent_path, seen, here)
+        try:
+            return _answer(link, there, runtime, {})
+        finally:
+            link.close()
+
+
+def _caught(answer: Callable[[], InferenceResult]) -> InferenceResult | EdgeFlareError:
+    try:
+        return answer()
+    except EdgeFlareError as error:
+        return error
+
+
+def plain_input(tensor: TensorInfo) -> InputSpec:
+    """Return a spec that fills any input, whatever it means, with pixels / 255.
+
+    An open first axis is a batch of 1, another one has a usual image's length; with no more axes than the batch's
+    and one other the input may be a clip of any length, and has a second's.
+    """
+    length = _USUAL_SAMPLES if len(tensor.shape) == 2 else _USUAL_SIDE
+    usual = (1, *(length for _ in tensor.shape[1:]))
+    shape = tuple(usual[place] if axis is None else axis for place, axis in enumerate(tensor.shape))
+    return InputSpec(
+        shape=shape,
+        dtype=tensor.dtype,
+        size=(1, prod(shape)),
+        channels=1,
+        scale=(1.0, 255.0),
+        quantization=tensor.quantization,
+    )
+
+
+def _ramp(spec: InputSpec) -> NDArray[np.uint8]:
+    """Return greys from black to white, uint8 [1, n, 1]."""
+    return np.linspace(0, 255, spec.size[1]).astype(np.uint8).reshape(1, -1, 1)
+
+
+def _options(device: Device, runtime: RuntimeName, *, own_model: bool) -> dict[str, Any]:
+    """Return the device's options, without those of another runtime or of the user's own model."""
+    dropped = set() if own_model else _OF_A_MODEL
+    if device.runtime != runtime:
+        dropped = dropped | (set(device.options) - set(options_of(runtime)))
+    return {name: value for name, value in device.options.items() if name not in dropped}
+
+
+def _is_this_interpreter(device: Device) -> bool:
+    return device.transport == "local" and device.python == LOCAL.python

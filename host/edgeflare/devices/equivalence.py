@@ -1,0 +1,119 @@
+"""Whether devices are equivalent: one may answer in place of another."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, wait
+from typing import Any, Protocol
+
+from edgeflare.devices.session.replies import Reply
+from edgeflare.errors import DeviceAwayError, DeviceChangedError, UsageError
+from edgeflare.types import Sample
+from edgeflare_agent.decoding import Decoded, RawOutput
+
+_SHOWN = 3
+_PATIENCE_S = 600.0
+_ADVICE = (
+    "devices that share the seeds must answer alike: take devices of one kind, software and options, "
+    "let each search for itself with `--fleet replicate`, or accept the difference with `--allow-mixed`"
+)
+
+
+class Answering(Protocol):
+    """A device with the deployed model, such as a SteadySession or a DeviceSession."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def fingerprint(self) -> dict[str, Any]: ...  # noqa: D102
+
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
+        """Queue a request without waiting for anything."""
+        ...
+
+
+def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Return each field of two fingerprints that differs, as (name, value there, value here).
+
+    A field of the runtime is named ``runtime.threads``; one that is missing counts as None.
+    """
+    found: list[tuple[str, Any, Any]] = []
+    for field in [*first, *(field for field in second if field not in first)]:
+        one, other = first.get(field), second.get(field)
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            inner = differences(one, other)
+            found += [(f"{field}.{name}", here, there) for name, here, there in inner]
+        elif one != other:
+            found.append((field, one, other))
+    return found
+
+
+def check_unchanged(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Check that a device that came back has its old fingerprint.
+
+    Raises DeviceChangedError that names the fields which differ.
+    """
+    found = differences(before, now)
+    if found:
+        changes = "; ".join(f"{field} was {old!r}, is {new!r}" for field, old, new in found)
+        raise DeviceChangedError(
+            f"{name} came back as another device than it was: {changes}; its answers might differ from "
+            "those before: bring it back to that state, or begin a new campaign with it"
+        )
+
+
+def check_equivalent(
+    devices: Sequence[Answering],
+    probes: Sequence[Sample],
+    *,
+    timeout_s: float = _PATIENCE_S,
+) -> None:
+    """Check that all devices have one fingerprint and give bit-equal outputs on the probes.
+
+    `probes`: raw samples, each asked of every device by itself, all at the same time. Raises UsageError
+    that names the devices and what differs, DeviceAwayError where a device hasn't answered all within
+    `timeout_s`, and the errors of the devices.
+    """
+    if len(devices) < 2:
+        return
+    first = devices[0]
+    for other in devices[1:]:
+        found = differences(first.fingerprint, other.fingerprint)
+        if found:
+            raise UsageError(
+                f"{first.name} and {other.name} are not alike: {_described(found, first, other)}; "
+                f"{_ADVICE}"
+            )
+    pending = [[device.submit([probe]) for probe in probes] for device in devices]
+    late = wait([future for of_one in pending for future in of_one], timeout_s).not_done
+    for device, of_one in zip(devices, pending, strict=True):
+        if not late.isdisjoint(of_one):
+            raise DeviceAwayError(
+                f"{device.name} did not answer {len(probes)} probes within {timeout_s:g} s; is it on and "
+                "reached? Try `edgeflare devices check`"
+            )
+    answers = [[_bits(future.result()) for future in of_one] for of_one in pending]
+    for other, its in zip(devices[1:], answers[1:], strict=True):
+        unequal = [n for n, (a, b) in enumerate(zip(answers[0], its, strict=True)) if a != b]
+        if unequal:
+            raise UsageError(
+                f"{first.name} and {other.name} are not alike: their outputs differ on "
+                f"{len(unequal)} of {len(probes)} probes, first on probe {unequal[0]}; {_ADVICE}"
+            )
+
+
+def _described(found: Sequence[tuple[str, Any, Any]], first: Answering, other: Answering) -> str:
+    shown = [
+        f"{field} is {one!r} on {first.name} and {two!r} on {other.name}"
+        for field, one, two in found[:_SHOWN]
+    ]
+    rest = [field for field, _, _ in found[_SHOWN:]]
+    return "; ".join(shown) + (f"; and {', '.join(rest)}" if rest else "")
+
+
+def _bits(reply: Reply[RawOutput]) -> list[tuple[object, ...]]:
+    """Return what is equal for equal outputs only: of a transcript its pieces, and the bits of its scores."""
+    found: list[tuple[object, ...]] = []
+    for output in reply.outputs:
+        pieces, numbers = output if isinstance(output, Decoded) else ((), output)
+        found.append((pieces, str(numbers.dtype), numbers.shape, numbers.tobytes()))
+    return found

@@ -1,0 +1,1 @@
+"""Provisioning: probing a device and uploading agent and models to it."""

@@ -1,0 +1,325 @@
+"""Uploads agent and model to the device: content-addressed files, uploaded once."""
+
+import hashlib
+import io
+import re
+import uuid
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import edgeflare_agent
+from edgeflare._internal.files import is_disk_full, write_whole
+from edgeflare.devices.inventory import Device
+from edgeflare.devices.provisioning.probe import Probe, check_cache, check_python
+from edgeflare.devices.provisioning.scripts import TEND, invalid_answer, run_script
+from edgeflare.devices.runtimes import users_runtime
+from edgeflare.devices.session.reported import count, texts
+from edgeflare.devices.transports.base import Transport
+from edgeflare.errors import DeviceDiskFullError, DeviceError, DiskFullError, ModelError
+from edgeflare_agent.runtimes import ADDED
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_REGULAR_FILE = 0o100644 << 16
+
+
+def agent_bundle(folder: Path, runtimes: Iterable[str] = ()) -> Path:
+    """Return the path of the agent's zipapp in `folder`, built unless it is there already.
+
+    Those of the `runtimes` that are the user's are part of it. Its name is its content's SHA-256, ``<64 hex>.pyz``; the
+    same sources give the same bytes on every machine. Raises DiskFullError or DeviceError where it can't be written,
+    UsageError for a user's runtime that can't be used.
+    """
+    content = _bundle_bytes(runtimes)
+    path = folder / f"{hashlib.sha256(content).hexdigest()}.pyz"
+    try:
+        if not path.is_file() or path.read_bytes() != content:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content)
+    except OSError as error:
+        if is_disk_full(error):
+            raise DiskFullError(f"no space left for the agent's bundle in {folder}") from error
+        raise DeviceError(
+            f"the agent's bundle can't be written to {folder}: {error.strerror}"
+        ) from error
+    return path
+
+
+def _bundle_bytes(runtimes: Iterable[str]) -> bytes:
+    package = Path(edgeflare_agent.__file__).parent
+    sources = {
+        f"{package.name}/{path.relative_to(package).as_posix()}": path.read_bytes()
+        for path in package.rglob("*.py")
+    }
+    for name in runtimes:
+        if (users := users_runtime(name)) is not None:
+            sources[f"{package.name}/runtimes/{ADDED.format(name)}.py"] = users.source
+    sources["__main__.py"] = sources[f"{package.name}/__main__.py"]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as bundle:
+        for name in sorted(sources):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.create_system = 3
+            entry.external_attr = _REGULAR_FILE
+            bundle.writestr(entry, sources[name])
+    return buffer.getvalue()
+
+
+RECENT_S = 3600
+"""A file that was used so many seconds ago, or later, may be in use and stays."""
+TEMPORARY = ".part"
+_SPARE_BYTES = 256 << 10
+_TEND_S = 60.0
+_SLOWEST_HASH = 2e6
+"""Bytes a second that even a slow board reads and hashes."""
+
+Tell = Callable[[str], None]
+
+
+class Data(NamedTuple):
+    """A file beside the model: its name below ``root``/models on the device, its path on the host."""
+
+    name: str
+    source: Path
+
+
+@dataclass(frozen=True)
+class Provisioned:
+    """What is on the device now; paths are the device's own.
+
+    `model_name` is ``<sha256>.<extension>`` below ``root``/models, `source` the model's path on the
+    host; `uploaded` are the names of the files that were not there before, or not whole; `data` is what
+    the model needs beside itself, if anything.
+    """
+
+    agent_path: str
+    root: str
+    model_name: str
+    model_sha256: str
+    source: Path
+    uploaded: tuple[str, ...] = ()
+    data: Data | None = None
+
+    @property
+    def user_paths(self) -> dict[str, str]:
+        """Each path on the device that a user knows by another: the host's."""
+        known = {self.model_path: str(self.source)}
+        if self.data is not None:
+            known[f"{self.root}/models/{self.data.name}"] = str(self.data.source)
+        return known
+
+    @property
+    def model_path(self) -> str:
+        """The model's path on the device."""
+        return f"{self.root}/models/{self.model_name}"
+
+
+@dataclass(frozen=True)
+class _File:
+    local: Path
+    folder: str
+    sha256: str
+    size: int
+
+    @property
+    def label(self) -> str:
+        """What to call it in messages."""
+        return "the agent" if self.folder == "agents" else self.local.name
+
+    @property
+    def name(self) -> str:
+        suffix = self.local.suffix.lower()
+        return self.sha256 + (suffix if re.fullmatch(r"\.[a-z0-9]{1,16}", suffix) else ".bin")
+
+
+def provision(
+    transport: Transport,
+    seen: Probe,
+    device: Device,
+    model: Path,
+    data: Path | None = None,
+    *,
+    runtime: str | None = None,
+    progress: Tell | None = None,
+) -> Provisioned:
+    """Bring agent, model and its data to the device unless they are there, by their SHA-256.
+
+    The agent has the `runtime`, where that is the user's. The device hashes all of them each time. Uploads go to a temporary name, are checked there and
+    renamed, so that several hosts may do this at once. After an upload the least recently used files go until the cache keeps `device.cache_limit_mb`.
+    Raises ModelError, DeviceDiskFullError, DeviceError and what the transport raises.
+    """
+    with TemporaryDirectory() as folder:
+        agent = _described(agent_bundle(Path(folder), filter(None, [runtime])), "agents")
+        loaded = _described(model, "models")
+        beside = None if data is None else _described(data, "models")
+        files = [agent, loaded, *([] if beside is None else [beside])]
+        uploaded = _bring(transport, seen, device, files, progress)
+    return Provisioned(
+        f"{seen.root}/agents/{agent.name}",
+        seen.root,
+        loaded.name,
+        loaded.sha256,
+        model,
+        uploaded,
+        None if beside is None else Data(beside.name, beside.local),
+    )
+
+
+def provision_agent(
+    transport: Transport, seen: Probe, device: Device, runtimes: Sequence[str] = ()
+) -> str:
+    """Bring the agent alone to the device, with those of the `runtimes` that are the user's; return its path there."""
+    with TemporaryDirectory() as folder:
+        agent = _described(agent_bundle(Path(folder), runtimes), "agents")
+        _bring(transport, seen, device, [agent], None)
+    return f"{seen.root}/agents/{agent.name}"
+
+
+def _described(path: Path, folder: str) -> _File:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        return _File(path, folder, digest.hexdigest(), path.stat().st_size)
+    except OSError as error:
+        what = "the calibration file" if path.suffix == ".npy" else "the model"
+        raise ModelError(f"can't read {what} {path}: {error.strerror}") from error
+
+
+def _bring(
+    transport: Transport,
+    seen: Probe,
+    device: Device,
+    files: Sequence[_File],
+    progress: Tell | None,
+) -> tuple[str, ...]:
+    missing = [
+        file for file in files if seen.files.get(file.folder, {}).get(file.name) != file.size
+    ]
+    uploads: Counter[str] = Counter()
+    while True:
+        _check_space(seen, missing)
+        temporaries = {}
+        for file in missing:
+            if progress is not None:
+                progress(f"uploading {file.label} to {seen.name} ({file.size / 1e6:.1f} MB)")
+            temporaries[file.name] = _put(transport, seen, file)
+        uploads.update(temporaries.keys())
+        bad = _settle(transport, seen, device, files, temporaries)
+        missing = [file for file in files if file.name in bad]
+        if not missing:
+            return tuple(uploads)
+        for file in missing:
+            if uploads[file.name] > 1:
+                raise DeviceError(
+                    f"{file.label} arrived damaged on {seen.name} twice: its disk, its memory or "
+                    "the link changes bytes; try another folder as `cache`, then another card"
+                )
+
+
+def _settle(
+    transport: Transport,
+    seen: Probe,
+    device: Device,
+    files: Sequence[_File],
+    temporaries: dict[str, str],
+) -> list[str]:
+    """Have the device check and rename what was uploaded; return the names that are not right."""
+    wanted = [
+        {
+            "folder": file.folder,
+            "name": file.name,
+            "sha256": file.sha256,
+            "size": file.size,
+            "temporary": temporaries.get(file.name),
+        }
+        for file in files
+    ]
+    limit = device.cache_limit_mb * 1_000_000 if temporaries else None
+    timeout = _TEND_S + sum(file.size for file in files) / _SLOWEST_HASH
+    answer = collect_garbage(transport, seen, wanted=wanted, limit=limit, timeout=timeout)
+    return list(answer["bad"])
+
+
+def collect_garbage(
+    transport: Transport,
+    seen: Probe,
+    *,
+    wanted: Sequence[dict[str, Any]] = (),
+    discard: Sequence[str] = (),
+    limit: int | None = None,
+    recent_s: float = RECENT_S,
+    timeout: float = _TEND_S,
+) -> dict[str, Any]:
+    """Run the script that checks files in the cache and collects garbage; return {"bad": names, "files": removed, "bytes": removed}."""
+    parameters = {
+        "root": seen.root,
+        "wanted": list(wanted),
+        "discard": list(discard),
+        "limit": limit,
+        "recent_s": recent_s,
+        "stale_s": RECENT_S,
+    }
+    answer = run_script(transport, seen.command, TEND, parameters, timeout)
+    try:
+        removed = {name: count(answer, name) or 0 for name in ("files", "bytes")}
+        return {"bad": texts(answer, "bad"), **removed}
+    except ValueError as error:
+        raise invalid_answer(seen.name, error) from error
+
+
+def _check_space(seen: Probe, missing: Sequence[_File]) -> None:
+    needed = sum(file.size for file in missing) + _SPARE_BYTES
+    if missing and seen.free_bytes is not None and needed > seen.free_bytes:
+        raise DeviceDiskFullError(
+            f"{seen.root} on {seen.name} has {seen.free_bytes} bytes free and {needed} are needed: "
+            + _make_space(seen)
+        )
+
+
+def _put(transport: Transport, seen: Probe, file: _File) -> str:
+    """Upload to a unique temporary name beside the file's place and return that path."""
+    path = f"{seen.root}/{file.folder}/{file.sha256}-{uuid.uuid4().hex}{TEMPORARY}"
+    try:
+        transport.put(file.local, path)
+    except DeviceDiskFullError as error:
+        collect_garbage(transport, seen, discard=[path])
+        raise DeviceDiskFullError(
+            f"no space was left in {seen.root} on {seen.name} for {file.label} ({file.size} "
+            f"bytes): {_make_space(seen)}"
+        ) from error
+    return path
+
+
+def _make_space(seen: Probe) -> str:
+    """Return the words that tell how to make space."""
+    return (
+        f"free some there, run `edgeflare devices prune {seen.name}`, or give a folder on another "
+        "disk as `cache` in the device's inventory entry"
+    )
+
+
+class PruneReport(NamedTuple):
+    """How many files were removed from the device, and their bytes."""
+
+    files: int
+    bytes: int
+
+
+def prune(transport: Transport, seen: Probe, everything: bool) -> PruneReport:
+    """Remove cached agents and models: what was not used in the last hour, or everything.
+
+    Uploads of other hosts that are under way are left alone. Raises DeviceError and what the
+    transport raises.
+    """
+    for problem in (check_python(seen), check_cache(seen)):
+        if problem is not None:
+            raise problem.error()
+    recent_s = -RECENT_S if everything else RECENT_S
+    answer = collect_garbage(transport, seen, limit=-1, recent_s=recent_s)
+    return PruneReport(answer["files"], answer["bytes"])

@@ -1,0 +1,1 @@
+"""Sessions: requests to the agent on a device, their replies, and reconnecting after a lost link."""

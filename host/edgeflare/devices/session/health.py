@@ -1,0 +1,190 @@
+"""The health of a device, from the agent's answers to heartbeats."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgeflare.devices.session.flow_control import AdaptiveWindow
+from edgeflare.devices.session.reported import count, number, seconds, sensors, words
+from edgeflare_agent.wire import Frame, Kind
+
+LEAST_JUMP_S = 5.0
+_RECENT_PINGS = 64
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+class Health(NamedTuple):
+    """The values of the last heartbeat. None: not known yet, or not reported by the device.
+
+    Since the agent began: `busy_s` at work, of `uptime_s`; `served` requests answered; `waiting` are in
+    its queue. `inferring_s`: since when the inference of one sample is under way; None where none is.
+    `throttle_reasons` are what slows the device down now, in words, `throttled_since_boot` what has since
+    it was booted. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the
+    recent ones. `clock_jump_s` is how far the device's wall clock has jumped against the host's monotonic
+    clock since the session began, 0.0 if by less than 5 s at once.
+    """
+
+    busy_s: float = 0.0
+    uptime_s: float = 0.0
+    served: int = 0
+    waiting: int = 0
+    inferring_s: float | None = None
+    rss_bytes: int | None = None
+    temperature_c: float | None = None
+    frequency_mhz: float | None = None
+    throttled: bool | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    throttled_since_boot: tuple[str, ...] | None = None
+    battery_percent: float | None = None
+    battery_charging: bool | None = None
+    gpu_load: float | None = None
+    gpu_mhz: float | None = None
+    round_trip_s: float | None = None
+    clock_jump_s: float = 0.0
+
+
+class HealthHistory:
+    """Tracks the health of one session; no locks, no threads."""
+
+    def __init__(self) -> None:
+        self.health = Health()
+        self._round_trips: deque[float] = deque(maxlen=_RECENT_PINGS)
+        self._clock = ClockJumpDetector()
+
+    def note(self, pong: Mapping[str, Any], sent: float, received: float, empty: bool) -> None:
+        """Record an answer; times are of `steady`, `empty` pings are those that tell the round trip.
+
+        Raises ValueError for an answer that makes no sense.
+        """
+        if empty:
+            self._round_trips.append(received - sent)
+        wall = number(pong, "wall")
+        if wall is not None:
+            self._clock.note(wall, sent, received)
+        since_boot = pong.get("throttled_since_boot")
+        self.health = Health(
+            busy_s=seconds(pong, "busy_s") or 0.0,
+            uptime_s=seconds(pong, "uptime_s") or 0.0,
+            served=count(pong, "served") or 0,
+            waiting=count(pong, "waiting") or 0,
+            inferring_s=seconds(pong, "inferring_s"),
+            rss_bytes=count(pong, "rss_bytes"),
+            **sensors(pong),
+            throttled_since_boot=None
+            if since_boot is None
+            else words(pong, "throttled_since_boot"),
+            round_trip_s=min(self._round_trips, default=None),
+            clock_jump_s=self._clock.jump_s,
+        )
+
+
+class ClockJumpDetector:
+    """Detects jumps of a wall clock, as opposed to drift, between two readings."""
+
+    def __init__(self) -> None:
+        self.jump_s = 0.0
+        self._before: tuple[float, float] | None = None
+
+    def note(self, wall: float, sent: float, received: float) -> None:
+        """Take in a clock that showed `wall` some time between two moments of `steady`."""
+        offset, doubt = wall - (sent + received) / 2, (received - sent) / 2
+        before, self._before = self._before, (offset, doubt)
+        if before is None:
+            return
+        step = offset - before[0]
+        if abs(step) > LEAST_JUMP_S + before[1] + doubt:
+            self.jump_s += step
+
+
+def steady() -> float:
+    """Return seconds on a clock that nobody sets, and that runs on while the host sleeps if it can."""
+    return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
+
+
+_NUMBER = "ping"
+
+
+class Ping:
+    """One heartbeat with `size` bytes; the future, which can't be cancelled, has its round trip in seconds."""
+
+    def __init__(self, number: int, size: int) -> None:
+        self.number = number
+        self.size = size
+        self.sent = steady()
+        self.future: Future[float] = Future()
+        self.future.set_running_or_notify_cancel()
+
+    def frame(self) -> Frame:
+        """Return what goes on the wire, now; its bytes can't be compressed on their way."""
+        ballast = (np.frombuffer(os.urandom(self.size), np.uint8),) if self.size else ()
+        self.sent = steady()
+        return Frame(Kind.PING, {_NUMBER: self.number}, ballast)
+
+
+class PendingHeartbeats:
+    """The heartbeats without an answer; no locks, no threads."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._pending: dict[int, Ping] = {}
+
+    def new(self, size: int = 0) -> Ping:
+        """Create the next heartbeat."""
+        ping = Ping(self._next, size)
+        self._pending[ping.number] = ping
+        self._next += 1
+        return ping
+
+    def find(self, pong: Mapping[str, Any]) -> Ping | None:
+        """Return the heartbeat of an answer; None where it was answered before. Raises LookupError."""
+        number = pong[_NUMBER]
+        if number not in range(self._next):
+            raise LookupError(f"heartbeat {number!r} was never sent")
+        return self._pending.get(number)
+
+    def remove(self, ping: Ping) -> None:
+        """Remove a heartbeat that was answered."""
+        del self._pending[ping.number]
+
+    def drain(self) -> "list[Future[float]]":
+        """Remove all and return their futures."""
+        left = [ping.future for ping in self._pending.values()]
+        self._pending.clear()
+        return left
+
+
+class AgentMonitor:
+    """The device's health and the window that keeps it busy; no locks, no threads.
+
+    `pings` are the heartbeats without an answer. `fixed`: a window that never changes.
+    """
+
+    def __init__(self, fixed: int | None) -> None:
+        self.pings = PendingHeartbeats()
+        self.window = AdaptiveWindow(fixed)
+        self._record = HealthHistory()
+
+    @property
+    def health(self) -> Health:
+        """The values of the last heartbeat."""
+        return self._record.health
+
+    def ponged(self, frame: Frame, received: float) -> Ping | None:
+        """Record an answer to a heartbeat, received at this time of `steady`; None for a second one.
+
+        Raises LookupError or ValueError for an invalid answer.
+        """
+        ping = self.pings.find(frame.header)
+        if ping is None:
+            return None
+        self._record.note(frame.header, ping.sent, received, empty=ping.size == 0)
+        self.pings.remove(ping)
+        self.window.worked(self.health.busy_s, self.health.served)
+        if self.health.round_trip_s is not None:
+            self.window.set_round_trip(self.health.round_trip_s)
+        return ping

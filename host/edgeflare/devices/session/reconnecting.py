@@ -1,0 +1,452 @@
+"""A session that reconnects: when the device is lost it is reopened, and pending requests are sent again."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
+
+from edgeflare.devices.equivalence import check_unchanged
+from edgeflare.devices.session.agent_link import copy
+from edgeflare.devices.session.pending import DEATHS, Kept, PendingRequests
+from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent
+from edgeflare.devices.session.replies import Reply
+from edgeflare.devices.session.session import DeviceSession
+from edgeflare.devices.session.status import DeviceState, DeviceStatus, HealthTracker, Throughput
+from edgeflare.devices.telemetry import Minutes
+from edgeflare.errors import (
+    AgentCrashedError,
+    AgentDiedError,
+    DeviceAwayError,
+    DeviceChangedError,
+    DeviceError,
+    DeviceProtocolError,
+    DeviceTimeoutError,
+    EdgeFlareError,
+    HostKeyError,
+    InferenceFailedError,
+    InferenceTimeoutError,
+    ModelError,
+    UnreachableError,
+    UsageError,
+)
+from edgeflare.types import Sample
+from edgeflare_agent.audio_spec import Spec
+from edgeflare_agent.decoding import RawOutput
+
+T = TypeVar("T")
+
+PERMANENT_ERRORS = (HostKeyError, UsageError, DeviceChangedError)
+"""Errors of reopening after which no other attempt is made; ModelError is a UsageError."""
+_OF_THE_LINK = (AgentDiedError, DeviceProtocolError, DeviceTimeoutError, UnreachableError)
+_PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
+_STEADY_S = 60.0
+
+
+class _Configuration(NamedTuple):
+    """What `DeviceSession.configure` takes."""
+
+    spec: Spec
+    output: str | None
+    decoder: Mapping[str, Any] | None
+
+
+Task: TypeAlias = Iterator[float]
+"""Background work as an iterator: yields the seconds to wait before its next step."""
+
+
+def in_a_thread(task: Task, stop: threading.Event) -> None:
+    """Do the task in a thread of its own; `stop` ends it at its next wait, at once."""
+
+    def work() -> None:
+        for seconds in task:
+            if stop.wait(seconds):
+                return
+
+    threading.Thread(target=work, name="edgeflare-background", daemon=True).start()
+
+
+def _closing(session: DeviceSession) -> Task:
+    """Close a session in the background; its errors are ignored."""
+    with suppress(EdgeFlareError, OSError):
+        session.close()
+    yield from ()
+
+
+class ReconnectingSession:
+    """A deployed model on a device that may be lost and come back; safe to use from several threads.
+
+    It takes over an open session. When a session fails, the device is AWAY: requests
+    without a reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
+    `rng`, until it returns a new session or raises a permanent error (`PERMANENT_ERRORS`), which retires
+    the device. The new session must have the first one's fingerprint; it is configured as the last
+    one was, and every pending request is sent again, the oldest first. Each future is settled once, with
+    no lock held, in a thread of the session: its callbacks may submit again, but must be short.
+
+    `tell` is called with one sentence when the device is lost (at once, then at most once a minute), is back,
+    is retired, or its clock jumped; it must not raise. `name`, `device`,
+    `model` and `fingerprint` are the first session's.
+    """
+
+    def __init__(
+        self,
+        session: DeviceSession,
+        reopen: Callable[[], DeviceSession],
+        *,
+        rng: random.Random,
+        tell: Callable[[str], None] = silent,
+        backoff: Backoff = Backoff(),  # noqa: B008  frozen
+        clock: Callable[[], float] = time.monotonic,
+        background: Callable[[Task, threading.Event], None] = in_a_thread,
+    ) -> None:
+        self.name = session.name
+        self.device = session.device
+        self.model = session.model
+        self.fingerprint = session.fingerprint
+        self._reopen = reopen
+        self._tell = tell
+        self._clock = clock
+        self._background = background
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._kept = PendingRequests()
+        self._feeding = False
+        self._reopening = False
+        self._configuration: _Configuration | None = None
+        self._session: DeviceSession | None = session
+        self._latest = session
+        self._up_since = clock()
+        self._proven = True
+        self._retired: EdgeFlareError | None = None
+        self._reconnects = 0
+        self._absence = ReconnectState(self.name, backoff, rng, tell, clock)
+        self._throughput = Throughput(clock())
+        self._pulse = HealthTracker(self.name, tell)
+        session.on_health(self._pulse.record)
+        session.on_failure(partial(self._lost, session))
+
+    @property
+    def state(self) -> DeviceState:
+        """Whether the device answers; closed, it is RETIRED."""
+        with self._lock:
+            return self._state()
+
+    @property
+    def away_s(self) -> float:
+        """Seconds since the device was last reached; 0.0 while it is up.
+
+        A device that comes back and is lost again before it answers anything was not reached.
+        """
+        with self._lock:
+            return 0.0 if self._session is not None else self._absence.seconds
+
+    @property
+    def detail(self) -> str:
+        """Why the device is not up; empty while it is."""
+        with self._lock:
+            return self._detail()
+
+    @property
+    def depth(self) -> int:
+        """Requests in flight that keep the device busy; while it is away, the last value."""
+        return self._latest.window
+
+    @property
+    def round_trip_s(self) -> float | None:
+        """The least of recent round trips to the agent, in seconds; None: not known."""
+        return self._latest.health.round_trip_s
+
+    @property
+    def clock_jump_s(self) -> float:
+        """The last jump of the device's clock, in seconds; 0.0: none."""
+        return self._pulse.clock_jump_s
+
+    @property
+    def minutes(self) -> Minutes:
+        """Telemetry of the device by minute, over all sessions."""
+        return self._pulse.minutes
+
+    def configure(
+        self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
+    ) -> None:
+        """Set the input specification, the output and the decoder, as `DeviceSession.configure` does.
+
+        Applies to later requests, in all sessions; while the device is away it is only stored. Raises
+        UsageError, also while requests are pending, ModelError, and the error of a device that is retired.
+        """
+        with self._lock:
+            if self._retired is not None:
+                raise copy(self._retired)
+            if self._kept:
+                raise UsageError(
+                    f"{self.name} still answers {len(self._kept)} requests; configure it after them"
+                )
+            session, before = self._session, self._configuration
+            self._configuration = _Configuration(spec, output, decoder)
+        if session is None:
+            return
+        try:
+            session.configure(spec, output, decoder)
+        except EdgeFlareError as error:
+            if session.failure is not None or isinstance(error, _OF_THE_LINK):
+                self._lost(session, session.failure or error)
+                return
+            with self._lock:
+                self._configuration = before
+            raise
+
+    @overload
+    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]": ...
+
+    @overload
+    def submit(
+        self, samples: Sequence[Sample], read: Callable[[RawOutput], T]
+    ) -> "Future[Reply[T]]": ...
+
+    def submit(
+        self, samples: Sequence[Sample], read: Callable[[RawOutput], Any] | None = None
+    ) -> "Future[Reply[Any]]":
+        """Queue raw samples, inferred one by one in this order; returns without waiting.
+
+        `read` makes the reply's outputs of the raw ones, in a thread of the session. The future can't be cancelled,
+        and the samples must not change until it is done. Its errors: InferenceFailedError where the device can't
+        answer on them, UsageError, DeviceAwayError after `withdraw`, ModelError where an output can't be read, and
+        the error of a device that is retired.
+        """
+        with self._lock:
+            retired = self._retired
+            kept = self._kept.add(samples, read) if retired is None else None
+        if kept is None:
+            refused: Future[Reply[Any]] = Future()
+            refused.set_exception(retired and copy(retired))
+            return refused
+        self._feed()
+        return kept.future
+
+    def status(self) -> DeviceStatus:
+        """Return the device's current status."""
+        latest = self._latest
+        health, in_flight, depth = latest.health, latest.in_flight, latest.window
+        busy = self._pulse.busy
+        with self._lock:
+            state = self._state()
+            up = state is DeviceState.UP
+            return DeviceStatus(
+                name=self.name,
+                state=state,
+                detail=self._absence.description if state is DeviceState.AWAY else self._detail(),
+                queries=self._throughput.queries,
+                queries_per_s=self._throughput.per_s(self._clock()),
+                in_flight=in_flight if up else 0,
+                depth=depth,
+                busy=busy if up else None,
+                latency_median_s=self._throughput.latency_s(0.5),
+                latency_p99_s=self._throughput.latency_s(0.99),
+                temperature_c=health.temperature_c if up else None,
+                throttled=health.throttled if up else None,
+                throttle_reasons=health.throttle_reasons if up else (),
+                reconnects=self._reconnects,
+                requests=self._throughput.requests,
+            )
+
+    def withdraw(self) -> None:
+        """Fail all pending requests with DeviceAwayError; a device that is away is still reopened."""
+        with self._lock:
+            pending = self._kept.drain()
+            why = self._detail()
+        what = f"what {self.name} was asked is taken back"
+        self._fail(pending, DeviceAwayError(what + (f": {why}" if why else "")))
+
+    def close(self) -> None:
+        """Close the session, or stop reopening; pending requests fail. Safe to repeat."""
+        session = self._end(DeviceError(f"the session with {self.name} was closed"))
+        if session is not None:
+            session.close()
+
+    def _state(self) -> DeviceState:
+        if self._retired is not None:
+            return DeviceState.RETIRED
+        return DeviceState.UP if self._session is not None else DeviceState.AWAY
+
+    def _detail(self) -> str:
+        if self._session is not None:
+            return ""
+        cause = self._retired or self._absence.cause
+        return one_line(cause) if cause is not None else ""
+
+    def _feed(self) -> None:
+        """Send the queued requests; one thread at a time, so that their order is preserved."""
+        with self._lock:
+            if self._feeding:
+                return
+            self._feeding = True
+        while True:
+            with self._lock:
+                session = self._session
+                kept = None if session is None else self._kept.send_next(self._clock())
+                if session is None or kept is None:
+                    self._feeding = False
+                    return
+            try:
+                inner = session.submit(kept.samples)
+            except Exception as error:  # noqa: BLE001  the samples' fault; their future tells it
+                self._settle(kept, error)
+            else:
+                inner.add_done_callback(partial(self._answered, kept, session))
+
+    def _answered(
+        self, kept: Kept, session: DeviceSession, inner: "Future[Reply[RawOutput]]"
+    ) -> None:
+        """Take a reply or an error from a session, in its thread."""
+        error = inner.exception()
+        if error is not None:
+            self._refused(kept, session, error)
+            return
+        reply = inner.result()
+        with self._lock:
+            now = self._clock()
+            taken = self._kept.take(kept)
+            if taken and kept.sent_at is not None:
+                self._throughput.answered(now, len(kept.samples), now - kept.sent_at)
+            self._proven = self._proven or session is self._session
+        if taken:
+            self._pulse.minutes.answered(reply.seconds)
+            outputs: Sequence[Any] = reply.outputs
+            try:
+                if kept.read is not None:
+                    outputs = [kept.read(output) for output in outputs]
+            except ModelError as fault:
+                kept.future.set_exception(fault)
+            except Exception as fault:  # noqa: BLE001  the caller waits for the future
+                text = f"an output of the deployed model can't be read: {fault}"
+                kept.future.set_exception(ModelError(text))
+            else:
+                kept.future.set_result(Reply(outputs, reply.seconds))
+        self._feed()
+
+    def _refused(self, kept: Kept, session: DeviceSession, error: BaseException) -> None:
+        failure = session.failure
+        if failure is None and isinstance(error, _OF_THE_LINK):
+            failure = error
+        if failure is not None:
+            self._lost(session, failure)
+            return
+        with self._lock:
+            if self._session is not session:  # closed by this side: it is asked again
+                return
+        if type(error) is DeviceError:
+            error = InferenceFailedError(str(error))
+        self._settle(kept, error)
+        self._feed()
+
+    def _settle(self, kept: Kept, error: BaseException) -> None:
+        with self._lock:
+            taken = self._kept.take(kept)
+        if taken:
+            kept.future.set_exception(error)
+
+    def _fail(self, pending: Sequence[Kept], error: EdgeFlareError) -> None:
+        for kept in pending:
+            kept.future.set_exception(copy(error))
+
+    def _lost(self, session: DeviceSession, error: EdgeFlareError) -> None:
+        """Drop a failed session, once, and start reopening the device."""
+        with self._lock:
+            if self._session is not session:
+                return
+            self._session = None
+            steady = self._clock() - self._up_since >= _STEADY_S
+            self._absence.begin(error, anew=self._proven or steady)
+            given_up = self._kept.lost(died=isinstance(error, _PERHAPS_BY_INPUT))
+            idle, self._reopening = not self._reopening, True
+        if idle:
+            self._background(self._coming_back(), self._stop)
+        self._background(_closing(session), self._stop)
+        if given_up is not None:
+            given_up.future.set_exception(
+                InferenceFailedError(
+                    f"{self.name} could not answer on this input {DEATHS} times in a row: "
+                    f"{one_line(error)}"
+                )
+            )
+
+    def _coming_back(self) -> Task:
+        """Reopen the device, with delays, until it is up, retired or closed; at most one runs at a time."""
+        while True:
+            with self._lock:
+                if self._state() is not DeviceState.AWAY:
+                    self._reopening = False
+                    return
+                delay = self._absence.next_delay_s()
+            self._absence.report_lost()
+            yield delay
+            try:
+                session = self._reopen()
+                self._welcome(session)
+            except PERMANENT_ERRORS as error:
+                self._retire(error)
+            except Exception as error:  # noqa: BLE001  whatever it is, it may pass
+                told = error if isinstance(error, EdgeFlareError) else DeviceError(repr(error))
+                with self._lock:
+                    self._absence.cause = told
+
+    def _welcome(self, session: DeviceSession) -> None:
+        """Configure a new session and use it. Raises DeviceChangedError and the errors of configuring."""
+        taken = False
+        try:
+            check_unchanged(self.name, self.fingerprint, session.fingerprint)
+            while not taken:
+                configuration = self._configuration
+                if configuration is not None:
+                    self._configure_again(session, configuration)
+                with self._lock:
+                    if self._retired is not None:
+                        return
+                    taken = configuration is self._configuration
+                    if taken:
+                        away_s, again = self._take_into_use(session)
+        finally:
+            if not taken:
+                self._background(_closing(session), self._stop)
+        self._absence.report_back(away_s, again)
+        session.on_health(self._pulse.record)
+        session.on_failure(partial(self._lost, session))
+        self._feed()
+
+    def _take_into_use(self, session: DeviceSession) -> tuple[float, int]:
+        self._session = self._latest = session
+        self._up_since = self._clock()
+        self._proven = False
+        self._reconnects += 1
+        self._pulse.begin()
+        return self._absence.seconds, self._kept.sent_before
+
+    def _configure_again(self, session: DeviceSession, configuration: _Configuration) -> None:
+        try:
+            session.configure(*configuration)
+        except PERMANENT_ERRORS as error:
+            if session.failure is not None:
+                raise DeviceError(one_line(session.failure)) from error
+            raise
+
+    def _retire(self, error: EdgeFlareError) -> None:
+        self._end(error)
+        if self._retired is error:  # else it was closed meanwhile
+            self._tell(f"{self.name} takes no more part: {one_line(error)}")
+
+    def _end(self, error: EdgeFlareError) -> DeviceSession | None:
+        """Refuse new requests and fail the pending ones with this error; return the session that was up."""
+        with self._lock:
+            if self._retired is not None:
+                return None
+            self._retired = error
+            session, self._session = self._session, None
+            if session is not None:
+                self._absence.begin(None, anew=True)
+            pending = self._kept.drain()
+        self._stop.set()
+        self._fail(pending, error)
+        return session

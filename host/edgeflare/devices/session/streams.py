@@ -1,0 +1,81 @@
+"""A stream read ahead, which remembers when something came and what came first."""
+
+import time
+from collections.abc import Sequence
+
+from edgeflare._internal.text import clean_text
+from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.devices.transports.base import Stream
+from edgeflare_agent.wire import MAGIC, SCAN_LIMIT
+
+_AT_LEAST = 64 << 10
+
+
+class BufferedReads:
+    """Reads in large pieces and gives out small ones; for one thread.
+
+    `heard_at` is the monotonic time of the last bytes, `first` the first bytes of all (at
+    most a shell's banner and the handshake).
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._ahead = b""
+        self._at = 0
+        self.first = bytearray()
+        self.heard_at = time.monotonic()
+
+    def read(self, n: int) -> bytes:
+        """Return at least one and at most n bytes; ``b""`` at the end."""
+        self.wait(n)
+        chunk = self._ahead[self._at : self._at + n]
+        self._at += len(chunk)
+        return chunk
+
+    def wait(self, n: int = 1) -> None:
+        """Wait until there is something to read, or the end; `n` is how many bytes will be wanted."""
+        if self._at == len(self._ahead):
+            self._ahead, self._at = self._stream.read(max(n, _AT_LEAST)), 0
+            self.heard_at = time.monotonic()
+            if len(self.first) < SCAN_LIMIT:
+                self.first += self._ahead[:SCAN_LIMIT]
+
+    def first_lines(self, count: int) -> list[str]:
+        """Return the first lines that aren't blank, as text."""
+        lines = self.first.decode(errors="replace").splitlines()
+        return [clean_text(line.strip(), LONGEST_LINE) for line in lines if line.strip()][:count]
+
+    def first_version(self) -> int | None:
+        """Return the protocol version of the first frame; None where none began."""
+        _, magic, rest = self.first.partition(MAGIC)
+        return rest[0] if magic and rest else None
+
+
+_PIECE = 256 << 10
+_SMALL = 4 << 10
+
+
+class TimedWrites:
+    """Writes frames; for one thread.
+
+    `wrote_at` is the monotonic time at which the link last took a piece, which shows that it lives,
+    however slow it is. Small pieces don't count: heartbeats to nobody only fill a buffer.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.wrote_at = time.monotonic()
+
+    def write(self, blocks: Sequence[bytes]) -> None:
+        """Write blocks, large ones piece by piece. Raises UnreachableError where the link is gone."""
+        size = sum(map(len, blocks))
+        if size <= _PIECE:
+            self._stream.write(blocks)
+            if size > _SMALL:
+                self.wrote_at = time.monotonic()
+            return
+        for block in blocks:
+            view = memoryview(block)
+            for begin in range(0, len(view), _PIECE):
+                self._stream.write([view[begin : begin + _PIECE]])
+                self.wrote_at = time.monotonic()

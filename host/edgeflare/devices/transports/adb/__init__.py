@@ -1,0 +1,1 @@
+"""adb: phones, the adb server, and shells on a phone."""

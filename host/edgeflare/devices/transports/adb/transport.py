@@ -1,0 +1,188 @@
+"""The adb server's protocol: a question, or a stream to a service of an attached device.
+
+A request is four hexadecimal digits of length and the service's name; the server says OKAY, or FAIL
+and why (AOSP, packages/modules/adb: OVERVIEW.TXT, SERVICES.TXT). Where no server runs, the `adb`
+command starts one; for nothing else is it needed.
+"""
+
+import contextlib
+import os
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from edgeflare._internal.text import clean_text
+from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.devices.transports.adb.server import start_server
+from edgeflare.devices.transports.base import Deadline
+from edgeflare.devices.transports.ssh.connection import enable_keepalive
+from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
+
+_PORT = 5037
+_HERE = ("127.0.0.1", "localhost", "::1")
+_LONGEST_ANSWER = 1 << 20
+
+
+class AdbRefusedError(UnreachableError):
+    """The adb server answered FAIL; `reason` is what it said."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the adb server refused: {reason}")
+
+
+@dataclass(frozen=True)
+class AdbServer:
+    """Where an adb server listens: TCP host and port, or a socket in the file system."""
+
+    host: str = "127.0.0.1"
+    port: int = _PORT
+    path: str | None = None
+
+    @classmethod
+    def from_environment(cls) -> "AdbServer":
+        """Return the server that adb itself would use.
+
+        ADB_SERVER_SOCKET (``tcp:[host:]port``, ``localfilesystem:path``), else
+        ANDROID_ADB_SERVER_ADDRESS and ANDROID_ADB_SERVER_PORT. Raises UnreachableError where they
+        make no sense.
+        """
+        named = os.environ.get("ADB_SERVER_SOCKET", "")
+        if named.startswith("localfilesystem:"):
+            return cls(path=named.partition(":")[2])
+        if named:
+            match = re.fullmatch(r"tcp:(?:\[?(?P<host>[^\]]+?)\]?:)?(?P<port>\d+)", named)
+            if match is None:
+                raise UnreachableError(
+                    f"ADB_SERVER_SOCKET is {named!r}; write tcp:host:port or localfilesystem:path"
+                )
+            return cls(match["host"] or "127.0.0.1", _port(match["port"], "ADB_SERVER_SOCKET"))
+        port = os.environ.get("ANDROID_ADB_SERVER_PORT") or str(_PORT)
+        host = os.environ.get("ANDROID_ADB_SERVER_ADDRESS") or "127.0.0.1"
+        return cls(host, _port(port, "ANDROID_ADB_SERVER_PORT"))
+
+    @property
+    def address(self) -> str:
+        """``host:port``, or the socket's path, for messages."""
+        return self.path or (f"[{self.host}]" if ":" in self.host else self.host) + f":{self.port}"
+
+    def ask(self, service: str, deadline: Deadline) -> str:
+        """Return the server's answer to a question such as ``host:devices-l``.
+
+        Raises AdbRefusedError, UnreachableError, DeviceTimeoutError, DeviceProtocolError.
+        """
+        with contextlib.closing(self._connected(deadline)) as link, self._explained(deadline):
+            _request(link, service, deadline)
+            return _text(link, deadline)
+
+    def open(self, serial: str, service: str, deadline: Deadline) -> socket.socket:
+        """Return a stream to a service of a device, such as ``tcp:8022``; blocking, without a timeout.
+
+        Raises AdbRefusedError (of the device or of the service), UnreachableError,
+        DeviceTimeoutError, DeviceProtocolError.
+        """
+        link = self._connected(deadline)
+        try:
+            with self._explained(deadline):
+                _request(link, f"host:transport:{serial}", deadline)
+                _request(link, service, deadline)
+            link.settimeout(None)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _connected(self, deadline: Deadline) -> socket.socket:
+        """Connect to the server; where none listens on this machine, have one started."""
+        try:
+            return self._dialled(deadline)
+        except (ConnectionRefusedError, FileNotFoundError) as error:
+            if self.path is None and self.host not in _HERE:
+                raise UnreachableError(
+                    f"no adb server answers at {self.address}; start one there "
+                    "(adb -a nodaemon server start), or unset ADB_SERVER_SOCKET and "
+                    "ANDROID_ADB_SERVER_ADDRESS to use this machine's own"
+                ) from error
+            start_server(self.address, deadline)
+        except OSError as error:
+            raise self._lost(error, deadline) from error
+        with self._explained(deadline):
+            return self._dialled(deadline)
+
+    def _dialled(self, deadline: Deadline) -> socket.socket:
+        if self.path is None:
+            address = (self.host, self.port)
+            link = socket.create_connection(address, timeout=_left(deadline))
+            enable_keepalive(link)
+            return link
+        link = socket.socket(socket.AF_UNIX)
+        try:
+            link.settimeout(_left(deadline))
+            link.connect(self.path)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    @contextlib.contextmanager
+    def _explained(self, deadline: Deadline) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, EOFError) as error:
+            raise self._lost(error, deadline) from error
+
+    def _lost(self, error: Exception, deadline: Deadline) -> Exception:
+        if isinstance(error, TimeoutError):
+            return DeviceTimeoutError(
+                f"the adb server at {self.address} gave no answer within {deadline.seconds:g} s; "
+                "`adb kill-server` ends one that hangs"
+            )
+        why = getattr(error, "strerror", None) or "it closed the connection"
+        return UnreachableError(f"no answer from the adb server at {self.address}: {why}")
+
+
+def _request(link: socket.socket, service: str, deadline: Deadline) -> None:
+    """Send a request and take the server's OKAY."""
+    name = service.encode()
+    link.settimeout(_left(deadline))
+    link.sendall(b"%04x%s" % (len(name), name))
+    status = _exactly(link, 4, deadline)
+    if status == b"FAIL":
+        raise AdbRefusedError(clean_text(_text(link, deadline).strip(), LONGEST_LINE))
+    if status != b"OKAY":
+        raise DeviceProtocolError(
+            f"something else than an adb server answers: it began with {status!r}; check "
+            "ADB_SERVER_SOCKET and ANDROID_ADB_SERVER_PORT"
+        )
+
+
+def _text(link: socket.socket, deadline: Deadline) -> str:
+    digits = _exactly(link, 4, deadline)
+    try:
+        length = int(digits, 16)
+    except ValueError as error:
+        raise DeviceProtocolError(f"the adb server gave an answer of length {digits!r}") from error
+    return _exactly(link, min(length, _LONGEST_ANSWER), deadline).decode(errors="replace")
+
+
+def _exactly(link: socket.socket, count: int, deadline: Deadline) -> bytes:
+    data = b""
+    while len(data) < count:
+        link.settimeout(_left(deadline))
+        chunk = link.recv(count - len(data))
+        if not chunk:
+            raise EOFError
+        data += chunk
+    return data
+
+
+def _left(deadline: Deadline) -> float:
+    """Return the seconds left for a socket, for which 0 would mean no waiting at all."""
+    return max(deadline.remaining(), 0.001)
+
+
+def _port(text: str, where: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
+        raise UnreachableError(f"{where} has the port {text!r}; a port is a number from 1 to 65535")
+    return int(text)

@@ -1,0 +1,162 @@
+"""How a device is reached: run a command, open a byte stream, copy a file."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from edgeflare._internal.text import clean_text
+from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.errors import DeviceProtocolError, DevicePythonError, UnreachableError
+
+
+class Deadline:
+    """A moment `seconds` from now; `remaining` never goes below zero."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def remaining(self) -> float:
+        """Return the seconds left, 0.0 when the moment has passed."""
+        return max(0.0, self._end - time.monotonic())
+
+    @property
+    def expired(self) -> bool:
+        """True when the moment has passed."""
+        return self.remaining() == 0.0
+
+
+OUTPUT_LIMIT = 8 << 20
+"""Bytes that a command run to its end may print on stdout."""
+STDERR_LIMIT = 1 << 20
+"""The last bytes of its stderr, at most so many, are returned."""
+
+
+class Completed(NamedTuple):
+    """A command that ended: exit status, everything on stdout, the end of stderr as text."""
+
+    status: int
+    stdout: bytes
+    stderr: str
+
+
+def read_output(read: Callable[[float], bytes], deadline: Deadline, name: str) -> bytes:
+    """Return everything that a command prints on stdout.
+
+    `read(seconds)` waits at most so long for the next bytes, ``b""`` at the end; `name` is the device's.
+    Raises TimeoutError at the deadline, DeviceProtocolError beyond OUTPUT_LIMIT bytes.
+    """
+    stdout = bytearray()
+    while chunk := read(deadline.remaining()):
+        stdout += chunk
+        if len(stdout) > OUTPUT_LIMIT:
+            raise DeviceProtocolError(
+                f"a command on {name} printed over {OUTPUT_LIMIT >> 20} MiB where EdgeFlare expects a "
+                "short answer; check `python` in the device's inventory entry and what the login "
+                "shell prints there"
+            )
+        if deadline.expired:
+            raise TimeoutError
+    return bytes(stdout)
+
+
+def joined(blocks: Sequence[bytes | memoryview], join_below: int = 32 << 10) -> list[memoryview]:
+    """Return the blocks as bytes to be written, as one where all together have at most `join_below` bytes."""
+    views = [memoryview(block).cast("B") for block in blocks if len(block)]
+    return [memoryview(b"".join(views))] if sum(map(len, views)) <= join_below else views
+
+
+def start_feeder(
+    write: Callable[[Sequence[bytes]], None],
+    end: Callable[[], None],
+    stdin: Iterable[bytes],
+    lost: tuple[type[Exception], ...] = (UnreachableError, OSError),
+) -> threading.Thread:
+    """Write a program's stdin, block by block, and end it, in a thread that is returned.
+
+    A program that ends before it has read all is no error: one of `lost`.
+    """
+
+    def feed() -> None:
+        with suppress(*lost):
+            for block in stdin:
+                write([block])
+        with suppress(*lost):
+            end()
+
+    thread = threading.Thread(target=feed, name="edgeflare-stdin", daemon=True)
+    thread.start()
+    return thread
+
+
+class Stream(Protocol):
+    """A running program's stdin and stdout as one byte stream. Reads and writes may be in two threads."""
+
+    def read(self, n: int) -> bytes:
+        """Return at least one and at most n bytes, waiting for them; ``b""`` at the end."""
+        ...
+
+    def write(self, blocks: Sequence[bytes | memoryview]) -> None:
+        """Write all blocks, one after the other. Raises UnreachableError where the link is gone."""
+        ...
+
+    def stderr_tail(self) -> str:
+        """Return the last lines (at most 20) that the program wrote to stderr."""
+        ...
+
+    def exit_status(self, timeout: float) -> int | None:
+        """Wait at most `timeout` seconds for the program to end; None if it runs on."""
+        ...
+
+    def close(self) -> None:
+        """Close stdin and stdout and end the program if it does not end by itself. Safe to repeat."""
+        ...
+
+
+class Transport(Protocol):
+    """A way to one device, open until `close`. All paths are the device's own."""
+
+    name: str
+    """What to call the device in messages, such as ``pi4`` or ``ssh://pi@10.0.0.7``."""
+
+    def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
+        """Run the device's Python command with these arguments and wait for it.
+
+        Raises DeviceTimeoutError, UnreachableError; DeviceProtocolError where it prints over
+        OUTPUT_LIMIT bytes; DevicePythonError where the command doesn't exist.
+        """
+        ...
+
+    def open(self, arguments: Sequence[str]) -> Stream:
+        """Start the device's Python command with these arguments; no pty, stderr kept apart."""
+        ...
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file's bytes to this path, whose folder exists.
+
+        Raises DeviceDiskFullError, UnreachableError, DeviceError.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the connection. Safe to repeat."""
+        ...
+
+
+def check_ran(done: Completed, python: str, name: str, otherwise: str = "") -> None:
+    """Raise DevicePythonError where the shell found no such command, or one that it may not run.
+
+    `otherwise` is what else the user may do, if anything.
+    """
+    if done.status not in (126, 127):
+        return
+    problem = "can't be run" if done.status == 126 else "is not there"
+    said = [clean_text(line, LONGEST_LINE) for line in done.stderr.strip().splitlines()[-1:]]
+    raise DevicePythonError(
+        f"the Python command {python!r} {problem} on {name}"
+        f"{f' ({said[0]})' if said else ''}; install Python 3.8 or later there, or give "
+        f"its command as `python` in the inventory{otherwise}"
+    )

@@ -1,0 +1,1 @@
+"""SSH: configuration, authentication, host keys, streams and uploads."""

@@ -1,0 +1,311 @@
+"""Logging in: keys from files and the ssh-agent, then a password where the user can be asked."""
+
+import base64
+import binascii
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import paramiko
+
+from edgeflare._internal.text import clean_text
+from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.devices.transports.ssh.config import Endpoint
+from edgeflare.devices.transports.ssh.errors import explain
+from edgeflare.errors import AuthenticationError
+
+_MAGIC = b"openssh-key-v1\0"
+_KINDS: tuple[type[paramiko.PKey], ...] = (
+    paramiko.Ed25519Key,
+    paramiko.ECDSAKey,
+    paramiko.RSAKey,
+)
+
+
+class LockedKeyError(Exception):
+    """The key file needs a passphrase, or the one given is wrong."""
+
+
+class UnusableKeyError(Exception):
+    """The file is absent, unreadable or no private key; the text says which."""
+
+
+def load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
+    """Read a private key file, with its certificate ``PATH-cert.pub`` where there is one.
+
+    Raises LockedKeyError, UnusableKeyError.
+    """
+    locked = passphrase is not None
+    for kind in _KINDS:
+        try:
+            key = kind.from_private_key_file(str(path), passphrase)
+        except FileNotFoundError as error:
+            raise UnusableKeyError("there is no such file") from error
+        except UnicodeDecodeError:
+            break
+        except OSError as error:
+            raise UnusableKeyError(f"it can't be read: {error.strerror}") from error
+        except paramiko.PasswordRequiredException as error:
+            raise LockedKeyError from error
+        except (paramiko.SSHException, ValueError, IndexError, TypeError):
+            continue
+        certificate = path.with_name(f"{path.name}-cert.pub")
+        if certificate.is_file():
+            key.load_certificate(str(certificate))
+        return key
+    if locked:
+        raise LockedKeyError
+    raise UnusableKeyError("it is not a private key of kind Ed25519, ECDSA or RSA")
+
+
+def public_blob(path: Path) -> bytes | None:
+    """Return the public key that belongs to a key file, without any passphrase; None if unknown."""
+    beside = path if path.suffix == ".pub" else path.with_name(path.name + ".pub")
+    try:
+        return base64.b64decode(beside.read_text().split()[1])
+    except (OSError, UnicodeDecodeError, IndexError, binascii.Error):
+        pass
+    try:
+        lines = path.read_text().splitlines()
+        data = base64.b64decode("".join(lines[1:-1]), validate=True)
+    except (OSError, UnicodeDecodeError, binascii.Error):
+        return None
+    if not data.startswith(_MAGIC):
+        return None
+    message = paramiko.Message(data[len(_MAGIC) :])
+    for _ in ("cipher", "key derivation", "its options"):
+        message.get_binary()
+    message.get_int()
+    return message.get_binary()
+
+
+@contextlib.contextmanager
+def agent_keys() -> Iterator[tuple[paramiko.AgentKey, ...]]:
+    """Give the ssh-agent's keys, none where no agent runs; they sign only inside the block."""
+    try:
+        agent = paramiko.Agent()
+    except (paramiko.SSHException, OSError):
+        yield ()
+        return
+    try:
+        yield agent.get_keys()
+    finally:
+        agent.close()
+
+
+Ask = Callable[[str], str | None]
+"""Shows a prompt and returns what the user typed, unseen; None if there is nobody to ask."""
+
+TRIES = 3
+_TYPING_S = 120
+_DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
+
+
+def authenticate(transport: paramiko.Transport, endpoint: Endpoint, ask: Ask | None) -> str:
+    """Log in over a connection whose host key was checked; return by what, see `Login`.
+
+    The key files that inventory or SSH config name come first (through the ssh-agent where it holds
+    them), then, unless only those are wanted, the agent's other keys, then ~/.ssh/id_*; at last a
+    password, at most three times. Raises AuthenticationError, UnreachableError, DeviceTimeoutError.
+    """
+    return _Login(transport, endpoint, ask).run()
+
+
+class _Login:
+    def __init__(self, transport: paramiko.Transport, endpoint: Endpoint, ask: Ask | None) -> None:
+        self._transport = transport
+        self._endpoint = endpoint
+        self._ask = ask
+        self._tried: list[str] = []
+        self._typed_one = False
+        self._who = f"{endpoint.user}@{endpoint.address}"
+
+    def run(self) -> str:
+        methods = self._methods()
+        if self._transport.is_authenticated():
+            return "nothing"
+        if "publickey" in methods:
+            with agent_keys() as held:
+                for key in self._keys(held):
+                    further = self._offer(key)
+                    if self._transport.is_authenticated():
+                        return f"key {self._tried[-1]}"
+                    if further:
+                        methods = further
+                        break
+        elif self._endpoint.device.key is not None:
+            self._tried.append(f"{self._endpoint.device.key} (the server takes no keys)")
+        if not {"password", "keyboard-interactive"} & set(methods):
+            raise AuthenticationError(self._refused())
+        self._with_password(methods)
+        return "password"
+
+    def _methods(self) -> Sequence[str]:
+        """Ask which ways to log in there are (and get in at once where none is needed)."""
+        try:
+            return self._transport.auth_none(self._endpoint.user)
+        except paramiko.BadAuthenticationType as error:
+            return list(error.allowed_types)
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise self._broken(error) from error
+
+    def _keys(self, held: Sequence[paramiko.AgentKey]) -> Iterator[paramiko.PKey]:
+        """Yield the keys to offer, in order, each described in `_tried` before."""
+        files = self._endpoint.keys
+        only = self._endpoint.only_these_keys
+        if not files:
+            folder = Path.home() / ".ssh"
+            files = tuple(path for name in _DEFAULT_KEYS if (path := folder / name).is_file())
+        by_blob = {key.asbytes(): key for key in held}
+        named = {blob for path in files if (blob := public_blob(path)) in by_blob}
+        for path in files if self._endpoint.keys else ():
+            yield from self._from_file(path, by_blob)
+        for blob, key in by_blob.items():
+            if not only and (blob not in named or not self._endpoint.keys):
+                self._tried.append(f"ssh-agent's {key.comment or key.fingerprint}")
+                yield key
+        for path in () if self._endpoint.keys else files:
+            if public_blob(path) not in by_blob:
+                yield from self._from_file(path, {})
+
+    def _from_file(
+        self, path: Path, held: dict[bytes, paramiko.AgentKey]
+    ) -> Iterator[paramiko.PKey]:
+        required = path == self._endpoint.device.key
+        blob = public_blob(path)
+        if blob is not None and blob in held:
+            self._tried.append(f"{path} (by ssh-agent)")
+            yield held[blob]
+            return
+        try:
+            key = self._unlock(path)
+        except UnusableKeyError as error:
+            if required:
+                raise AuthenticationError(
+                    f"the key {path} for {self._who} can't be used: {error}"
+                ) from error
+            self._tried.append(f"{path} ({error})")
+        except LockedKeyError as error:
+            if required:
+                raise AuthenticationError(
+                    f"the key {path} for {self._who} is locked by a passphrase and there is no "
+                    f"terminal to ask for it; unlock it first with: ssh-add {path}"
+                ) from error
+            self._tried.append(f"{path} (locked; `ssh-add {path}` unlocks it)")
+        else:
+            self._tried.append(str(path))
+            yield key
+
+    def _unlock(self, path: Path) -> paramiko.PKey:
+        """Load a key file, asking for its passphrase; LockedKeyError where nobody answers."""
+        try:
+            return load_key(path)
+        except LockedKeyError:
+            for _ in range(TRIES):
+                passphrase = self._ask(f"Passphrase for {path}: ") if self._ask else None
+                if passphrase is None:
+                    raise
+                try:
+                    return load_key(path, passphrase)
+                except LockedKeyError:
+                    continue
+        raise AuthenticationError(
+            f"wrong passphrase for the key {path}, {TRIES} times; "
+            f"unlock it with `ssh-add {path}` and try again"
+        )
+
+    def _offer(self, key: paramiko.PKey) -> Sequence[str]:
+        """Offer one key; return the further steps that the server wants, if any."""
+        try:
+            return self._transport.auth_publickey(self._endpoint.user, key)
+        except paramiko.AuthenticationException as error:
+            if not self._transport.is_active():
+                raise self._broken(error) from error
+            return ()
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if self._transport.is_active():
+                self._tried[-1] += f" ({error})"
+                return ()
+            raise self._broken(error) from error
+
+    def _with_password(self, methods: Sequence[str]) -> None:
+        self._transport.auth_timeout = _TYPING_S  # the server's questions wait for the user
+        for _ in range(TRIES):
+            try:
+                if "password" in methods:
+                    self._transport.auth_password(
+                        self._endpoint.user,
+                        self._typed(f"{self._who}'s password: "),
+                        fallback=False,
+                    )
+                else:
+                    self._transport.auth_interactive(self._endpoint.user, self._answer)
+            except paramiko.AuthenticationException as error:
+                if not self._transport.is_active():
+                    raise self._broken(error, "password") from error
+            except (paramiko.SSHException, EOFError, OSError) as error:
+                raise self._broken(error, "password") from error
+            if self._transport.is_authenticated():
+                return
+            if not self._typed_one:  # a dialogue in which the server asked nothing
+                raise AuthenticationError(self._refused())
+        raise AuthenticationError(
+            f"wrong password for {self._who}, {TRIES} times; check the user name and the password, "
+            f"or set up a key with: {self._endpoint.key_command}"
+        )
+
+    def _answer(
+        self, title: str, instructions: str, fields: Sequence[tuple[str, bool]]
+    ) -> list[str]:
+        del title, instructions
+        return [
+            self._typed(f"{self._who}: {clean_text(prompt, LONGEST_LINE)}") for prompt, _ in fields
+        ]
+
+    def _typed(self, prompt: str) -> str:
+        answer = self._ask(prompt) if self._ask else None
+        if answer is None:
+            raise AuthenticationError(
+                f"{self._refused()}; or run from a terminal, where a password can be asked"
+            )
+        self._typed_one = True
+        return answer
+
+    def _refused(self) -> str:
+        tried = ", ".join(self._tried)
+        keys = f"refused these keys: {tried}" if tried else "wants a key, and none was found here"
+        return (
+            f"{self._who} {keys}; name the right one as `key` in the inventory or with IdentityFile in "
+            f"~/.ssh/config, or set one up with: {self._endpoint.key_command}"
+        )
+
+    def _broken(self, error: Exception, after: str = "") -> Exception:
+        """Say why a connection ended while logging in."""
+        if isinstance(error, paramiko.AuthenticationException | EOFError) and "timeout" not in str(
+            error
+        ):
+            tried = ", ".join(self._tried + ([after] if after else []))
+            return AuthenticationError(
+                f"{self._endpoint.address} closed the connection while {self._endpoint.user} logged in"
+                + (f", after {tried}" if tried else "")
+                + "; where the ssh-agent holds many keys, name the right one as `key` in the inventory "
+                "or with IdentityFile and IdentitiesOnly in ~/.ssh/config"
+            )
+        return explain(error, self._endpoint)
+
+
+class Login(NamedTuple):
+    """One login. `address` is ``host:port``, `server` the server's software as it names itself.
+
+    `by` says how the user got in: ``key /home/a/.ssh/id_ed25519``, ``password`` or ``nothing`` where
+    the server asked for neither; `host_key` is the trusted key's type and fingerprint;
+    `key_command` sets a key up.
+    """
+
+    address: str
+    user: str
+    server: str
+    by: str
+    host_key: str
+    key_command: str

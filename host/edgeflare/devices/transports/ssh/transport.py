@@ -1,0 +1,192 @@
+"""The SSH transport: one connection to a device, on it streams, commands and files."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+import paramiko
+
+from edgeflare.devices.inventory import Device
+from edgeflare.devices.transports.adb.ssh_tunnel import endpoint_of
+from edgeflare.devices.transports.base import (
+    STDERR_LIMIT,
+    Completed,
+    Deadline,
+    check_ran,
+    read_output,
+    start_feeder,
+)
+from edgeflare.devices.transports.ssh.auth import Ask, Login, authenticate
+from edgeflare.devices.transports.ssh.config import Endpoint
+from edgeflare.devices.transports.ssh.connection import Connection
+from edgeflare.devices.transports.ssh.errors import explain
+from edgeflare.devices.transports.ssh.known_hosts import check_host_key, fingerprint_of
+from edgeflare.devices.transports.ssh.stream import (
+    PACKET,
+    SshStream,
+    StderrCollector,
+    kill,
+    start_program,
+    write_all,
+)
+from edgeflare.devices.transports.ssh.upload import (
+    SFTP_ERRORS,
+    link_lost,
+    put_by_python,
+    put_by_sftp,
+)
+from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
+
+_LOST_LINK = (UnreachableError, paramiko.SSHException, EOFError, OSError)
+
+
+def run_program(
+    transport: paramiko.Transport,
+    endpoint: Endpoint,
+    command: str,
+    stdin: Iterable[bytes],
+    deadline: Deadline,
+) -> Completed:
+    """Run a command line with this stdin (blocks) until it ends.
+
+    Raises DeviceTimeoutError, DeviceProtocolError, UnreachableError, DeviceError.
+    """
+    channel = start_program(transport, endpoint, command, max(deadline.remaining(), 0.1))
+    stderr = StderrCollector(channel, STDERR_LIMIT)
+
+    def read(seconds: float) -> bytes:
+        channel.settimeout(max(seconds, 0.01))
+        return channel.recv(PACKET * 4)
+
+    try:
+        start_feeder(
+            partial(write_all, channel, endpoint), channel.shutdown_write, stdin, _LOST_LINK
+        )
+        stdout = read_output(read, deadline, endpoint.address)
+        _await_status(channel, deadline)
+        stderr.join(deadline.remaining())
+    except TimeoutError as error:
+        kill(channel)
+        raise DeviceTimeoutError(
+            f"a command on {endpoint.address} did not end within {deadline.seconds:.0f} s: "
+            f"{_short(command)}"
+        ) from error
+    except DeviceProtocolError:
+        kill(channel)
+        raise
+    except _LOST_LINK as error:
+        raise explain(error, endpoint) from error
+    finally:
+        channel.close()
+    if channel.exit_status == -1 and not transport.is_active():
+        raise UnreachableError(
+            f"the connection to {endpoint.address} was lost while a command ran there"
+        )
+    return Completed(channel.exit_status, stdout, stderr.text())
+
+
+def _await_status(channel: paramiko.Channel, deadline: Deadline) -> None:
+    if not channel.status_event.wait(deadline.remaining()):
+        raise TimeoutError
+
+
+def _short(command: str) -> str:
+    return command if len(command) <= 120 else f"{command[:117]}..."
+
+
+__all__ = ["Ask", "SshTransport"]
+
+_START_S = 60.0
+
+
+class SshTransport:
+    """A connection to one device; see `Transport`. Made by `connect`. `login` says how it came about."""
+
+    def __init__(self, device: Device, connection: Connection, by: str = "") -> None:
+        self.name = device.name
+        self.login = _login(connection, by)
+        self._python = device.python
+        self._connection = connection
+        self._endpoint: Endpoint = connection.endpoint
+        # Where Python is behind a wrapper (a container, proot), SFTP sees other files than it does.
+        self._sftp = len(shlex.split(device.python)) == 1
+
+    @classmethod
+    def connect(cls, device: Device, *, ask: Ask | None = None) -> "SshTransport":
+        """Connect, check the host key and log in.
+
+        `ask(prompt)` asks the user for a passphrase or password and returns None where nobody answers;
+        None: there is no terminal. Raises UnreachableError, DeviceTimeoutError, HostKeyError,
+        AuthenticationError; InventoryError where the SSH config makes no sense.
+        """
+        connection = Connection(endpoint_of(device))
+        try:
+            connection.dial(check_host_key, ask)
+            by = authenticate(connection.transport, connection.endpoint, ask)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(device, connection, by)
+
+    def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
+        """Run the device's Python command with these arguments and wait for it."""
+        return self._run(arguments, (stdin,), timeout)
+
+    def open(self, arguments: Sequence[str]) -> SshStream:
+        """Start the device's Python command with these arguments; no pty, stderr kept apart.
+
+        A Python command that doesn't exist shows as exit status 127, and in `stderr_tail`.
+        """
+        channel = start_program(
+            self._connection.transport, self._endpoint, self._command(arguments), _START_S
+        )
+        return SshStream(channel, self._endpoint)
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file's bytes to this path, whose folder exists.
+
+        By SFTP; where that fails, through the device's Python, which also says what is wrong.
+        Raises DeviceDiskFullError, UnreachableError, DeviceTimeoutError, DeviceError.
+        """
+        transport = self._connection.transport
+        if self._sftp:
+            try:
+                put_by_sftp(transport, local, remote, self._endpoint.connect_timeout)
+            except SFTP_ERRORS as error:
+                lost = link_lost(error, transport, self._endpoint)
+                if lost is not None:
+                    raise lost from error
+            else:
+                return
+        put_by_python(self._run, self._endpoint.address, local, remote)
+
+    def close(self) -> None:
+        """End the connection and those it goes through. Safe to repeat."""
+        self._connection.close()
+
+    def _run(self, arguments: Sequence[str], stdin: Iterable[bytes], timeout: float) -> Completed:
+        done = run_program(
+            self._connection.transport,
+            self._endpoint,
+            self._command(arguments),
+            stdin,
+            Deadline(timeout),
+        )
+        check_ran(done, self._python, self.name)
+        return done
+
+    def _command(self, arguments: Sequence[str]) -> str:
+        return " ".join([self._python, *map(shlex.quote, arguments)])
+
+
+def _login(connection: Connection, by: str) -> Login:
+    key = connection.transport.get_remote_server_key()
+    return Login(
+        address=connection.endpoint.address,
+        user=connection.endpoint.user,
+        server=connection.transport.remote_version.removeprefix("SSH-2.0-"),
+        by=by,
+        host_key=f"{key.get_name()} {fingerprint_of(key.asbytes())}",
+        key_command=connection.endpoint.key_command,
+    )

@@ -1,0 +1,153 @@
+"""Properties of any model's answer, scores or a transcript."""
+
+from typing import Any
+
+import numpy as np
+
+from edgeflare.errors import UsageError
+from edgeflare.transcripts import spoken, word_distance
+from edgeflare.types import Output, Sample, Scores, Transcript
+
+
+def is_finite(output: Output) -> bool:
+    """Whether no score is NaN or infinite."""
+    return bool(np.isfinite(numbers(output)).all())
+
+
+def numbers(output: Output) -> Scores:
+    """Return all scores of an answer: float64 [classes], or [tokens, 2] of a transcript."""
+    return output.scores if isinstance(output, Transcript) else output
+
+
+def top_label(output: Output | None) -> int | None:
+    """Return the top-1 class; None for no answer, NaN, or a transcript, which has none."""
+    if output is None or isinstance(output, Transcript) or np.isnan(output).any():
+        return None
+    return int(output.argmax())
+
+
+def text_of(output: Output | None) -> str | None:
+    """Return the text of a transcript; None for scores and no answer."""
+    return output.text if isinstance(output, Transcript) else None
+
+
+def is_same(one: Output, other: Output) -> bool:
+    """Whether two answers are the same to the last bit; NaN is the same as NaN."""
+    if isinstance(one, Transcript) != isinstance(other, Transcript):
+        return False
+    if isinstance(one, Transcript) and isinstance(other, Transcript) and one.pieces != other.pieces:
+        return False
+    return bool(np.array_equal(numbers(one), numbers(other), equal_nan=True))
+
+
+def decides_equally(one: Output, other: Output) -> bool:
+    """Whether two answers have the same top-1 class, or the same words."""
+    if isinstance(one, Transcript) and isinstance(other, Transcript):
+        return spoken(one.text) == spoken(other.text)
+    return top_label(one) == top_label(other)
+
+
+def class_scores(output: Output) -> Scores:
+    """Return the probability of each class, float64 [classes]. Raises TypeError for a transcript."""
+    if isinstance(output, Transcript):
+        raise TypeError("a transcript has no classes")
+    return output
+
+
+_WINDOW = 7
+_SMALLEST = 3
+_LEVELS = 32767
+"""The largest 16-bit sample."""
+
+
+def l2(seed: Sample, sample: Sample) -> float:
+    """Return the Euclidean length of the difference of two samples.
+
+    Of images (uint8, of one shape) with pixels from 0 to 1. Of audio (float32 [samples]) in its own units, -1 to
+    1; the shorter one is padded with silence.
+    """
+    if _is_audio(seed):
+        return float(np.linalg.norm(_audio_difference(seed, sample)))
+    return float(np.sqrt(np.square(_difference(seed, sample)).sum()) / 255.0)
+
+
+def linf(seed: Sample, sample: Sample) -> int:
+    """Return the largest difference of one value of two samples, in levels.
+
+    Of images (uint8, of one shape): 0 to 255. Of audio (float32 [samples] in [-1, 1]): in levels of 16 bits, rounded,
+    0 to 65534; the shorter one is padded with silence.
+    """
+    if _is_audio(seed):
+        largest = np.abs(_audio_difference(seed, sample)).max(initial=0.0)
+        return round(float(largest) * _LEVELS)
+    return int(np.abs(_difference(seed, sample)).max(initial=0))
+
+
+def snr_db(seed: Sample, sample: Sample) -> float | None:
+    """Return the signal-to-noise ratio of changed audio in dB: the seed's power over that of the difference.
+
+    None for images, audio of another length, a silent seed, and where nothing is different.
+    """
+    if not _is_audio(seed) or seed.shape != sample.shape:
+        return None
+    signal = float(np.square(seed.astype(np.float64)).sum())
+    noise = float(np.square(_audio_difference(seed, sample)).sum())
+    return 10 * float(np.log10(signal) - np.log10(noise)) if signal > 0 and noise > 0 else None
+
+
+def disagreement(original: Output, deployed: Output) -> float:
+    """Return the distance of two answers of one kind, 0 to 1.
+
+    Scores, float [classes]: their total variation distance. Transcripts: the number of differing words over
+    that of the longer one. Raises TypeError for one of each kind, UsageError where RapidFuzz is missing.
+    """
+    if isinstance(original, Transcript) and isinstance(deployed, Transcript):
+        return word_distance(original, deployed)
+    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+        raise TypeError("scores and a transcript can't be compared")
+    return total_variation(original, deployed)
+
+
+def total_variation(original: Scores, deployed: Scores) -> float:
+    """Return the share of probability, 0 to 1, that two answers, float [classes], put on different classes."""
+    return float(np.abs(original - deployed).sum() / 2)
+
+
+def ssim(seed: Sample, sample: Sample) -> float | None:
+    """Return SSIM of two uint8 images [height, width, channels] of one shape: 1 where they are the same.
+
+    Wang et al. (2004) as scikit-image has it: uniform windows of 7 x 7 or, in a smaller image, the largest
+    odd one that fits; the mean over windows and channels; a range of 255 levels. None for audio, and for less
+    than 3 pixels in a direction. Raises UsageError where scikit-image is missing.
+    """
+    if _is_audio(seed):
+        return None
+    side = min(seed.shape[:2])
+    if side < _SMALLEST:
+        return None
+    try:
+        from skimage import metrics
+    except ImportError as error:
+        raise UsageError(
+            "SSIM needs scikit-image; install it with `pip install 'edgeflare[bench]'`"
+        ) from error
+    window = min(_WINDOW, side - (side + 1) % 2)
+    similarity: Any = metrics.structural_similarity
+    value = similarity(seed, sample, win_size=window, data_range=255, channel_axis=-1)
+    return float(np.clip(value, -1.0, 1.0))
+
+
+def _difference(seed: Sample, sample: Sample) -> Any:
+    return sample.astype(np.int64) - seed.astype(np.int64)
+
+
+def _is_audio(sample: Sample) -> bool:
+    return sample.ndim == 1
+
+
+def _audio_difference(seed: Sample, sample: Sample) -> Any:
+    longest = max(seed.size, sample.size)
+    difference = np.zeros(longest)
+    difference[: sample.size] = sample
+    difference[: seed.size] -= seed
+    return difference

@@ -1,0 +1,203 @@
+"""A process that runs one model on this machine, one request at a time."""
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from edgeflare._internal import plugins
+from edgeflare.errors import (
+    DeviceError,
+    DeviceTimeoutError,
+    EdgeFlareError,
+    InferenceFailedError,
+    ModelError,
+)
+from edgeflare.types import Sample
+from edgeflare_agent import connection
+from edgeflare_agent import errors as agent
+from edgeflare_agent.runtimes import RUNTIMES
+from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, Kind, encode, read_frame
+
+_START = (
+    "import sys; sys.path[:] = sys.argv[2:]; import json; from edgeflare_agent.runtimes import RUNTIMES; "
+    "RUNTIMES.update(json.loads(sys.argv[1])); from edgeflare_agent.child import serve; serve()"
+)
+_READ_AT_ONCE = 1 << 20
+_LAST_BYTES = 2000
+_MOST_PRINTED = 1 << 20
+_TRIMMED_EVERY = 1000
+_ENDING_S = 5.0
+_MOMENT_S = 0.5
+_SLACK_S = 5.0
+"""An overdue process ends itself; where it can't, the host ends it this many seconds later."""
+_RAISED: dict[str, type[EdgeFlareError]] = {
+    agent.ModelError.code: ModelError,
+    agent.RequestError.code: ModelError,
+    agent.InferenceError.code: InferenceFailedError,
+}
+
+
+class ModelProcess:
+    """One process with one loaded model; used by one thread at a time, except for `end`."""
+
+    def __init__(self, path: str, load: Mapping[str, Any], timeout_s: float) -> None:
+        """Start it and load the model: `load` is the header of LOAD. Raises ModelError, DeviceTimeoutError."""
+        users = json.dumps(_users_runtime(load["runtime"]))
+        load = {**load, "timeout_s": timeout_s}
+        self._path = path
+        self._timeout_s = timeout_s
+        self._configuration: Mapping[str, Any] | None = None
+        self._ahead = memoryview(b"")
+        self._printed = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - open as long as the process
+        self._stream, its = socket.socketpair()
+        try:
+            with its:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _START, users, *filter(None, sys.path)],
+                    stdin=its.fileno(),
+                    stdout=its.fileno(),
+                    stderr=self._printed,
+                    start_new_session=True,  # Ctrl-C is the host's
+                )
+        except OSError as error:
+            self._stream.close()
+            self._printed.close()
+            raise ModelError(
+                f"original model: no process can be started for {path}: {error.strerror}; free memory, or end "
+                "other programs"
+            ) from error
+        self._asked = 0
+        self._limited_to = 0
+        self.idle_since = 0.0
+        try:
+            self.loaded = self.ask(Kind.LOAD, load).header
+        except BaseException:
+            self.end()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take requests."""
+        return self._process.returncode is None
+
+    def has_died(self) -> bool:
+        """Return whether it ended by itself while it was idle; not checked within half a second of its last request."""
+        return time.monotonic() - self.idle_since > _MOMENT_S and self._process.poll() is not None
+
+    def configure(self, configuration: Mapping[str, Any]) -> None:
+        """Send the header of CONFIGURE unless it was the last one sent. Raises ModelError."""
+        if configuration is self._configuration or configuration == self._configuration:
+            return
+        self._configuration = None
+        self.ask(Kind.CONFIGURE, configuration)
+        self._configuration = configuration
+
+    def ask(self, kind: Kind, header: Mapping[str, Any], arrays: Sequence[Sample] = ()) -> Frame:
+        """Return the reply to a request; whatever goes wrong on the way, the process is ended.
+
+        Raises ModelError for a request that does not fit the model; InferenceFailedError for a failed inference. A process that ends or does not
+        answer raises InferenceFailedError too where it infers, else ModelError and DeviceTimeoutError.
+        """
+        self._asked += 1
+        if (
+            self._asked % _TRIMMED_EVERY == 0
+            and os.fstat(self._printed.fileno()).st_size > _MOST_PRINTED
+        ):
+            os.ftruncate(self._printed.fileno(), 0)  # it is written at its end, so it begins anew
+        try:
+            self._limit_to(len(arrays) or 1)
+            self._write(encode(Frame(kind, {"id": 0, **header}, tuple(arrays))))
+            reply = read_frame(self._read, DEFAULT_MAX_BODY)
+        except BlockingIOError as error:
+            self.end()
+            raise self._late(kind) from error
+        except (EndOfStreamError, OSError) as error:
+            raise self._ended(kind) from error
+        except BaseException:
+            self.end()
+            raise
+        if reply.kind is Kind.ERROR:
+            message = f"original model: {reply.header['message']}"
+            raise _RAISED.get(reply.header["code"], DeviceError)(message)
+        return reply
+
+    def end(self) -> None:
+        """End the process at once. Safe to repeat, from any thread."""
+        self._process.kill()
+        self._process.wait()
+        self._stream.close()
+        self._printed.close()
+
+    def _limit_to(self, count: int) -> None:
+        """Set the socket's timeouts for a request of this many samples, unless they are set already."""
+        if count == self._limited_to:
+            return
+        limit_s = self._timeout_s * count + _SLACK_S
+        limit = struct.pack("@ll", int(limit_s), int(limit_s % 1 * 1e6))
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._stream.setsockopt(socket.SOL_SOCKET, option, limit)
+        self._limited_to = count
+
+    def _write(self, blocks: Sequence[bytes]) -> None:
+        for block in blocks:
+            written = self._stream.send(block)
+            while written < len(block):
+                written += self._stream.send(memoryview(block)[written:])
+
+    def _read(self, n: int) -> bytes:
+        if not self._ahead:
+            self._ahead = memoryview(self._stream.recv(_READ_AT_ONCE))
+        chunk, self._ahead = self._ahead[:n], self._ahead[n:]
+        return cast("bytes", chunk)
+
+    def _ended(self, kind: Kind) -> EdgeFlareError:
+        """Return the error for a process that ended by itself."""
+        try:
+            status = self._process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired:
+            status = 0
+        if status == connection.LATE:
+            self.end()
+            return self._late(kind)
+        how = f"exit status {status}"
+        if status < 0:
+            how = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
+        doing = "loading" if kind is Kind.LOAD else "running"
+        text = f"original model: the runtime crashed {doing} {self._path} ({how})"
+        if output := self._last_output():
+            text += f"; it said: {output}"
+        self.end()
+        return (InferenceFailedError if kind is Kind.INFER else ModelError)(text)
+
+    def _last_output(self) -> str:
+        with suppress(ValueError):  # closed: another thread has ended it
+            size = self._printed.seek(0, os.SEEK_END)
+            self._printed.seek(max(0, size - _LAST_BYTES))
+            lines = self._printed.read().decode(errors="replace").split("\n")
+            return " | ".join(line.strip() for line in lines if line.strip())
+        return ""
+
+    def _late(self, kind: Kind) -> EdgeFlareError:
+        advice = "raise original_timeout_s (--original-timeout) if it needs longer"
+        if kind is Kind.INFER:
+            return InferenceFailedError(
+                f"original model: {self._path} did not answer within {self._timeout_s:g} s; {advice}"
+            )
+        return DeviceTimeoutError(
+            f"original model: {self._path} was not loaded within {self._timeout_s:g} s; {advice}"
+        )
+
+
+def _users_runtime(name: str) -> dict[str, str]:
+    """Return {name: "module:class"} of a user's runtime, nothing of a built-in one. Raises UsageError."""
+    found = None if name in RUNTIMES else plugins.load("runtime", name)
+    return {} if found is None else {name: f"{found.__module__}:{found.__qualname__}"}

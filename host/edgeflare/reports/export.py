@@ -1,0 +1,234 @@
+"""A campaign's findings as files that any program can read: PNG, WAV and JSON lines."""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edgeflare._internal.files import Spool, is_disk_full, replacing, write_whole
+from edgeflare.analysis.findings import file_stem, finding_row, has_input, jsonable, outcome_part
+from edgeflare.analysis.opening import opened
+from edgeflare.analysis.summary import summarize
+from edgeflare.analysis.telemetry import write_minutes
+from edgeflare.errors import DiskFullError, StoreError, UsageError
+from edgeflare.store import SeedRecord, Store
+from edgeflare.store.database import DATABASE_NAME
+from edgeflare.store.documents import read_json
+from edgeflare.types import Sample
+
+
+def check_report_path(path: Path, campaign: Path) -> None:
+    """Raise UsageError where a report's file would be a folder, or the database of the campaign itself."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name the file to write.")
+    if path.resolve() == (campaign / DATABASE_NAME).resolve():
+        raise UsageError(f"{path} is the campaign itself; name another file.")
+
+
+@contextmanager
+def written_to(folder: Path, *, untouched: str, again: str, instead: str) -> Iterator[None]:
+    """Turn errors of the file system into DiskFullError or StoreError.
+
+    `untouched` is what a full disk leaves as it was, `again` what to do once there is space, `instead`
+    what to do where a file can't be written for another reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        if is_disk_full(error):
+            raise DiskFullError(
+                f"No space is left on the disk of {folder}; {untouched} is untouched. "
+                f"Free some space and {again}."
+            ) from error
+        where = error.filename2 or error.filename or folder
+        raise StoreError(f"{where} can't be written: {error.strerror}; {instead}.") from error
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What an export wrote: findings by status, and files."""
+
+    folder: str
+    findings: int
+    by_status: dict[str, int]
+    files: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self)
+
+
+def export_campaign(
+    campaign: Store | Path, folder: Path, *, progress: Callable[[int, int], None] | None = None
+) -> ExportReport:
+    """Write every finding of a campaign into a folder.
+
+    `campaign.json` says what was run; `triggers.jsonl` has one line a finding, in the order of the
+    seeds, device by device where each searched for itself; `images/` has for each a PNG of seed and
+    triggering input, pixel by pixel, their amplified difference, and a panel of the three. Of audio `audio/` has
+    seed and triggering input as WAV files of 16-bit PCM, which every player takes (the campaign's own samples are
+    floats, in its folder), and a panel with the spectrograms of both and their difference. Numbers that
+    JSON lacks are the texts "nan", "inf", "-inf". `telemetry.csv` has a line for each minute of each device,
+    where any was watched.
+
+    The folder must not exist, be empty, or come from an earlier export of the same campaign, which
+    is brought up to date. `progress` is called with the findings written and their number.
+
+    Raises StoreError where a folder can't be used, DiskFullError where no space is left.
+    """
+    with (
+        opened(campaign) as store,
+        written_to(
+            folder,
+            untouched="the campaign itself",
+            again="export again",
+            instead="choose another folder",
+        ),
+    ):
+        _make_ready(folder, store)
+        _write_json(folder / "campaign.json", _describe(store))
+        with Spool(folder) as spool:
+            statuses, replicas = _put_aside(store, spool)
+            files = _export_all(store, folder, spool, sorted(replicas), progress)
+        files += _export_minutes(store, folder)
+    return ExportReport(str(folder), statuses.total(), dict(statuses), files)
+
+
+def _put_aside(store: Store, spool: Spool) -> tuple[Counter[str], set[str]]:
+    """Put what the outcomes say aside; return how many of each status, and of which replicas."""
+    statuses: Counter[str] = Counter()
+    replicas = set()
+    models = store.models
+    for outcome in filter(has_input, store.outcomes()):
+        spool.put((outcome.replica, outcome.seed_id), outcome_part(models, outcome))
+        statuses[outcome.status.value] += 1
+        replicas.add(outcome.replica)
+    return statuses, replicas
+
+
+def _export_all(
+    store: Store,
+    folder: Path,
+    spool: Spool,
+    replicas: Sequence[str],
+    progress: Callable[[int, int], None] | None,
+) -> int:
+    """Write pictures and lines, seed by seed; return how many files there are in all."""
+    files = 2
+    done = 0
+    with replacing(folder / "triggers.jsonl") as lines:
+        for replica in replicas:
+            for seed in store.seeds(replica):
+                outcome = spool.get((replica, seed.id))
+                if outcome is None:
+                    continue
+                row = _export_one(store, folder, seed, outcome)
+                lines.write(json.dumps(row, allow_nan=False).encode() + b"\n")
+                files += len(row["files"])
+                done += 1
+                if progress is not None:
+                    progress(done, len(spool))
+    return files
+
+
+def _export_one(
+    store: Store, folder: Path, seed: SeedRecord, outcome: dict[str, Any]
+) -> dict[str, Any]:
+    original = store.get_sample(seed.sample)
+    trigger = store.get_sample(outcome["trigger_sample"] or seed.sample)
+    stem = file_stem(seed, outcome["replica"])
+    rate = store.sample_rate
+    shown = _seen(original, trigger) if rate is None else _heard(original, trigger, rate)
+    files = {}
+    for kind, ending, data in shown.files:
+        files[kind] = f"{_folder_name(rate)}/{stem}-{kind}.{ending}"
+        write_whole(folder / files[kind], data)
+    return finding_row(outcome, seed, files, shown.amplification)
+
+
+class _Shown(NamedTuple):
+    """The files of a finding: kind, ending and content of each."""
+
+    files: Sequence[tuple[str, str, bytes]]
+    amplification: float | None
+
+
+def _seen(seed: Sample, trigger: Sample) -> _Shown:
+    from edgeflare.reports.images import difference, panel, png
+
+    change = difference(seed, trigger)
+    pictures = {
+        "seed": seed,
+        "trigger": trigger,
+        "difference": change.picture,
+        "panel": panel(seed, trigger, change.picture),
+    }
+    files = [(kind, "png", png(picture)) for kind, picture in pictures.items()]
+    return _Shown(files, change.amplification)
+
+
+def _heard(seed: Sample, trigger: Sample, rate: int) -> _Shown:
+    from edgeflare.reports.audio import pcm_wav
+    from edgeflare.reports.images import png, spectrogram_panel
+
+    files = [
+        (kind, "wav", pcm_wav(one, rate)) for kind, one in (("seed", seed), ("trigger", trigger))
+    ]
+    return _Shown([*files, ("panel", "png", png(spectrogram_panel(seed, trigger, rate)))], None)
+
+
+def _folder_name(rate: int | None) -> str:
+    return "images" if rate is None else "audio"
+
+
+def _export_minutes(store: Store, folder: Path) -> int:
+    """Write the devices' minutes, where there are any; return how many files that makes."""
+    if next(store.telemetry(), None) is None:
+        return 0
+    with replacing(folder / "telemetry.csv") as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        write_minutes(text, store.telemetry())
+        text.detach()
+    return 1
+
+
+def _describe(store: Store) -> dict[str, Any]:
+    return {
+        "campaign": store.id,
+        "created_at": store.created_at.isoformat(),
+        "config": store.campaign,
+        "models": store.models,
+        "devices": {device.digest: asdict(device) for device in store.devices()},
+        "environments": store.environments(),
+        "skipped": [asdict(entry) for entry in store.skipped()],
+        "notices": store.notices(),
+        "summary": summarize(store).to_json(),
+    }
+
+
+def _make_ready(folder: Path, store: Store) -> None:
+    if folder.exists() and not _may_be_used(folder, store):
+        raise StoreError(
+            f"{folder} exists and is no earlier export of this campaign; choose another folder."
+        )
+    (folder / _folder_name(store.sample_rate)).mkdir(parents=True, exist_ok=True)
+
+
+def _may_be_used(folder: Path, store: Store) -> bool:
+    if not folder.is_dir():
+        return False
+    try:
+        earlier = read_json((folder / "campaign.json").read_bytes())
+    except FileNotFoundError:
+        return not any(folder.iterdir())
+    except ValueError:
+        return False
+    return isinstance(earlier, dict) and earlier.get("campaign") == store.id
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    write_whole(path, json.dumps(jsonable(value), indent=2, allow_nan=False).encode())

@@ -1,0 +1,311 @@
+"""What the template of the report is filled with."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from edgeflare._internal.text import counted, margin_text, number_text
+from edgeflare.analysis.outcome_stats import ranked_words, tolerance_of, transcribes, units_of
+from edgeflare.analysis.replay import ReplaySummary
+from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.analysis.transcript_diff import WordChange
+from edgeflare.campaign.status import CampaignStatus, campaign_status
+from edgeflare.reports.campaign import (
+    END_WORDS,
+    NO_WORD,
+    Name,
+    key_figures,
+    limits_list,
+)
+from edgeflare.reports.charts import histogram
+from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
+from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Table, to_html
+from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
+from edgeflare.reports.html.gallery import (
+    COLUMNS,
+    STATUS_WORDS,
+    Collected,
+    SeverestTrigger,
+    change_key,
+    matrix,
+    pair_key,
+)
+from edgeflare.reports.html.replay import STATE_WORDS
+from edgeflare.reports.html.reproduce import campaign_toml, models_table, versions
+from edgeflare.reports.images import (
+    LARGEST_CHANGE_DB,
+    LOWEST_DB,
+    change_colours,
+    gradient,
+    level_colours,
+)
+from edgeflare.reports.replay import replay_counts
+from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progress, verdict
+from edgeflare.store import Store
+from edgeflare.transcripts import excerpts
+from edgeflare.types import Status, Transcript
+
+
+class Headline(NamedTuple):
+    """The first sentence, what it means for the reader, and the sentences below it.
+
+    `progress` says that the campaign isn't finished, "" where it is.
+    """
+
+    sentence: str
+    tone: Tone
+    more: tuple[str, ...]
+    progress: str
+
+
+def headline(
+    said: Verdict,
+    summary: Summary,
+    collected: Collected,
+    status: CampaignStatus,
+    name: Callable[[int | None], str],
+) -> Headline:
+    """Return what came out of a campaign, a replay or a control; `name` tells a class's name."""
+    more = [said.found] if said.found else []
+    if summary.replay is None:
+        more += _more(summary, collected, name)
+    more += guidance(said, summary)
+    return Headline(said.sentence, said.tone, tuple(more), progress(summary, status))
+
+
+def _more(summary: Summary, collected: Collected, name: Callable[[int | None], str]) -> list[str]:
+    more = []
+    itself = summary.by_status.get("seed-deviates", 0)
+    if itself:
+        more.append(
+            f"{counted(itself, 'trigger is a seed', 'triggers are seeds')} as "
+            f"{'it is' if itself == 1 else 'they are'}, without any search."
+        )
+    worst = collected.worst
+    if worst is not None and worst.severity >= 0:
+        outcome = worst.finding.outcome
+        if tolerance_of(summary.search) is not None:
+            return [*more, _furthest(worst, name)]
+        verb = "says"
+        said = [name(outcome.original_label), name(outcome.deployed_label)]
+        if isinstance(outcome.original, Transcript) and isinstance(outcome.deployed, Transcript):
+            verb, said = (
+                "hears",
+                [f"“{text}”" for text in excerpts(outcome.original.text, outcome.deployed.text)],
+            )
+        more.append(
+            f"The severest: the original {verb} {said[0]}, the deployed model {said[1]}, with margins of "
+            f"{margin_text(outcome.original_margin)} and {margin_text(outcome.deployed_margin)} (from "
+            f"{worst.finding.seed.id})."
+        )
+    return more
+
+
+def _furthest(worst: SeverestTrigger, name: Callable[[int | None], str]) -> str:
+    outcome = worst.finding.outcome
+    ours, theirs = outcome.original_label, outcome.deployed_label
+    said = f"the original says {name(ours)}, the deployed model {name(theirs)}"
+    if ours == theirs:
+        said = f"both models say {name(ours)}"
+    return (
+        f"The severest: scores {margin_text(worst.severity)} apart, where {said} (from "
+        f"{worst.finding.seed.id})."
+    )
+
+
+MOST_PAIRS = 500
+"""So many pairs of labels there are to choose from, the most frequent ones."""
+
+_MOST_LISTED = 20
+_SHORT_NAME = 3
+_HEARD = COLUMNS.index("heard")
+
+
+def context(
+    store: Store,
+    collected: Collected,
+    name: Name,
+    replay: ReplaySummary | None = None,
+) -> dict[str, Any]:
+    """Return the values of ``report.html.j2``; `name` tells a class's name, `replay` is what a replay came
+    to. Raises StoreError."""
+    summary = summarize(store)
+    status = campaign_status(store.folder)
+    said = verdict(store, summary, summary.limits, replay)
+    figures = () if replay else key_figures(summary, name)
+    original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
+    return {
+        "summary": summary,
+        "title": f"{deployed['name']} against {original.get('name') or 'its original'}"
+        if deployed.get("name")
+        else summary.campaign,
+        "replay": replay,
+        "status": status,
+        "control_of": is_control(store.folder),
+        "headline": headline(said, summary, collected, status, name),
+        "cards": [one for one in figures if one.main],
+        "figures": to_html([Figures(tuple(one for one in figures if not one.main))]),
+        "limits": to_html(limits_list(summary.limits)[1:]),
+        "matrix": matrix(collected.pairs),
+        "transcribes": transcribes(store),
+        "word_pairs": [
+            (pair, change_key(WordChange(pair.original, pair.deployed)))
+            for pair in ranked_words(collected.changes)[:_MOST_LISTED]
+        ],
+        "no_word": NO_WORD,
+        "more_words": max(0, len(collected.changes) - _MOST_LISTED),
+        "sound": _sound() if summary.sample_rate else None,
+        "long_names": any(len(name(deployed)) > _SHORT_NAME for _, deployed in collected.pairs),
+        "facets": _facets(collected, name),
+        "rare_pairs": max(0, len(collected.facets.pair) - MOST_PAIRS),
+        "listed": to_html(_listed(collected, name, replayed=replay is not None)),
+        "histograms": _histograms(collected, summary.sample_rate),
+        "spreads": to_html(_spreads(summary)),
+        "replayed": to_html(replay_counts(replay.figures, replay)) if replay else "",
+        "ends": [
+            (f"{words[0].upper()}{words[1:]}", ends, to_html([Table(_ENDED, ends.named)]))
+            for status_, words in END_WORDS.items()
+            if (ends := collected.ends.get(Status(status_)))
+        ],
+        "devices": to_html(
+            [
+                *devices_tables(summary),
+                *health_table(status),
+                *telemetry_table(summary.telemetry),
+            ]
+        ),
+        "agreements": to_html(agreement_blocks(summary.agreements, summary.every_device)),
+        "fingerprints": to_html(fingerprints(summary.devices)),
+        "device_charts": device_charts(store),
+        "models": to_html([models_table(summary.models)]),
+        "versions": to_html([Figures((*_settings(summary), *versions(store)))]),
+        "campaign_toml": campaign_toml(store.campaign),
+        "resume": shlex.join(["edgeflare", "resume", str(store.folder.resolve())]),
+        "send_again": shlex.join(["edgeflare", "replay", replay.source]) if replay else "",
+        "name": name,
+    }
+
+
+_ENDED = (
+    Column("seed", 0, lambda one: one.seed_id, text=True),
+    Column("device", 0, lambda one: one.device, text=True, optional=True),
+    Column("device queries", 0, lambda one: f"{one.queries:,}"),
+    Column("original alone", 0, lambda one: f"{one.host_queries:,}"),
+    Column("why", 0, lambda one: one.detail, text=True, optional=True),
+)
+
+
+def _settings(summary: Summary) -> list[KeyFigure]:
+    found = [one for one in key_figures(summary) if one.name == "search"]
+    seed = summary.search.get("seed")
+    return found + ([] if seed is None else [KeyFigure("seed of all randomness", str(seed))])
+
+
+def _spreads(summary: Summary) -> list[Block]:
+    """Return queries and time of the searches, queueing left out."""
+    rows = (
+        ("queries, triggers found", summary.queries_found, 1),
+        ("queries, all searches", summary.queries_searched, 1),
+        ("seconds, triggers found", summary.seconds_found, 3),
+        ("seconds, all searches", summary.seconds_searched, 3),
+    )
+    columns = (
+        Column("", 0, lambda row: row[0], text=True),
+        Column("searches", 0, lambda row: f"{row[1].count:,}"),
+        Column("mean", 0, lambda row: number_text(row[1].mean, row[2])),
+        Column("median", 0, lambda row: number_text(row[1].median, row[2])),
+        Column("90 % at most", 0, lambda row: number_text(row[1].p90, row[2])),
+    )
+    title = "Queries and time of the searches, queueing left out"
+    return [Table(columns, [row for row in rows if row[1]], title)]
+
+
+def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, int]]]:
+    """Return the choices of each filter: value, words and count, the most frequent first."""
+    words = {
+        pair_key(card.row[4], card.row[5]): _pair_words(name(card.row[4]), name(card.row[5]))
+        for card in collected.cards
+    }
+    words |= {
+        change_key(change): _arrow(change)
+        for card in collected.cards
+        for change in map(WordChange._make, (card.row[_HEARD] or {"changes": ()})["changes"])
+    }
+    words["none"] = "no labels"
+    facets = {
+        name_: [(value, value, count) for value, count in counts.most_common()]
+        for name_, counts in vars(collected.facets).items()
+    }
+    facets["pair"] = [
+        (value, words[value], count) for value, _, count in facets["pair"][:MOST_PAIRS]
+    ]
+    facets["status"] = [
+        (value, STATUS_WORDS.get(value, value), count) for value, _, count in facets["status"]
+    ]
+    facets["state"] = [
+        (state, words_, collected.facets.state[state])
+        for state, words_ in STATE_WORDS.items()
+        if collected.facets.state[state]
+    ]
+    facets["device"] = [(value, value or "unknown", count) for value, _, count in facets["device"]]
+    return facets
+
+
+def _arrow(change: WordChange) -> str:
+    return f"{change.original or NO_WORD} → {change.deployed or NO_WORD}"
+
+
+def _pair_words(original: str, deployed: str) -> str:
+    return f"{original} by both" if original == deployed else f"{original} → {deployed}"
+
+
+def _listed(collected: Collected, name: Name, *, replayed: bool) -> list[Block]:
+    """Return the severest findings, for readers without scripts."""
+
+    def answer(model: str) -> Callable[[dict[str, Any]], str]:
+        def text(row: dict[str, Any]) -> str:
+            heard = row["heard"]
+            return "".join(part for part, _ in heard[model]) if heard else name(row[model])
+
+        return text
+
+    def state(row: dict[str, Any]) -> str:
+        return str(
+            row["replayed"][3] if replayed else STATUS_WORDS.get(row["status"], row["status"])
+        )
+
+    columns = (
+        Column("input" if replayed else "seed", 0, lambda row: row["seed"], text=True),
+        Column("original", 0, answer("original"), text=True),
+        Column("deployed", 0, answer("deployed"), text=True),
+        Column("state" if replayed else "status", 0, state, text=True),
+        Column("device", 0, lambda row: row["device"], text=True, optional=True),
+        Column("smaller margin", 0, lambda row: margin_text(row["severity"])),
+        Column("L2", 0, lambda row: number_text(row["l2"])),
+        Column("to reproduce", 0, lambda row: row["command"], text=True),
+    )
+    ranked = sorted(collected.cards, key=lambda card: (card.rank, -card.severity))
+    rows = [dict(zip(COLUMNS, card.row, strict=True)) for card in ranked[:_MOST_LISTED]]
+    return [Table(columns, rows)]
+
+
+def _histograms(collected: Collected, sample_rate: int | None) -> list[tuple[str, Any]]:
+    of_l2 = f"L2, {units_of(sample_rate).l2}"
+    drawn: list[tuple[str, Sequence[float], str]] = [
+        ("Search queries to the first trigger", collected.queries, "queries"),
+        ("Time of a search that found one", collected.seconds, "seconds"),
+        ("L2 distance of trigger and seed", collected.l2, of_l2),
+    ]
+    if collected.snr_db:
+        drawn.append(("Signal-to-noise ratio of the triggers", collected.snr_db, "dB"))
+    return [(title, histogram(values, title, unit)) for title, values, unit in drawn]
+
+
+def _sound() -> dict[str, Any]:
+    """Return what there is to know of the spectrograms: their scales of colours in dB."""
+    return {
+        "levels": gradient(level_colours()),
+        "lowest": f"{-LOWEST_DB:.0f}",
+        "changes": gradient(change_colours()),
+        "largest": f"{LARGEST_CHANGE_DB:.0f}",
+    }

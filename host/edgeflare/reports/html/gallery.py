@@ -1,0 +1,397 @@
+"""The findings of a campaign as the compact data that the page's gallery is made of."""
+
+import math
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from edgeflare.analysis.findings import Finding, has_input
+from edgeflare.analysis.transcript_diff import TranscriptDiff, WordChange, heard
+from edgeflare.metrics import text_of
+from edgeflare.reports.sentences import STEPS_SHOWN
+from edgeflare.strategies.mutation_path import describe_last_mutations
+from edgeflare.types import TRIGGERS, Output, Scores, Status, Transcript
+
+TOP_CLASSES = 5
+MOST_SHOWN = 20_000
+"""So many findings the gallery shows at most, the most severe of each group first."""
+
+COLUMNS = (
+    "seed",
+    "device",
+    "status",
+    "cause",
+    "original",
+    "deployed",
+    "label",
+    "original_margin",
+    "deployed_margin",
+    "severity",
+    "l2",
+    "linf",
+    "queries",
+    "seconds",
+    "confirmed",
+    "words",
+    "detail",
+    "scores",
+    "snr_db",
+    "disagreement",
+    "heard",
+    "replayed",
+    "command",
+)
+"""What a row of the data has, in this order; `SHOWN_COLUMNS` follow. Of an input of a replay ``replayed`` has
+its state, its kind, its seed's id and what became of it in words; null for another finding. Of speech recognisers
+``heard`` has the words that differ by pairs, the stretches of both texts, each with whether it differs, and both
+models' texts on the seed where that is another input; null of classes."""
+
+SHOWN_COLUMNS = (
+    *("seed_picture", "trigger_picture", "difference_picture", "amplification"),
+    *("seed_sound", "trigger_sound", "sound_seconds"),
+)
+
+STATUS_WORDS = {
+    "found": "found by the search",
+    "seed-deviates": "the seed input itself",
+    "unstable": "unstable: it did not repeat",
+    "nonfinite": "NaN or infinity in an output",
+    "failed": "a model could not answer",
+}
+
+
+class Card(NamedTuple):
+    """A finding in the gallery: its row of data, its group, and the digests of its pictures' samples.
+
+    Cards of a lower `rank` come first, whatever their severity. `pairs` are what it is found by: the pair of
+    labels, or every pair of words that differ.
+    """
+
+    row: list[Any]
+    group: tuple[str, str, str]
+    severity: float
+    seed: str
+    trigger: str | None
+    rank: int = 0
+    pairs: tuple[str, ...] = ("none",)
+
+
+@dataclass
+class Facets:
+    """What the gallery can be filtered by, each with its number of findings; `state` is that of a replay."""
+
+    pair: Counter[str] = field(default_factory=Counter)
+    device: Counter[str] = field(default_factory=Counter)
+    cause: Counter[str] = field(default_factory=Counter)
+    status: Counter[str] = field(default_factory=Counter)
+    state: Counter[str] = field(default_factory=Counter)
+
+    def add(self, card: Card) -> None:
+        """Count a card."""
+        _, device, status = card.group
+        self.pair.update(card.pairs)
+        self.device[device] += 1
+        self.status[status] += 1
+        self.cause[card.row[COLUMNS.index("cause")]] += 1
+        replayed = card.row[COLUMNS.index("replayed")]
+        if replayed is not None:
+            self.state[replayed[0]] += 1
+
+
+def found_card(finding: Finding) -> Card | None:
+    """Return the card of an outcome that has an input to show."""
+    return card(finding) if has_input(finding.outcome) else None
+
+
+def card(finding: Finding) -> Card:
+    """Return a finding's card."""
+    seed, outcome = finding.seed, finding.outcome
+    severity = _number(outcome.severity)
+    device = outcome.device_name or outcome.replica
+    row: list[Any] = [
+        seed.id,
+        device,
+        outcome.status.value,
+        finding.cause,
+        outcome.original_label,
+        outcome.deployed_label,
+        seed.label,
+        _number(outcome.original_margin),
+        _number(outcome.deployed_margin),
+        severity,
+        _number(outcome.l2),
+        outcome.linf,
+        [outcome.seed_queries, outcome.search_queries, outcome.confirmation_queries],
+        _number(outcome.seconds),
+        outcome.confirmed,
+        describe_last_mutations(outcome.mutations, STEPS_SHOWN),
+        outcome.detail,
+        _top(outcome.original, outcome.deployed),
+        _number(outcome.snr_db),
+        _number(outcome.disagreement),
+        None,
+        None,
+        finding.command,
+    ]
+    pairs: tuple[str, ...] = (pair_key(outcome.original_label, outcome.deployed_label),)
+    both = heard(outcome.original, outcome.deployed)
+    if both is not None:
+        row[COLUMNS.index("heard")] = _texts(both, finding)
+        pairs = tuple(dict.fromkeys(map(change_key, both.changes))) or pairs
+    return Card(
+        row,
+        (pairs[0], device, outcome.status.value),
+        -1.0 if severity is None else severity,
+        seed.sample,
+        outcome.trigger,
+        pairs=pairs,
+    )
+
+
+def pair_key(original: int | None, deployed: int | None) -> str:
+    """Return how the page calls a pair of labels, like ``4-9``; "none" where a model gave no label."""
+    return "none" if original is None or deployed is None else f"{original}-{deployed}"
+
+
+def change_key(change: WordChange) -> str:
+    """Return how the page calls a word and what was heard instead, like ``no→go``."""
+    return f"{change.original}→{change.deployed}"
+
+
+def by_importance(cards: Sequence[Card]) -> list[int]:
+    """Return the cards' numbers: the most severe of each group, then the second of each, and so on.
+
+    A group are those of one pair of labels, or first words that differ, device and status.
+    """
+    groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for number in sorted(range(len(cards)), key=lambda number: -cards[number].severity):
+        groups[cards[number].group].append(number)
+    ranked = [
+        (cards[number].rank, rank, -cards[number].severity, number)
+        for numbers in groups.values()
+        for rank, number in enumerate(numbers)
+    ]
+    return [number for *_, number in sorted(ranked)]
+
+
+def _texts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
+    """Return the words that differ, both texts in stretches, and both models' texts on the seed."""
+    texts = None
+    if finding.outcome.trigger not in (None, finding.seed.sample) and finding.seed.outputs:
+        texts = [text_of(output) for output in finding.seed.outputs[:2]]
+    return {
+        "changes": [list(change) for change in both.changes],
+        "original": [[part.text, int(part.differs)] for part in both.original],
+        "deployed": [[part.text, int(part.differs)] for part in both.deployed],
+        "seed": texts,
+    }
+
+
+def _top(original: Output | None, deployed: Output | None) -> list[list[Any]]:
+    """Return (class, original's score, deployed's score) for the top classes of either, the first first."""
+    if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+        return []
+    known = [scores for scores in (original, deployed) if scores is not None]
+    chosen: dict[int, float] = {}
+    for scores in known:
+        for number in _largest(scores):
+            chosen[number] = max(
+                (float(one[number]) for one in known if math.isfinite(one[number])), default=0.0
+            )
+    order = sorted(chosen, key=lambda number: (-chosen[number], number))
+    return [[number, _score(original, number), _score(deployed, number)] for number in order]
+
+
+def _largest(scores: Scores) -> Iterable[int]:
+    ranked = (-scores).argsort(kind="stable")[:TOP_CLASSES]  # NaN comes last
+    return (int(number) for number in ranked)
+
+
+def _score(scores: Scores | None, number: int) -> float | str | None:
+    """Return a score, "NaN", "inf" or "-inf" where it is none, None where the model was not asked."""
+    if scores is None:
+        return None
+    value = float(scores[number])
+    if math.isfinite(value):
+        return round(value, 5)
+    return "NaN" if math.isnan(value) else str(value)
+
+
+def _number(value: float | None) -> float | None:
+    """Return a number in five digits; None for what is no number."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.5g}")
+
+
+_MOST_NAMED = 200
+
+
+class EndedSearch(NamedTuple):
+    """A search without a trigger: its seed, its device, how many inputs the device was given and how many the original
+    alone, and why it ended so."""
+
+    seed_id: str
+    device: str
+    queries: int
+    host_queries: int
+    detail: str
+
+
+@dataclass
+class EndedSearches:
+    """The searches that ended in one way: how many, and the first 200."""
+
+    count: int = 0
+    named: list[EndedSearch] = field(default_factory=list)
+
+
+class SeverestTrigger(NamedTuple):
+    """The severest trigger, and the smaller margin of it, or how far apart its scores are where a tolerance decides."""
+
+    severity: float
+    finding: Finding
+
+
+@dataclass
+class Collected:
+    """The findings as cards, and the figures of triggers that no other summary has.
+
+    `pairs` counts the triggers, those that are the seed itself among them, by both models' labels, `changes` by the
+    words that differ; `worst` is the most severe one of all. `queries` (up to the first trigger), `seconds`, `l2`
+    and `snr_db` are those of the searches that found one.
+    """
+
+    cards: list[Card] = field(default_factory=list)
+    facets: Facets = field(default_factory=Facets)
+    pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
+    changes: Counter[WordChange] = field(default_factory=Counter)
+    worst: SeverestTrigger | None = None
+    queries: "array[int]" = field(default_factory=lambda: array("q"))
+    seconds: "array[float]" = field(default_factory=lambda: array("d"))
+    l2: "array[float]" = field(default_factory=lambda: array("d"))
+    snr_db: "array[float]" = field(default_factory=lambda: array("d"))
+    ends: dict[Status, EndedSearches] = field(default_factory=dict)
+
+
+def collect(
+    results: Iterable[Finding],
+    card: Callable[[Finding], Card | None] = found_card,
+    *,
+    by_disagreement: bool = False,
+) -> Collected:
+    """Gather what the page shows; the outcomes come in the order of the seeds. `card` makes the cards.
+
+    The severest are those with the largest margins, or `by_disagreement` those furthest apart.
+    """
+    collected = Collected()
+    for one in results:
+        if one.outcome.status in TRIGGERS:
+            _add_trigger(collected, one, by_disagreement)
+        else:
+            ends = collected.ends.setdefault(one.outcome.status, EndedSearches())
+            ends.count += 1
+            if len(ends.named) < _MOST_NAMED:
+                device = one.outcome.device_name or one.outcome.replica
+                asked = one.outcome.search_queries, one.outcome.host_only_queries
+                ends.named.append(EndedSearch(one.seed.id, device, *asked, one.outcome.detail))
+        made = card(one)
+        if made is not None and by_disagreement:
+            apart = made.row[COLUMNS.index("disagreement")]
+            made = made._replace(severity=-1.0 if apart is None else apart)
+        if made is not None:
+            collected.cards.append(made)
+            collected.facets.add(made)
+    return collected
+
+
+def _add_trigger(collected: Collected, one: Finding, by_disagreement: bool) -> None:
+    outcome = one.outcome
+    both = heard(outcome.original, outcome.deployed)
+    labelled = outcome.original_label is not None and outcome.deployed_label is not None
+    if outcome.original_label is not None and outcome.deployed_label is not None:
+        collected.pairs[outcome.original_label, outcome.deployed_label] += 1
+    if both is not None:
+        collected.changes.update(set(both.changes))
+    severe = outcome.disagreement if by_disagreement else outcome.severity
+    severity = -1.0 if severe is None else severe
+    worst = collected.worst
+    if (labelled or both is not None) and (worst is None or severity > worst.severity):
+        collected.worst = SeverestTrigger(severity, one)
+    if outcome.status is not Status.FOUND:
+        return
+    collected.queries.append(outcome.first_queries)
+    collected.seconds.append(outcome.seconds)
+    if outcome.l2 is not None:
+        collected.l2.append(outcome.l2)
+    if outcome.snr_db is not None:
+        collected.snr_db.append(outcome.snr_db)
+
+
+MOST_CLASSES = 40
+_MOST_PAIRS = 20
+_SHADES = 5
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """A pair of labels: both classes, the count of its triggers, its key for filters, a shade from 1 to 5."""
+
+    original: int
+    deployed: int
+    count: int
+    key: str
+    shade: int
+
+
+class MatrixRow(NamedTuple):
+    """An original label with a cell for each deployed label, None where the pair doesn't occur."""
+
+    original: int
+    cells: list[MatrixCell | None]
+    total: int
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The pairs of labels. `rows` is empty where there are too many classes for a matrix; `top` then has the
+    most frequent pairs, and `left_out` counts those beyond them. `totals` are those of the `columns`."""
+
+    columns: list[int]
+    rows: list[MatrixRow]
+    totals: list[int]
+    top: list[MatrixCell]
+    left_out: int
+    count: int
+
+
+def matrix(pairs: Mapping[tuple[int, int], int]) -> Matrix:
+    """Return the matrix of the pairs (original, deployed) that occur, with their counts."""
+    most = max(pairs.values(), default=1)
+    cells = {
+        pair: MatrixCell(*pair, count, pair_key(*pair), _shade(count, most))
+        for pair, count in pairs.items()
+    }
+    lines = sorted({original for original, _ in pairs})
+    columns = sorted({deployed for _, deployed in pairs})
+    ranked = sorted(cells.values(), key=lambda one: (-one.count, one.original, one.deployed))
+    if max(len(lines), len(columns)) > MOST_CLASSES:
+        left_out = max(0, len(ranked) - _MOST_PAIRS)
+        return Matrix([], [], [], ranked[:_MOST_PAIRS], left_out, sum(pairs.values()))
+    rows = [
+        MatrixRow(
+            one,
+            [cells.get((one, other)) for other in columns],
+            sum(pairs.get((one, other), 0) for other in columns),
+        )
+        for one in lines
+    ]
+    totals = [sum(pairs.get((one, other), 0) for one in lines) for other in columns]
+    return Matrix(columns, rows, totals, ranked[:_MOST_PAIRS], 0, sum(pairs.values()))
+
+
+def _shade(count: int, most: int) -> int:
+    """Return 1 to 5, by the root of the share, so that rare pairs are told apart, too."""
+    return min(_SHADES, 1 + int(_SHADES * math.sqrt((count - 1) / most)))

@@ -1,0 +1,193 @@
+"""The pictures and sounds of a page: some in the page itself, the others as files in a folder beside it."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import cv2
+
+from edgeflare._internal.files import write_whole
+from edgeflare.errors import StoreError
+from edgeflare.reports.audio import pcm_wav
+from edgeflare.reports.images import (
+    Palette,
+    Shades,
+    change_colours,
+    difference,
+    indexed_png,
+    level_colours,
+    png,
+    spectrograms,
+)
+from edgeflare.types import Sample
+
+EXACT_SIDE = 96
+"""Pictures up to this side length, in pixels, are kept pixel by pixel."""
+
+THUMBNAIL_SIDE = 224
+_QUALITY = 82
+
+
+class Media(NamedTuple):
+    """A picture's or sound's file: its content, its media type and its ending."""
+
+    data: bytes
+    media_type: str
+    ending: str
+
+
+def picture(image: Sample) -> Media:
+    """Return uint8 [height, width, 1 or 3], grey or RGB, as a file.
+
+    Up to 96 pixels on the longer side it is a PNG with exactly its pixels, above that a JPEG of at most 224.
+    Raises StoreError for a shape that is no image's.
+    """
+    height, width = image.shape[:2]
+    if max(height, width) <= EXACT_SIDE:
+        return Media(png(image), "image/png", "png")
+    scale = min(1.0, THUMBNAIL_SIDE / max(height, width))
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    if small.ndim == 3:
+        small = small[:, :, ::-1]  # OpenCV writes BGR
+    done, data = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+    if not done:
+        raise StoreError(f"An image of shape {list(image.shape)} can't be written as JPEG.")
+    return Media(data.tobytes(), "image/jpeg", "jpg")
+
+
+_NAME = re.compile(r"[0-9a-f]{24}\.(png|jpg|wav)")
+_OVERHEAD = 4  # quotes and a comma in JSON, and some
+
+
+class Shown(NamedTuple):
+    """A finding's pictures and sounds, by their numbers in `Album.addresses`; None where there is none.
+
+    A change of one level is shown as `amplification` levels in the difference. Pictures of audio are spectrograms
+    of `seconds` from left to right.
+    """
+
+    seed: int | None
+    trigger: int
+    difference: int | None
+    amplification: float | None
+    seed_sound: int | None = None
+    trigger_sound: int | None = None
+    seconds: float | None = None
+
+
+class MediaBundle:
+    """Takes the pictures of one finding after the other, the most important first; `read` reads a sample by
+    its digest. `rate` is that of audio in Hz, None for images.
+
+    `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within `budget`
+    bytes, and the relative address of its file for each other. One picture is kept once.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], Sample],
+        folder: Path,
+        budget: float,
+        *,
+        rate: int | None = None,
+    ) -> None:
+        self.addresses: list[str] = []
+        self.embedded = 0
+        self.beside = 0
+        self._read = read
+        self._folder = folder
+        self._left = budget
+        self.rate = rate
+        self._numbers: dict[str, int] = {}
+        self._files: set[str] = set()
+
+    def add(self, seed: str, trigger: str | None) -> Shown:
+        """Add what there is to see of a finding, by the digests of its samples; no trigger: the seed is one.
+
+        Raises StoreError where a sample can't be read, OSError where a file can't be written.
+        """
+        if self.rate is not None:
+            return self._add_sounds(seed, trigger or seed, self.rate)
+        first = self._read(seed)
+        if trigger is None or trigger == seed:
+            number = self._put([(seed, picture(first))])[0]
+            return Shown(None, number, None, None)
+        second = self._read(trigger)
+        new = [(seed, picture(first)), (trigger, picture(second))]
+        if first.shape != second.shape:
+            one, other = self._put(new)
+            return Shown(one, other, None, None)
+        change = difference(first, second)
+        both = (*new, (f"{seed}-{trigger}", picture(change.picture)))
+        one, other, third = self._put(both)
+        return Shown(one, other, third, change.amplification)
+
+    def _add_sounds(self, seed: str, trigger: str, rate: int) -> Shown:
+        first, second = self._read(seed), self._read(trigger)
+        made = spectrograms(first, second, rate)
+        levels, changes = level_colours(), change_colours()
+        new = [
+            (f"{trigger}-heard", Media(pcm_wav(second, rate), "audio/wav", "wav")),
+            (f"{trigger}-of-{seed}", _spectrogram(made.trigger, levels)),
+        ]
+        if seed == trigger:
+            sound, shown = self._put(new)
+            return Shown(None, shown, None, None, None, sound, made.seconds)
+        new += [
+            (f"{seed}-heard", Media(pcm_wav(first, rate), "audio/wav", "wav")),
+            (f"{seed}-before-{trigger}", _spectrogram(made.seed, levels)),
+            (f"{seed}-{trigger}", _spectrogram(made.difference, changes)),
+        ]
+        trigger_sound, trigger_shown, seed_sound, seed_shown, change = self._put(new)
+        return Shown(
+            seed_shown, trigger_shown, change, None, seed_sound, trigger_sound, made.seconds
+        )
+
+    def remove_stale(self) -> None:
+        """Remove the files of an earlier report that this one has no use for; other files stay."""
+        if not self._folder.is_dir():
+            return
+        for path in self._folder.iterdir():
+            if _NAME.fullmatch(path.name) and path.name not in self._files:
+                path.unlink()
+        if not any(self._folder.iterdir()):
+            self._folder.rmdir()
+
+    def _put(self, pictures: Sequence[tuple[str, Media]]) -> list[int]:
+        """Return the numbers of a finding's pictures and sounds, which are embedded together or not at all."""
+        new = {key: one for key, one in pictures if key not in self._numbers}
+        size = sum(_embedded_size(one) for one in new.values())
+        fits = size <= self._left
+        self._left = self._left - size if fits else 0.0
+        for key, one in new.items():
+            self._numbers[key] = len(self.addresses)
+            self.addresses.append(self._embed(one) if fits else self._write(one))
+        return [self._numbers[key] for key, _ in pictures]
+
+    def _embed(self, one: Media) -> str:
+        self.embedded += 1
+        return f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}"
+
+    def _write(self, one: Media) -> str:
+        name = f"{hashlib.sha256(one.data).hexdigest()[:24]}.{one.ending}"
+        path = self._folder / name
+        if name not in self._files:
+            self._files.add(name)
+            self.beside += 1
+            if not (path.is_file() and path.stat().st_size == len(one.data)):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                write_whole(path, one.data)
+        return quote(f"{self._folder.name}/{name}")
+
+
+def _spectrogram(shades: Shades, palette: Palette) -> Media:
+    return Media(indexed_png(shades, palette), "image/png", "png")
+
+
+def _embedded_size(one: Media) -> int:
+    return 4 * -(-len(one.data) // 3) + len(f"data:{one.media_type};base64,") + _OVERHEAD

@@ -1,0 +1,180 @@
+"""``write_html_report``: a campaign as one HTML file."""
+
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from edgeflare._internal.files import write_durably
+from edgeflare.analysis.class_names import class_name, known_class_names
+from edgeflare.analysis.findings import results
+from edgeflare.analysis.opening import opened
+from edgeflare.analysis.outcome_stats import tolerance_of
+from edgeflare.analysis.replay import ReplaySummary, replay_summary
+from edgeflare.campaign.replay.results import REPLAY
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.reports.export import check_report_path, written_to
+from edgeflare.reports.html.context import context
+from edgeflare.reports.html.gallery import (
+    COLUMNS,
+    MOST_SHOWN,
+    SHOWN_COLUMNS,
+    Card,
+    Collected,
+    by_importance,
+    collect,
+    found_card,
+)
+from edgeflare.reports.html.media import MediaBundle, Shown
+from edgeflare.reports.html.replay import ReplayCards, seeds_of
+from edgeflare.reports.html.templates import embedded_json, render
+from edgeflare.store import Store
+
+MOST_MB = 50.0
+_MB = 1_000_000
+_ADDRESSES = 5  # of a finding's pictures and sounds
+_ADDRESS_BYTES = 120  # a picture's address in a file, and its number in a row, at most
+_FRAME_BYTES = 2_000_000  # what else is in the page, measured below 300 kB
+
+
+@dataclass(frozen=True)
+class HtmlReport:
+    """What was written: the page, its size in bytes, its findings, and its pictures and sounds: `embedded` in
+    it, and `beside` it in the folder ``<name of the page>-pictures``."""
+
+    path: str
+    findings: int
+    embedded: int
+    beside: int
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self)
+
+
+def write_html_report(
+    campaign: Store | Path,
+    path: Path,
+    *,
+    class_names: Sequence[str] | None = None,
+    embed_mb: float = 10,
+) -> HtmlReport:
+    """Write a campaign as one HTML file that needs nothing else: no network, no other program.
+
+    It says first what came out and whether the campaign's limits are kept; then which classes are taken for
+    which, every finding with its pictures, figures over all, the devices, and how to run it again. A replay,
+    a control and a campaign that isn't finished are campaigns, too.
+
+    `class_names` are the classes' names in their order; by default those of the campaign's label mapping,
+    else their numbers. Pictures of the most severe finding of each pair of labels, device and status come
+    first into the page, then the next of each, until `embed_mb` MB (10^6 bytes, base64) are used up; the page
+    itself never exceeds 50 MB. All others go into the folder ``<stem>-pictures`` beside it, whose files an
+    earlier report left are used again, or removed where they are of no use any more. Pictures above 96 pixels
+    become thumbnails of at most 224. Audio is there to be heard, as WAV of 16-bit PCM, and to be seen as spectrograms.
+    The file appears whole or not at all.
+
+    Raises UsageError for an `embed_mb` below 0 or fewer names than classes, StoreError where a folder can't
+    be used, DiskFullError where no space is left.
+    """
+    if not embed_mb >= 0 or math.isinf(embed_mb):
+        raise UsageError(
+            f"embed_mb is {embed_mb}; give the megabytes of pictures in the page, 0 or more."
+        )
+    path = Path(path)
+    with (
+        opened(campaign) as store,
+        written_to(
+            path.parent,
+            untouched="the campaign itself",
+            again="write the report again",
+            instead="choose another place for the report",
+        ),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return _written(store, path, class_names, embed_mb)
+
+
+def _written(
+    store: Store, path: Path, class_names: Sequence[str] | None, embed_mb: float
+) -> HtmlReport:
+    check_report_path(path, store.folder)
+    names = known_class_names(store, class_names)
+    name = partial(class_name, names)
+    replay = replay_summary(store) if store.fact(REPLAY) else None
+    with seeds_of(store) if replay else nullcontext() as seeds:
+        cards = ReplayCards(store, replay, seeds, name) if replay else None
+        return _page(store, path, names, embed_mb, replay, cards)
+
+
+def _page(
+    store: Store,
+    path: Path,
+    names: Sequence[str] | None,
+    embed_mb: float,
+    replay: ReplaySummary | None,
+    cards: ReplayCards | None,
+) -> HtmlReport:
+    tolerance = tolerance_of(store.campaign.get("search", {}))
+    make = cards.card if cards else found_card
+    collected = collect(results(store), make, by_disagreement=tolerance is not None)
+    shown = by_importance(collected.cards)[:MOST_SHOWN]
+    plain = len(
+        embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
+    )
+    room = MOST_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
+    read = cards.read if cards else store.get_sample
+    folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
+    album = MediaBundle(read, folder, min(embed_mb * _MB, room), rate=rate)
+    data = {**_data(collected, shown, album, names), "tolerance": tolerance}
+    page = render(
+        "report.html.j2",
+        scripts=("report.js",),
+        data=data,
+        written_at=datetime.now(timezone.utc),
+        not_shown=len(collected.cards) - len(shown),
+        **context(store, collected, partial(class_name, names), replay),
+    ).encode()
+    write_durably(path, page)
+    album.remove_stale()
+    return HtmlReport(str(path), len(collected.cards), album.embedded, album.beside, len(page))
+
+
+def _data(
+    collected: Collected, shown: Sequence[int], album: MediaBundle, names: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return what the page's script makes the gallery of; rows are in the order of the seeds."""
+    rows = {
+        number: [*one.row, *_shown(album, one)]
+        for number in shown
+        for one in [collected.cards[number]]
+    }
+    needed = {name for row in rows.values() for name in _classes(row)}
+    return {
+        "columns": [*COLUMNS, *SHOWN_COLUMNS],
+        "rows": [rows[number] for number in sorted(rows)],
+        "classes": {str(number): class_name(names, number) for number in sorted(needed)},
+        "pictures": album.addresses,
+        "rate": album.rate,
+    }
+
+
+def _shown(album: MediaBundle, one: Card) -> Shown:
+    """Add a card's pictures; of a replay's input without the seed where that is not stored any more."""
+    try:
+        return album.add(one.seed, one.trigger)
+    except StoreError:
+        if one.row[COLUMNS.index("replayed")] is None or one.trigger is None:
+            raise
+        return album.add(one.trigger, None)
+
+
+def _classes(row: Sequence[Any]) -> set[int]:
+    """Return the classes that a row names."""
+    labels = [row[COLUMNS.index(name)] for name in ("original", "deployed", "label")]
+    labels += [number for number, _, _ in row[COLUMNS.index("scores")]]
+    return {number for number in labels if number is not None}

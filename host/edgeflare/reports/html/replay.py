@@ -1,0 +1,128 @@
+"""The inputs of a replay in the page's gallery: what became of each, beside the seed input it came from."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from edgeflare.analysis.findings import Finding
+from edgeflare.analysis.opening import opened
+from edgeflare.analysis.replay import ReplaySummary
+from edgeflare.campaign.replay.results import REPLAY, ReplayedInput, ReplayState, replay_fact
+from edgeflare.errors import StoreError
+from edgeflare.reports.html.gallery import COLUMNS, Card, card
+from edgeflare.reports.sentences import replayed_words
+from edgeflare.store import Store
+from edgeflare.types import Sample
+
+STATE_WORDS: dict[ReplayState, str] = {
+    "new": "new",
+    "still": "still deviates",
+    "nonfinite": "NaN or infinity",
+    "unstable": "unstable",
+    "failed": "no answer",
+    "fixed": "fixed",
+}
+"""The states that have cards, in their order on the page; what agrees as before is only counted."""
+
+_MOST_SOURCES = 100
+
+
+class ReplayCards:
+    """Makes the cards of a replay; `store` is the replay's, `name` tells a class's name.
+
+    `seeds` is the campaign that the inputs were found in, None where it is not there any more.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        summary: ReplaySummary,
+        seeds: Store | None,
+        name: Callable[[int | None], str],
+    ) -> None:
+        self._store = store
+        self._seeds = seeds
+        self._name = name
+        self._inputs = {(one.id, one.replica): one for one in summary.inputs}
+        wanted = {one.seed_id for one in summary.inputs if one.kind == "trigger"}
+        self._samples = (
+            {one.id: one.sample for one in seeds.seeds() if one.id in wanted} if seeds else {}
+        )
+
+    def card(self, finding: Finding) -> Card | None:
+        """Return the card of an input, None for one that agrees as before."""
+        one = self._inputs.get((finding.seed.id, finding.outcome.replica))
+        if one is None or one.state not in STATE_WORDS:
+            return None
+        made = card(_now(finding, one))
+        made.row[COLUMNS.index("replayed")] = [
+            one.state,
+            one.kind,
+            one.seed_id,
+            replayed_words(self._name, one),
+        ]
+        heard = made.row[COLUMNS.index("heard")]
+        if heard is not None:
+            heard["seed"] = None  # what is a seed in a replay's folder is the input itself
+        pair, device, _ = made.group
+        seed = self._samples.get(one.seed_id, one.sample) if one.kind == "trigger" else one.sample
+        return made._replace(
+            group=(pair, device, one.state),
+            rank=list(STATE_WORDS).index(one.state),
+            seed=seed,
+            trigger=one.sample,
+        )
+
+    def read(self, digest: str) -> Sample:
+        """Return a sample of the replay, or of the campaign. Raises StoreError where neither has it."""
+        try:
+            return self._store.get_sample(digest)
+        except StoreError:
+            if self._seeds is None:
+                raise
+            return self._seeds.get_sample(digest)
+
+
+@contextmanager
+def seeds_of(store: Store) -> Iterator[Store | None]:
+    """Open the campaign that a replay's inputs were found in, through the replays between; None where
+    they come from a corpus, or where the campaign is not there any more."""
+    with ExitStack() as stack:
+        yield _found_in(store, stack)
+
+
+def _found_in(store: Store, stack: ExitStack) -> Store | None:
+    for _ in range(_MOST_SOURCES):
+        source = replay_fact(store)["source"]
+        if source["kind"] == "corpus":
+            return None
+        try:
+            store = stack.enter_context(opened(Path(source["folder"])))
+        except StoreError:
+            return None
+        if store.id != source.get("campaign"):
+            return None
+        if store.fact(REPLAY) is None:
+            return store
+    return None
+
+
+def _now(finding: Finding, one: ReplayedInput) -> Finding:
+    """Return a finding with what both models say now, and with the distance that its search found."""
+    outcome = finding.outcome
+    original, deployed = outcome.original, outcome.deployed
+    if deployed is None and finding.seed.outputs is not None:
+        original, deployed = finding.seed.outputs.original, finding.seed.outputs.deployed
+    seen = replace(
+        outcome,
+        original=original,
+        deployed=deployed,
+        original_label=one.original_label,
+        deployed_label=one.deployed_label,
+        device_name=one.device,
+        l2=one.l2 if one.kind == "trigger" else None,
+        linf=None,
+        snr_db=None,
+    )
+    return replace(finding, outcome=seen)

@@ -1,0 +1,269 @@
+"""Seed, triggering input and their difference as pictures."""
+
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.errors import StoreError
+from edgeflare.reports.charts import Axis
+from edgeflare.types import Sample
+
+Palette = NDArray[np.uint8]
+"""Colours, uint8 [colours, 3], RGB."""
+
+COLOURS = 64
+
+_LEVELS = ("000004", "1c1044", "4f127b", "812581", "b5367a", "e55964", "fb8761", "fec287", "fcfdbf")
+"""Magma of van der Walt and Smith (matplotlib, CC0): from silent to loud."""
+_CHANGES = (
+    *("053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7"),
+    *("fddbc7", "f4a582", "d6604d", "b2182b", "67001f"),
+)
+"""RdBu of ColorBrewer (Brewer, Apache 2.0), the other way round: blue is quieter, red louder."""
+
+
+def level_colours() -> Palette:
+    """Return the colours of levels, the lowest first."""
+    return _between(_LEVELS)
+
+
+def change_colours() -> Palette:
+    """Return the colours of differences: quieter first, the middle is no change."""
+    return _between(_CHANGES)
+
+
+def gradient(palette: Palette) -> str:
+    """Return a palette as a ``linear-gradient`` of CSS, the first colour on the left."""
+    chosen = palette[np.linspace(0, len(palette) - 1, 11).round().astype(int)]
+    return f"linear-gradient(90deg, {', '.join(f'#{bytes(one).hex()}' for one in chosen)})"
+
+
+def _between(colours: tuple[str, ...]) -> Palette:
+    known = np.array([list(bytes.fromhex(one)) for one in colours], np.float64)
+    places = np.linspace(0, len(known) - 1, COLOURS)
+    channels = [np.interp(places, np.arange(len(known)), channel) for channel in known.T]
+    palette: Palette = np.stack(channels, axis=1).round().astype(np.uint8)
+    return palette
+
+
+LOWEST_DB = -80.0
+"""What is quieter than this, relative to the loudest point of both, is shown as silence."""
+LARGEST_CHANGE_DB = 40.0
+"""Larger differences than this, up or down, are shown like it."""
+
+_WINDOW_S = 0.025
+_HOP_S = 0.010
+_SMALLEST_WINDOW, _LARGEST_WINDOW = 64, 4096
+_COLUMNS, _ROWS = 300, 128
+
+Shades = NDArray[np.uint8]
+"""Points of a picture by the numbers of their colours, uint8 [rows, columns]; high frequencies are above."""
+
+
+class Spectrograms(NamedTuple):
+    """Three pictures on the same axes: `seconds` from left to right, 0 to `highest_hz` upwards.
+
+    `seed` and `trigger` from -80 dB to 0 dB, which is the loudest point of both; `difference` is the trigger's
+    level less the seed's, -40 dB to 40 dB.
+    """
+
+    seed: Shades
+    trigger: Shades
+    difference: Shades
+    seconds: float
+    highest_hz: float
+
+
+def spectrograms(seed: Sample, trigger: Sample, rate: int) -> Spectrograms:
+    """Return the spectrograms of mono float32 [samples] at `rate` Hz; silence follows the shorter of the two.
+
+    Power of a Hann window of about 25 ms each 10 ms, averaged over what falls into one point.
+    """
+    length = max(seed.size, trigger.size)
+    powers = [_powers(sample, length, rate) for sample in (seed, trigger)]
+    loudest = max(float(one.max(initial=0.0)) for one in powers) or 1.0
+    least = 10 ** (LOWEST_DB / 10)
+    levels = [10 * np.log10(np.maximum(one / loudest, least)) for one in powers]
+    return Spectrograms(
+        _shades(levels[0], LOWEST_DB, 0.0),
+        _shades(levels[1], LOWEST_DB, 0.0),
+        _shades(levels[1] - levels[0], -LARGEST_CHANGE_DB, LARGEST_CHANGE_DB),
+        length / rate,
+        rate / 2,
+    )
+
+
+def _powers(sample: Sample, length: int, rate: int) -> NDArray[np.float64]:
+    """Return mean powers, float64 [rows, columns], the highest frequency first."""
+    window = 2 ** round(np.log2(max(1.0, _WINDOW_S * rate)))
+    window = min(max(window, _SMALLEST_WINDOW), _LARGEST_WINDOW)
+    padded = np.zeros(length + window, np.float64)
+    padded[window // 2 : window // 2 + sample.size] = np.nan_to_num(sample, posinf=1.0, neginf=-1.0)
+    starts = np.arange(0, length, max(1, round(_HOP_S * rate)))
+    columns = np.array_split(starts, min(len(starts), _COLUMNS))
+    shape = np.hanning(window + 1)[:-1]
+    offsets = np.arange(window)
+    means = [
+        np.square(np.abs(np.fft.rfft(padded[column[:, None] + offsets] * shape))).mean(axis=0)
+        for column in columns
+    ]
+    bins = np.array_split(np.stack(means, axis=1)[::-1], min(_ROWS, window // 2))
+    return np.stack([one.mean(axis=0) for one in bins])
+
+
+def _shades(values: NDArray[np.float64], low: float, high: float) -> Shades:
+    share = np.clip((values - low) / (high - low), 0.0, 1.0)
+    shades: Shades = (share * (COLOURS - 1)).round().astype(np.uint8)
+    return shades
+
+
+_MID_GREY = 128
+_LARGEST_STEP = 127
+_PANEL_SIDE = 256
+_GAP = 8
+
+
+class Difference(NamedTuple):
+    """An image of a signed difference, uint8, mid-grey (128) where nothing changed.
+
+    A change of d levels is shown as 128 + amplification * d; the largest one just fits.
+    """
+
+    picture: Sample
+    amplification: float
+
+
+def difference(seed: Sample, trigger: Sample) -> Difference:
+    """Return trigger - seed of two uint8 images [height, width, channels], amplified to be seen."""
+    change = trigger.astype(np.int16) - seed
+    largest = int(np.abs(change).max(initial=0))
+    amplification = _LARGEST_STEP / largest if largest else 1.0
+    picture = np.rint(_MID_GREY + amplification * change).astype(np.uint8)
+    return Difference(picture, amplification)
+
+
+def panel(*images: Sample) -> Sample:
+    """Return images of one shape side by side, with white between them.
+
+    Those whose longer side is below 256 pixels are enlarged by the largest whole factor that keeps
+    it at most that, every pixel a square.
+    """
+    factor = max(1, _PANEL_SIDE // max(images[0].shape[:2]))
+    enlarged = [image.repeat(factor, axis=0).repeat(factor, axis=1) for image in images]
+    gap = np.full((enlarged[0].shape[0], _GAP, enlarged[0].shape[2]), 255, np.uint8)
+    pieces = [piece for image in enlarged for piece in (gap, image)]
+    return np.concatenate(pieces[1:], axis=1)
+
+
+def indexed_png(shades: Shades, palette: Palette) -> bytes:
+    """Return uint8 [height, width], numbers of colours of a palette, as a PNG file with that palette."""
+    height, width = shades.shape
+    head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    rows = np.pad(shades, ((0, 0), (1, 0)))  # each row begins with its filter: none
+    chunks = (
+        (b"IHDR", head),
+        (b"PLTE", palette.tobytes()),
+        (b"IDAT", zlib.compress(rows.tobytes(), 9)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+
+
+def png(image: Sample) -> bytes:
+    """Return uint8 [height, width, 1 or 3], grey or RGB, as a PNG file with exactly its pixels."""
+    done, data = cv2.imencode(".png", image[:, :, ::-1])
+    if not done:
+        raise StoreError(f"An image of shape {list(image.shape)} can't be written as PNG.")
+    return data.tobytes()
+
+
+_WIDTH, _HEIGHT = 640, 192
+_LEFT, _TOP, _PANEL_GAP, _BOTTOM = 60, 30, 34, 46
+_BAR, _BAR_GAP, _RIGHT = 14, 14, 74
+_INK = (40, 40, 40)
+_FONT, _SIZE = cv2.FONT_HERSHEY_SIMPLEX, 0.44
+
+
+class _Drawn(NamedTuple):
+    """One of the three pictures: its title, its points, its colours, and the dB of its scale from top to bottom."""
+
+    title: str
+    shades: Shades
+    palette: Palette
+    scale: tuple[float, float, float]
+
+
+def spectrogram_panel(seed: Sample, trigger: Sample, rate: int) -> NDArray[np.uint8]:
+    """Return the spectrograms of seed, trigger and difference below each other, uint8 [height, width, 3], RGB.
+
+    Time in seconds and frequency in kHz are written on the axes, and in dB what the colours mean: levels relative to
+    the loudest point of both, and the trigger's level less the seed's.
+    """
+    made = spectrograms(seed, trigger, rate)
+    levels = (0.0, LOWEST_DB / 2, LOWEST_DB)
+    changes = (LARGEST_CHANGE_DB, 0.0, -LARGEST_CHANGE_DB)
+    drawn = (
+        _Drawn("seed input", made.seed, level_colours(), levels),
+        _Drawn("trigger", made.trigger, level_colours(), levels),
+        _Drawn("difference (trigger - seed)", made.difference, change_colours(), changes),
+    )
+    height = _TOP + len(drawn) * (_HEIGHT + _PANEL_GAP) - _PANEL_GAP + _BOTTOM
+    canvas = np.full((height, _LEFT + _WIDTH + _BAR_GAP + _BAR + _RIGHT, 3), 255, np.uint8)
+    for number, one in enumerate(drawn):
+        top = _TOP + number * (_HEIGHT + _PANEL_GAP)
+        _draw(canvas, one, top)
+        _frequencies(canvas, top, made.highest_hz)
+    _times(canvas, _TOP + len(drawn) * (_HEIGHT + _PANEL_GAP) - _PANEL_GAP, made.seconds)
+    return canvas
+
+
+def _draw(canvas: NDArray[np.uint8], one: _Drawn, top: int) -> None:
+    size = (_WIDTH, _HEIGHT)
+    shades = cv2.resize(one.shades, size, interpolation=cv2.INTER_NEAREST)
+    canvas[top : top + _HEIGHT, _LEFT : _LEFT + _WIDTH] = one.palette[shades]
+    bar = _LEFT + _WIDTH + _BAR_GAP
+    places = np.linspace(len(one.palette) - 1, 0, _HEIGHT).round().astype(int)
+    canvas[top : top + _HEIGHT, bar : bar + _BAR] = one.palette[places][:, None]
+    _write(canvas, one.title, (_LEFT, top - 9))
+    ends = (top + 10, top + _HEIGHT // 2 + 5, top + _HEIGHT)
+    for y, value in zip(ends, one.scale, strict=True):
+        _write(canvas, f"{value:+.0f} dB" if value > 0 else f"{value:.0f} dB", (bar + _BAR + 5, y))
+
+
+def _frequencies(canvas: NDArray[np.uint8], top: int, highest_hz: float) -> None:
+    for tick, text in _ticks(highest_hz / 1000, "kHz"):
+        y = top + round((_HEIGHT - 1) * (1 - tick))
+        cv2.line(canvas, (_LEFT - 5, y), (_LEFT - 1, y), _INK, 1)
+        _write(canvas, text, (_LEFT - 8, y + 5), from_right=True)
+
+
+def _times(canvas: NDArray[np.uint8], bottom: int, seconds: float) -> None:
+    for tick, text in _ticks(seconds, "s", most=6):
+        x = _LEFT + round((_WIDTH - 1) * tick)
+        cv2.line(canvas, (x, bottom), (x, bottom + 4), _INK, 1)
+        _write(canvas, text, (x + 8, bottom + 20), from_right=True)
+
+
+def _ticks(end: float, unit: str, most: int = 4) -> Sequence[tuple[float, str]]:
+    """Return the round numbers from 0 to `end` as shares of it, each with its text, the last with the unit."""
+    axis = Axis(0.0, end, most)
+    inside = [tick for tick in axis.ticks if tick <= end * (1 + 1e-9)]
+    texts = [axis.text(tick) for tick in inside]
+    texts[-1] += f" {unit}"
+    return [(tick / end, text) for tick, text in zip(inside, texts, strict=True)]
+
+
+def _write(
+    canvas: NDArray[np.uint8], text: str, at: tuple[int, int], *, from_right: bool = False
+) -> None:
+    if from_right:
+        at = (at[0] - cv2.getTextSize(text, _FONT, _SIZE, 1)[0][0], at[1])
+    cv2.putText(canvas, text, at, _FONT, _SIZE, _INK, 1, cv2.LINE_AA)

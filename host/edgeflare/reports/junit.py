@@ -1,0 +1,308 @@
+"""A campaign as test cases, in the XML that CI systems read: JUnit's, as Jenkins, GitLab and GitHub have it."""
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Literal, TypeAlias
+
+from edgeflare._internal.text import clean_text
+from edgeflare.analysis.findings import Commands, Finding, results
+from edgeflare.analysis.limits import LimitCheck, held_against, known_pairs, number
+from edgeflare.campaign.baseline import Pair
+from edgeflare.campaign.replay.results import ReplayedInput
+from edgeflare.campaign.settings.limits import LimitsConfig
+from edgeflare.errors import UsageError
+from edgeflare.reports.sentences import STEPS_SHOWN, found_words, replayed_words
+from edgeflare.reports.text_reports import ReportData
+from edgeflare.store import OutcomeRecord, Store
+from edgeflare.strategies.mutation_path import describe_last_mutations
+from edgeflare.types import TRIGGERS, Status
+
+Element = ET.Element
+
+
+def element(tag: str, attributes: Mapping[str, str], text: str | None = None) -> Element:
+    """Return an element of cleaned text."""
+    made = ET.Element(
+        tag, {name: clean_text(value, lines=True) for name, value in attributes.items()}
+    )
+    made.text = None if text is None else clean_text(text, lines=True)
+    return made
+
+
+def dumped(made: Element) -> str:
+    """Return an element as text."""
+    return ET.tostring(made, encoding="unicode")
+
+
+def open_tag(tag: str, attributes: Mapping[str, str]) -> str:
+    """Return the start of an element whose content follows."""
+    return dumped(element(tag, attributes, "\n")).partition("\n")[0]
+
+
+CaseResult: TypeAlias = Literal["passed", "failure", "error", "skipped"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test case: its name, how long it took, and how it ended.
+
+    `kind` is the type of a failure or an error, `message` one line on what happened, `body` more lines; of
+    a case that passes they are what it printed.
+    """
+
+    name: str
+    verdict: CaseResult = "passed"
+    kind: str = ""
+    message: str = ""
+    body: Sequence[str] = ()
+    seconds: float = 0.0
+
+    def xml(self, classname: str) -> Element:
+        """Return the element."""
+        case = element(
+            "testcase",
+            {"classname": classname, "name": self.name, "time": f"{self.seconds:.3f}"},
+        )
+        lines = "\n".join([self.message, *self.body] if self.message else self.body)
+        if self.verdict == "skipped":
+            case.append(element("skipped", {"message": self.message}))
+            lines = "\n".join(self.body)
+        elif self.verdict != "passed":
+            case.append(element(self.verdict, {"message": self.message, "type": self.kind}, lines))
+            lines = ""
+        if lines:
+            case.append(element("system-out", {}, lines))
+        return case
+
+
+_ERRORS = {
+    Status.NONFINITE: "NaN or infinity in an output",
+    Status.FAILED: "a model can't answer",
+}
+_NOTHING = {
+    Status.EXHAUSTED: "no trigger within the query budget",
+    Status.TIMEOUT: "no trigger within the time budget",
+    Status.GAVE_UP: "no trigger, the strategy gave up",
+}
+
+
+def seed_case(material: ReportData, finding: Finding, breaches: Sequence[str]) -> Case:
+    """Return the test case of a seed input; `breaches` are the limits that it crosses alone.
+
+    A search that gave the device no input is skipped: it says nothing of the deployed model.
+    """
+    one = finding.outcome
+    how = _how(material, finding)
+    if one.status in TRIGGERS:
+        message = found_words(material, one)
+        if breaches:
+            message += f": {', '.join(breaches)}"
+        failed = bool(breaches) or not material.has_limits
+        return Case(
+            one.seed_id,
+            "failure" if failed else "passed",
+            kind="limit" if breaches else "deviation",
+            message=message,
+            body=how,
+            seconds=one.seconds,
+        )
+    told = f": {one.detail}" if one.detail else ""
+    if one.status in _ERRORS:
+        message = _ERRORS[one.status] + told
+        return Case(one.seed_id, "error", one.status.value, message, how, one.seconds)
+    if one.status is Status.UNSTABLE:
+        message = f"a deviation that did not repeat{told}"
+        return Case(one.seed_id, "skipped", message=message, body=how, seconds=one.seconds)
+    count = one.search_queries
+    message = (
+        f"{_NOTHING[one.status]}{told}; the device was given {count:,} {'input' if count == 1 else 'inputs'}, the original "
+        f"alone {one.host_only_queries:,}"
+    )
+    verdict: CaseResult = "passed" if count or not one.searched else "skipped"
+    return Case(one.seed_id, verdict, message=message, seconds=one.seconds)
+
+
+def replay_case(material: ReportData, one: ReplayedInput, command: str) -> Case:
+    """Return the test case of an input that was replayed; `command` sends it again."""
+    message = replayed_words(material.name, one)
+    how = _lines(
+        {"to see it again": command, "seed": one.seed_id, "input": one.sample, "detail": one.detail}
+    )
+    if one.state == "new" or (one.state == "still" and not material.has_limits):
+        return Case(one.id, "failure", kind="deviation", message=message, body=how)
+    if one.state == "still":
+        return Case(one.id, "skipped", message=f"known deviation: {message}", body=how)
+    if one.state == "unstable":
+        return Case(one.id, "skipped", message=message, body=how)
+    if one.state in ("failed", "nonfinite"):
+        return Case(one.id, "error", kind=one.state, message=message, body=how)
+    return Case(one.id, message=message)
+
+
+def _how(material: ReportData, finding: Finding) -> list[str]:
+    one = finding.outcome
+    facts: dict[str, str | None] = {
+        "to see it again": finding.command,
+        "cause": finding.cause,
+        "device": one.replica or one.device_name,
+        "seed's label": None if finding.seed.label is None else material.name(finding.seed.label),
+        "what was done to the seed": describe_last_mutations(one.mutations, STEPS_SHOWN) or None,
+        "input": one.trigger,
+    }
+    return _lines(facts)
+
+
+def _lines(facts: Mapping[str, str | None]) -> list[str]:
+    return [f"{name}: {value}" for name, value in facts.items() if value]
+
+
+_SENTENCES = {
+    "min_l2": "nearer than min_l2 = {limit:g}",
+    "max_severity": "a smaller margin of {text}, above max_severity = {limit:g}",
+    "max_disagreement": "a disagreement of {text}, above max_disagreement = {limit:g}",
+}
+
+
+class LimitCrossings:
+    """Returns for one outcome after the other what it crosses: a limit of `_SENTENCES`, or `new_pairs`."""
+
+    def __init__(self, store: Store, limits: Sequence[LimitCheck]) -> None:
+        checked = {one.name: one.limit for one in limits if one.checked}
+        self._limits = {name: float(checked[name]) for name in _SENTENCES if name in checked}
+        self._known: set[Pair] | None = None
+        if "new_pairs" in checked:
+            own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
+            with suppress(UsageError):  # the baseline is gone: no pair is known to be new
+                self._known = known_pairs(store, own)
+
+    def of(self, one: OutcomeRecord) -> list[str]:
+        """Return a phrase for each limit that this outcome crosses."""
+        crossed = [
+            _SENTENCES[rule.name].format(text=number(value, limit), limit=limit)
+            for rule, value, limit in held_against(one, self._limits)
+            if rule.crossed_by(value, limit)
+        ]
+        pair = (one.original_label, one.deployed_label)
+        known = self._known
+        if one.status in TRIGGERS and None not in pair and known is not None and pair not in known:
+            crossed.append("a pair of classes that does not deviate in the baseline")
+        return crossed
+
+
+_INDENT = "  "
+
+
+def text(material: ReportData) -> str:
+    """Return the document: a suite "limits" with a test case each, one "campaign" with what is left open, and a suite a
+    device with one a seed input.
+
+    Where there are limits these are the verdict: a triggering input then fails its test case only if it
+    crosses one of them alone. Where there are none each triggering input is a failure. Of a replay a new
+    deviation is a failure, and one that was known is skipped, where there are limits.
+    """
+    suites = [suite for suite in (_limits(material), _open(material)) if suite.counts]
+    by_device: dict[str, _Suite] = {}
+    for device, case in _cases(material):
+        if device not in by_device:
+            by_device[device] = _Suite(material, device, hostname=device)
+        by_device[device].add(case)
+    return _document(material, [*suites, *by_device.values()])
+
+
+class _Suite:
+    """Test cases as text, and their counts."""
+
+    def __init__(self, material: ReportData, name: str, *, hostname: str = "localhost") -> None:
+        folder = material.store.folder.resolve().name
+        self.name = name
+        self.seconds = 0.0
+        self.counts: Counter[str] = Counter()
+        self._hostname = hostname
+        # Jenkins takes what stands before the last dot for a package.
+        self._classname = f"{_undotted(folder)}.{_undotted(name)}"
+        self._began = datetime.fromisoformat(material.summary.created_at).astimezone(timezone.utc)
+        self._cases: list[str] = []
+
+    def add(self, case: Case) -> None:
+        self.counts[case.verdict] += 1
+        self.seconds += case.seconds
+        self._cases.append(f"{_INDENT * 2}{dumped(case.xml(self._classname))}\n")
+
+    def lines(self) -> Iterator[str]:
+        attributes = {
+            "name": self.name,
+            "tests": str(self.counts.total()),
+            "failures": str(self.counts["failure"]),
+            "errors": str(self.counts["error"]),
+            "skipped": str(self.counts["skipped"]),
+            "time": f"{self.seconds:.3f}",
+            "timestamp": self._began.strftime("%Y-%m-%dT%H:%M:%S"),
+            "hostname": self._hostname,
+        }
+        yield f"{_INDENT}{open_tag('testsuite', attributes)}\n"
+        yield from self._cases
+        yield f"{_INDENT}</testsuite>\n"
+
+
+def _limits(material: ReportData) -> _Suite:
+    suite = _Suite(material, "limits")
+    for one in material.limits:
+        if not one.checked:
+            suite.add(Case(one.name, "skipped", message=one.words))
+        elif one.crossed:
+            suite.add(Case(one.name, "failure", kind="limit", message=one.words))
+        else:
+            suite.add(Case(one.name, message=one.words))
+    return suite
+
+
+def _open(material: ReportData) -> _Suite:
+    """Return what the campaign leaves open, as skipped test cases."""
+    suite = _Suite(material, "campaign")
+    if told := material.progress:
+        suite.add(Case("every seed input is finished", "skipped", message=told))
+    if material.nothing_found and (covered := material.guidance):
+        first, *more = covered
+        suite.add(Case("inputs away from the boundary", "skipped", message=first, body=more))
+    return suite
+
+
+def _cases(material: ReportData) -> Iterator[tuple[str, Case]]:
+    """Yield the test cases and the devices to whose suites they belong."""
+    if material.replay is not None:
+        commands = Commands(material.store)
+        for one in material.replay.inputs:
+            command = commands.replay(one.id, one.replica)
+            yield one.device or "device", replay_case(material, one, command)
+        return
+    breaches = LimitCrossings(material.store, material.limits)
+    for finding in results(material.store):
+        outcome = finding.outcome
+        device = outcome.replica or outcome.device_name or "device"
+        yield device, seed_case(material, finding, breaches.of(outcome))
+
+
+def _document(material: ReportData, suites: list[_Suite]) -> str:
+    counts = sum((suite.counts for suite in suites), Counter())
+    attributes = {
+        "name": f"edgeflare {material.store.folder.resolve().name}",
+        "tests": str(counts.total()),
+        "failures": str(counts["failure"]),
+        "errors": str(counts["error"]),
+        "time": f"{sum(suite.seconds for suite in suites):.3f}",
+    }
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>\n',
+        f"{open_tag('testsuites', attributes)}\n",
+        *(line for suite in suites for line in suite.lines()),
+        "</testsuites>\n",
+    ]
+    return "".join(lines)
+
+
+def _undotted(name: str) -> str:
+    return clean_text(name).replace(".", "_")

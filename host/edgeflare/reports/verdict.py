@@ -1,0 +1,249 @@
+"""What came out of a campaign, a replay or a control, in the words that every report says first."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from edgeflare._internal.text import counted, number_text, percent_text
+from edgeflare.analysis.outcome_stats import tolerance_of
+from edgeflare.analysis.summary import Summary
+from edgeflare.campaign.control import CONTROL_NAME, count_alarms
+from edgeflare.campaign.status import CampaignStatus
+from edgeflare.store import Store
+from edgeflare.store.database import DATABASE_NAME
+from edgeflare.types import TRIGGERS
+
+if TYPE_CHECKING:
+    from edgeflare.analysis.limits import LimitCheck
+    from edgeflare.analysis.replay import ReplaySummary
+    from edgeflare.campaign.replay.results import ReplayState
+
+Tone: TypeAlias = Literal["bad", "warn", "good", "neutral"]
+
+_OTHER_STATES: "tuple[tuple[ReplayState, str], ...]" = (
+    ("agrees", "in agreement as before"),
+    ("unstable", "unstable"),
+    ("nonfinite", "with NaN or infinity"),
+    ("failed", "failed"),
+)
+
+
+class Verdict(NamedTuple):
+    """The first sentence, what it means for the reader, and where that is of limits what was found.
+
+    "neutral" is what says neither good nor bad of the deployed model; `guidance` tells how to find out.
+    """
+
+    sentence: str
+    tone: Tone
+    found: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return f"{self.sentence} {self.found}".rstrip()
+
+
+def verdict(
+    store: Store,
+    summary: Summary,
+    limits: "Sequence[LimitCheck]" = (),
+    replay: "ReplaySummary | None" = None,
+) -> Verdict:
+    """Return what came out: whether the limits are kept, where there are any, and how much was found.
+
+    `summary` and `replay` are those of the store. Raises StoreError.
+    """
+    if replay is not None:
+        found, tone = _replayed(replay, summary)
+    elif is_control(store.folder):
+        found, tone = _false_alarms(store, summary)
+    else:
+        found, tone = _found(store, summary)
+    crossed = [one.name for one in limits if one.crossed]
+    checked = sum(one.checked for one in limits)
+    if crossed:
+        which = "The limit is" if checked == 1 else f"{len(crossed)} of {checked} limits"
+        if checked > 1:
+            which += " is" if len(crossed) == 1 else " are"
+        return Verdict(f"{which} crossed: {', '.join(crossed)}.", "bad", found)
+    if checked:
+        so_far = "" if store.fact("finished") else " so far"
+        kept = "The limit is" if checked == 1 else f"All {checked} limits are"
+        return Verdict(
+            f"{kept} kept{so_far}.",
+            "neutral" if tone == "neutral" and not _triggers(summary) else "good",
+            found,
+        )
+    return Verdict(found, tone)
+
+
+def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
+    """Return what a neutral verdict leaves open, and what to do next; nothing for any other."""
+    if said.tone != "neutral":
+        return ()
+    if not _triggers(summary):
+        return _covered(summary)
+    itself, searches = summary.by_status.get("seed-deviates", 0), summary.finished
+    far = "" if summary.l2 is None else f" (here a median L2 of {number_text(summary.l2)})"
+    margin = "a margin is how far a model's most probable class is above its next one"
+    if summary.word_pairs:
+        margin = "a margin is that of the least sure of the words that differ"
+    severer = "look for severer triggers with --device-budget 8, "
+    stated = (summary.search.get("options") or {}).get("device_budget")
+    if stated or summary.word_pairs:  # of transcripts there is no such budget
+        severer = ""
+    meaning = (
+        "From nearly every seed there is such an input for a good model, too, right beside its decision "
+        "boundary. What tells a good model from a bad one: how many seeds deviate as they are (here "
+        f"{itself:,} of {searches:,}), how severe the severest trigger is (by the smaller of both models' "
+        f"margins; {margin}), and how far the triggers are from their seeds{far}."
+    )
+    next_steps = (
+        f"What to do next: set limits, such as max_disagreement, {severer}or hold models against each other "
+        "with edgeflare compare."
+    )
+    return meaning, next_steps
+
+
+def _covered(summary: Summary) -> tuple[str, ...]:
+    """Return what a search that found nothing covered, and what not; nothing of another strategy than the boundary's."""
+    if not _near_boundary(summary):
+        return ()
+    searches = summary.coverage.words
+    covered = f"Covered: {counted(summary.seeds, 'seed')} as {'it is' if summary.seeds == 1 else 'they are'}"
+    covered += (
+        f", and inputs beside the original's decision boundary near them; {searches}."
+        if searches
+        else "."
+    )
+    missed = (
+        "Not covered: inputs away from that boundary, so that this says neither good nor bad of the deployed model. A "
+        "fault of a deployment (an overflow on dark images, a kernel wrong at the image's edge) can lie where there is no "
+        "seed and no boundary."
+    )
+    further = "" if summary.sample_rate else ", search with --strategy dflare, too"
+    return covered, missed, f"What to do next: take more seeds of other kinds{further}."
+
+
+def _near_boundary(summary: Summary) -> bool:
+    return bool(summary.search.get("strategy") == "boundary")
+
+
+def progress(summary: Summary, status: CampaignStatus) -> str:
+    """Return how far a campaign is that isn't finished, and how to go on; "" for a finished one."""
+    if status.state == "finished":
+        return ""
+    done = summary.finished
+    total = done + summary.unfinished
+    told = (
+        f"{done:,} of {counted(total, 'search', 'searches')} {'is' if total == 1 else 'are'} done"
+    )
+    if status.state == "running":
+        return f"The campaign is still running: {told}. Write the report again once it has ended."
+    why = f" ({status.message})" if status.message else ""
+    words = {"paused": "is paused", "failed": "failed"}.get(status.state, "was interrupted")
+    resume = shlex.join(["edgeflare", "resume", str(Path(summary.folder).resolve())])
+    return f"The campaign {words}{why}: {told}. Go on with: {resume}"
+
+
+def is_control(folder: Path) -> bool:
+    """Whether a campaign's folder is that of another one's control."""
+    folder = folder.absolute()
+    return folder.name == CONTROL_NAME and (folder.parent / DATABASE_NAME).is_file()
+
+
+def _found(store: Store, summary: Summary) -> tuple[str, Tone]:
+    finished, deviating = _seeds(store, summary)
+    if not finished:
+        return "No seed has been searched from yet.", "warn"
+    unclear, so_far = _unclear(summary), _so_far(store, summary)
+    if not deviating:
+        seeds = "the one seed" if finished == 1 else f"any of {finished:,} seeds"
+        words = f"{'from' if so_far else 'From'} {seeds} no input was found on which {_deviating(summary)}"
+        tone: Tone = "neutral" if so_far or _near_boundary(summary) else "good"
+        tone = "warn" if unclear else tone
+        return f"{so_far}{words}{unclear}.", tone
+    where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
+    words = (
+        f"{so_far}{deviating:,} of {counted(finished, 'seed')} ({percent_text(deviating / finished)}) "
+        f"{'leads' if deviating == 1 else 'lead'} to an input on which {_deviating(summary)}{where}{unclear}."
+    )
+    return words, "neutral" if _near_boundary(summary) and not unclear else "warn"
+
+
+def _deviating(summary: Summary) -> str:
+    """Return what both models do on an input that deviates."""
+    tolerance = tolerance_of(summary.search)
+    if tolerance is None:
+        return "the deployed model decides differently"
+    return f"both models have scores more than {tolerance:g} apart (total variation distance)"
+
+
+def _so_far(store: Store, summary: Summary) -> str:
+    """Return how a sentence on a campaign that isn't finished begins."""
+    if not summary.unfinished or store.fact("finished"):
+        return ""
+    total = summary.finished + summary.unfinished
+    return f"So far, after {summary.finished:,} of {counted(total, 'search', 'searches')}, "
+
+
+def _seeds(store: Store, summary: Summary) -> tuple[int, int]:
+    """Return how many seeds have an outcome, and how many of them lead to a trigger on any device."""
+    if len(summary.replicas) <= 1:
+        return summary.finished, _triggers(summary)
+    finished, deviating = set(), set()
+    for one in store.outcomes():
+        finished.add(one.seed_id)
+        if one.status in TRIGGERS:
+            deviating.add(one.seed_id)
+    return len(finished), len(deviating)
+
+
+def _triggers(summary: Summary) -> int:
+    return sum(summary.by_status.get(status.value, 0) for status in TRIGGERS)
+
+
+def _unclear(summary: Summary) -> str:
+    """Return how many searches say nothing of the deployed model, and why."""
+    failed, infinite = (summary.by_status.get(name, 0) for name in ("failed", "nonfinite"))
+    told = (
+        f"; a model could not answer in {counted(failed, 'search', 'searches')}" if failed else ""
+    )
+    if infinite:
+        told += f"; {counted(infinite, 'search', 'searches')} met NaN or infinity"
+    return told
+
+
+def _false_alarms(store: Store, summary: Summary) -> tuple[str, Tone]:
+    if not summary.finished:
+        return "The control has not searched from any seed yet.", "warn"
+    told = count_alarms(store)
+    searches = f"{counted(told.searches, 'search', 'searches')} that asked the device"
+    triggers = _triggers(summary)
+    if not triggers:
+        words = f"No false alarm: in {searches} the original was never taken for another model"
+        unclear = _unclear(summary)
+        if told.unasked:
+            unclear += f"; {counted(told.unasked, 'search', 'searches')} never asked it"
+        return f"{words}{unclear}.", "warn" if unclear else "good"
+    alarms = counted(triggers, "false alarm")
+    words = f"{alarms} in {searches}: the original was taken for another model by other arithmetic alone."
+    return words, "warn"
+
+
+def _replayed(replay: "ReplaySummary", summary: Summary) -> tuple[str, Tone]:
+    counts = replay.counts
+    if not replay.inputs:
+        return "No input has been replayed yet.", "warn"
+    deviating = counts["new"] + counts["still"]
+    told = [f"{counts['fixed']:,} fixed", f"{counts['still']:,} still", f"{counts['new']:,} new"]
+    told += [f"{counts[state]:,} {words}" for state, words in _OTHER_STATES if counts[state]]
+    if replay.unfinished:
+        told.append(f"{replay.unfinished:,} still to be asked about")
+    inputs = counted(len(replay.inputs), "replayed input")
+    words = f"On {deviating:,} of {inputs} {_deviating(summary)}: {', '.join(told)}."
+    if counts["new"] or counts["nonfinite"]:
+        return words, "bad"
+    return words, "warn" if deviating or counts["failed"] or counts["unstable"] else "good"

@@ -1,0 +1,109 @@
+"""Confirms a finding: repeats the query on the stored input, then on less severe inputs where it does not repeat."""
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from edgeflare.errors import InferenceFailedError
+from edgeflare.scheduler.job import Counters
+from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Status
+
+
+class SampleStore(Protocol):
+    """A store of samples by the digest of their content."""
+
+    def put_sample(self, sample: Sample) -> str:
+        """Write a sample and return its digest; it is on disk then."""
+        ...
+
+    def get_sample(self, digest: str) -> Sample:
+        """Read a sample back from disk."""
+        ...
+
+
+class ConfirmedTrigger(NamedTuple):
+    """An input to be confirmed; `earlier` ones are tried, in order, where it does not repeat."""
+
+    status: Status
+    sample: Sample
+    mutations: Sequence[dict[str, Any]] = ()
+    detail: str = ""
+    earlier: Sequence[Outcome] = ()
+
+
+class Confirmed(NamedTuple):
+    """The result of confirming: fields of `SearchJobResult`."""
+
+    status: Status
+    sample: Sample
+    sample_digest: str
+    outputs: Outputs | None = None
+    mutations: Sequence[dict[str, Any]] = ()
+    confirmed: int = 0
+    detail: str = ""
+
+
+def confirm(
+    finding: ConfirmedTrigger, vault: SampleStore, times: int, counters: Counters
+) -> Generator[Ask, Answer, Confirmed]:
+    """Store a finding and repeat the query on the stored bytes `times` times; count each in `counters`.
+
+    If it does not repeat, or the device fails on it, the first of `earlier` that repeats is the result; if none
+    does, the finding itself. `detail` names the inputs that did not repeat.
+    """
+    in_vain: dict[str, Confirmed] = {}
+    for sample, mutations in _inputs(finding):
+        digest = vault.put_sample(sample)
+        if digest in in_vain:
+            continue
+        start = Confirmed(finding.status, sample, digest, mutations=mutations)
+        one = yield from _repeated(start, vault, times, counters)
+        if one.status is finding.status:
+            said = _joined(_not_repeated("more", list(in_vain)), finding.detail, *_errors(in_vain))
+            return one._replace(detail=said)
+        in_vain[digest] = one
+    first, *others = in_vain
+    said = _joined(_not_repeated("less", others), finding.detail, *_errors(in_vain))
+    return in_vain[first]._replace(detail=said)
+
+
+def _inputs(finding: ConfirmedTrigger) -> Iterator[tuple[Sample, Sequence[dict[str, Any]]]]:
+    yield finding.sample, finding.mutations
+    for outcome in finding.earlier:
+        if outcome.sample is not None:
+            yield outcome.sample, outcome.mutations
+
+
+def _repeated(
+    start: Confirmed, vault: SampleStore, times: int, counters: Counters
+) -> Generator[Ask, Answer, Confirmed]:
+    """Repeat the query on one input; UNSTABLE with the first other decision, FAILED where there is no answer."""
+    wanted = Decision.NONFINITE if start.status is Status.NONFINITE else Decision.DEVIATION
+    found = start
+    for number in range(times):
+        counters.confirmation += 1
+        stored = vault.get_sample(start.sample_digest)
+        try:
+            answer = yield Ask((stored,))
+        except InferenceFailedError as error:
+            return Confirmed(Status.FAILED, stored, start.sample_digest, detail=str(error))
+        outputs = answer.outputs[0]
+        if outputs.decision is not wanted:
+            return found._replace(status=Status.UNSTABLE, outputs=outputs)
+        found = found._replace(outputs=outputs, confirmed=number + 1)
+    return found
+
+
+def _not_repeated(severity: str, digests: Sequence[str]) -> str:
+    if not digests:
+        return ""
+    if len(digests) == 1:
+        return f"a {severity} severe input did not repeat (digest {digests[0]})"
+    return f"{len(digests)} {severity} severe inputs did not repeat (digests {', '.join(digests)})"
+
+
+def _errors(in_vain: dict[str, Confirmed]) -> list[str]:
+    return [one.detail for one in in_vain.values()]
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

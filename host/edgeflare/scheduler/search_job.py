@@ -1,0 +1,356 @@
+"""One search from a seed to its confirmed result, within its budget. No concurrency here."""
+
+import hashlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
+from edgeflare.metrics import l2, linf
+from edgeflare.oracles import LabelOracle, Oracle, is_below, margins
+from edgeflare.scheduler.confirmation import ConfirmedTrigger, SampleStore, confirm
+from edgeflare.scheduler.job import Budget, Counters, JobRun
+from edgeflare.types import (
+    Answer,
+    Ask,
+    Decision,
+    FrontPoint,
+    Outcome,
+    Outputs,
+    Sample,
+    Search,
+    Seed,
+    Status,
+    Strategy,
+)
+
+
+class ParetoFront:
+    """Margin and distance to `seed` of the deviations found, in the order of the queries."""
+
+    def __init__(self, seed: Sample) -> None:
+        self._seed = seed
+        self._points: list[FrontPoint] = []
+
+    @property
+    def points(self) -> tuple[FrontPoint, ...]:
+        """Each deviation that no earlier one beats: none had its margin or more at its L2 or less."""
+        return tuple(self._points)
+
+    def meet(self, sample: Sample, outputs: Outputs, queries: int) -> None:
+        """Add a sample and both models' outputs; `queries`: how many were made up to and with this one."""
+        if outputs.decision is not Decision.DEVIATION:
+            return
+        assert outputs.original is not None  # noqa: S101 - a deviation is one of two answers
+        assert outputs.deployed is not None  # noqa: S101
+        smaller = margins(outputs.original, outputs.deployed).smaller or 0.0
+        length = l2(self._seed, sample)
+        if not any(one.margin >= smaller and one.l2 <= length for one in self._points):
+            self._points.append(FrontPoint(queries, smaller, length, linf(self._seed, sample)))
+
+
+class BudgetExceeded(Exception):  # noqa: N818 - no error: how a search ends
+    """A query would exceed the budget of queries."""
+
+
+@dataclass
+class QueryMeter:
+    """Passes the queries of one search on, within its budget; counts in `counters`, fills `front`.
+
+    `sent`: the samples of the last request, to either model or both. `meant`: inputs so far that were meant for
+    both models where there is a floor; `kept`: how many of them were not sent to the device, because the original's
+    margin is below the floor.
+    """
+
+    oracle: Oracle
+    budget: Budget
+    counters: Counters
+    front: ParetoFront
+    sent: Sequence[Sample] = ()
+    meant: int = 0
+    kept: int = 0
+
+    @property
+    def starved(self) -> str:
+        """A warning where the margin floor held back most inputs from the device; else empty."""
+        if 2 * self.kept <= self.meant:
+            return ""
+        return (
+            f"{self.kept:,} of {self.meant:,} inputs were below the margin floor of {self.oracle.floor:g}, so that the "
+            "device was not asked about them; a lower --margin-floor lets them count"
+        )
+
+    def ask(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
+        """Yield the requests that an `Ask` of the strategy needs; return the answer for the strategy.
+
+        With a floor, inputs meant for both models are given to the original first, and those on which its
+        margin is below the floor are not sent to the device. Raises BudgetExceeded, InferenceFailedError.
+        """
+        self.sent = ask.samples
+        if ask.of == "original":
+            self._pay_host(len(ask.samples))
+            return (yield ask)
+        if ask.of == "both" and self.oracle.floor > 0:
+            return (yield from self._above_floor(ask))
+        begin = self.counters.search
+        self._pay(len(ask.samples))
+        answer = yield ask
+        for number, (sample, outputs) in enumerate(
+            zip(ask.samples, answer.outputs, strict=True), start=begin + 1
+        ):
+            self.front.meet(sample, outputs, number)
+        return answer
+
+    def _above_floor(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
+        limit = self.budget.queries
+        if limit is not None and self.counters.search >= limit:
+            raise BudgetExceeded
+        answer = yield Ask(ask.samples, "original")
+        known = [outputs.original for outputs in answer.outputs]
+        outputs = [Outputs(one, None, Decision.BELOW_FLOOR) for one in known]
+        places = [
+            place
+            for place, one in enumerate(known)
+            if one is not None and not is_below(self.oracle.floor, one)
+        ]
+        self.meant += len(ask.samples)
+        self.kept += len(ask.samples) - len(places)
+        self.counters.host_only += len(ask.samples) - len(places)
+        self._pay_host(0)
+        if not places:
+            return Answer(outputs)
+        begin = self.counters.search
+        self._pay(len(places))
+        self.sent = tuple(ask.samples[place] for place in places)
+        answer = yield Ask(self.sent, "deployed")
+        for number, (place, theirs) in enumerate(
+            zip(places, answer.outputs, strict=True), start=begin + 1
+        ):
+            original, deployed = known[place], theirs.deployed
+            assert original is not None  # noqa: S101 - both were asked
+            assert deployed is not None  # noqa: S101
+            decision = self.oracle.decide(original, deployed)
+            outputs[place] = Outputs(original, deployed, decision)
+            self.front.meet(ask.samples[place], outputs[place], number)
+        return Answer(outputs)
+
+    def _pay(self, count: int) -> None:
+        """Count a request to the device."""
+        limit = self.budget.queries
+        if limit is not None and self.counters.search + count > limit:
+            raise BudgetExceeded
+        self.counters.search += count
+        self.counters.round_trips += 1
+
+    def _pay_host(self, count: int) -> None:
+        limit = self.budget.host_queries
+        if limit is not None and self.counters.host_only + count > limit:
+            raise BudgetExceeded
+        self.counters.host_only += count
+
+
+@dataclass(frozen=True)
+class SearchJobResult:
+    """How the search from one seed ended.
+
+    `sample` is the triggering (or unstable, or non-finite) input, None where there is none; `outputs`
+    are both models' answers on it when it was confirmed, and `confirmed` says how often it was.
+    `mutations` lead from the seed to a triggering input; they are empty for a non-finite one, which
+    ends a search before its strategy is asked. `front`: the deviations in the order they were found, without those
+    that an earlier one beats in both margin and L2. `detail` says why a search failed; `sample` is the
+    input on which it did, where it was the only one of its request. `starved`: the budget ended a search of
+    which the margin floor held back most inputs from the device; `detail` has the number. Of a search that had a
+    triggering input and continued for a better one, `detail` says whether the time budget, a failure or a non-finite
+    output ended it, and which inputs did not repeat.
+    """
+
+    seed: Seed
+    chain_seed: int
+    status: Status
+    counters: Counters
+    sample: Sample | None = None
+    sample_digest: str | None = None
+    outputs: Outputs | None = None
+    mutations: Sequence[dict[str, Any]] = ()
+    confirmed: int = 0
+    detail: str = ""
+    front: Sequence[FrontPoint] = ()
+    starved: bool = False
+
+
+class SearchSettings(NamedTuple):
+    """Settings shared by all searches of a campaign; `oracle` is the one that the scheduler uses."""
+
+    strategy: Strategy
+    budget: Budget
+    confirmations: int
+    campaign_seed: int
+    vault: SampleStore
+    oracle: Oracle = LabelOracle()
+
+
+@dataclass
+class SearchJob:
+    """One search in flight; a `Job`."""
+
+    seed: Seed
+    rules: SearchSettings
+    counters: Counters = field(default_factory=Counters)
+    seconds_count: bool = True
+    front: ParetoFront = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.front = ParetoFront(self.seed.sample)
+
+    @property
+    def held_bytes(self) -> int:
+        """Estimated memory of a search: 20 times its seed's sample."""
+        return _SAMPLES_HELD * self.seed.sample.nbytes
+
+    def live(self) -> JobRun[SearchJobResult]:
+        """Search from the seed and confirm what is found: yield requests, return the result.
+
+        The caller runs the queries and adds to ``counters.seconds`` while ``seconds_count`` holds.
+        """
+        self.counters = Counters(seed=1)
+        self.front = ParetoFront(self.seed.sample)
+        natural = _FINDINGS_AT_THE_SEED.get(self.seed.outputs.decision)
+        self.seconds_count = natural is None
+        if natural is not None:
+            return (yield from self._confirm(ConfirmedTrigger(natural, self.seed.sample)))
+        number = chain_seed(self.rules.campaign_seed, self.seed.id)
+        search = self.rules.strategy(self.seed, np.random.default_rng(number))
+        try:
+            ending = yield from self._search(search)
+        finally:
+            search.close()
+        self.seconds_count = False
+        if isinstance(ending, SearchJobResult):
+            return ending
+        return (yield from self._confirm(ending))
+
+    def _search(
+        self, search: Search
+    ) -> Generator[Ask, Answer, "SearchJobResult | ConfirmedTrigger"]:
+        """Run the strategy to its end; return a result, or a finding that must be confirmed."""
+        rules = self.rules
+        asking = QueryMeter(rules.oracle, rules.budget, self.counters, self.front)
+        late = False
+        answer: Answer | None = None
+        while True:
+            try:
+                ask = self._stepped(search, answer)
+            except _Ended as end:
+                outcome = end.outcome
+                if outcome.sample is None:
+                    return self._result(Status.GAVE_UP, detail=outcome.reason)
+                return _found(outcome)
+            if late and ask.best is not None:
+                return self._cut_short(Status.TIMEOUT, ask, asking.starved)
+            try:
+                answer = yield from asking.ask(ask)
+            except BudgetExceeded:
+                return self._cut_short(Status.EXHAUSTED, ask, asking.starved)
+            except InferenceFailedError as error:
+                return self._broken_off(asking.sent, error, ask.best)
+            for sample, outputs in zip(ask.samples, answer.outputs, strict=True):
+                if outputs.decision is Decision.NONFINITE:
+                    return ConfirmedTrigger(
+                        Status.NONFINITE, sample, detail=self._put_aside(ask.best)
+                    )
+            limit = rules.budget.seconds
+            late = limit is not None and self.counters.seconds > limit
+            if late and not _deviates(answer):
+                return self._cut_short(Status.TIMEOUT, ask, asking.starved)
+
+    def _stepped(self, search: Search, answer: Answer | None) -> Ask:
+        """Return what the strategy asks next. Raises _Ended, StrategyError and the strategy's EdgeFlareError."""
+        try:
+            return next(search) if answer is None else search.send(answer)
+        except StopIteration as stop:
+            raise _Ended(stop.value) from None
+        except EdgeFlareError:
+            raise
+        except Exception as error:
+            raise StrategyError(
+                f"the search from seed {self.seed.id} failed in its strategy or in a mutation "
+                f"operator: {type(error).__name__}: {error}"
+            ) from error
+
+    def _cut_short(
+        self, status: Status, ask: Ask, starved: str
+    ) -> "SearchJobResult | ConfirmedTrigger":
+        """End a search whose budget is spent: with its best triggering input, where it has one."""
+        if ask.best is None or ask.best.sample is None:
+            return self._result(status, detail=starved, starved=bool(starved))
+        return _found(ask.best, _LATE if status is Status.TIMEOUT else "")
+
+    def _broken_off(
+        self, samples: Sequence[Sample], error: InferenceFailedError, best: Outcome | None
+    ) -> SearchJobResult | ConfirmedTrigger:
+        """End a search after a failed inference: with its best triggering input, where it has one."""
+        failed = self._failed(samples, error)
+        if best is None or best.sample is None:
+            return failed
+        where = f" on an input (digest {failed.sample_digest})" if failed.sample_digest else ""
+        return _found(best, f"the search for a more severe one failed{where}: {error}")
+
+    def _put_aside(self, best: Outcome | None) -> str:
+        """Store the best triggering input of a search that ends with another result; return a note on it, or ""."""
+        if best is None or best.sample is None:
+            return ""
+        digest = self.rules.vault.put_sample(best.sample)
+        return f"a triggering input had been found before (digest {digest}, not confirmed)"
+
+    def _confirm(self, finding: ConfirmedTrigger) -> JobRun[SearchJobResult]:
+        rules = self.rules
+        found = yield from confirm(finding, rules.vault, rules.confirmations, self.counters)
+        return self._result(**found._asdict())
+
+    def _failed(self, samples: Sequence[Sample], error: InferenceFailedError) -> SearchJobResult:
+        """Keep the input on which the device can't answer, where it is known which one that is."""
+        if len(samples) != 1:
+            return self._result(Status.FAILED, detail=str(error))
+        digest = self.rules.vault.put_sample(samples[0])
+        return self._result(
+            Status.FAILED, sample=samples[0], sample_digest=digest, detail=str(error)
+        )
+
+    def _result(self, status: Status, **found: Any) -> SearchJobResult:
+        number = chain_seed(self.rules.campaign_seed, self.seed.id)
+        front = self.front.points
+        return SearchJobResult(self.seed, number, status, self.counters, front=front, **found)
+
+
+class _Ended(Exception):  # noqa: N818 - no error: the strategy has returned
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+_SAMPLES_HELD = 20
+_LATE = "the time budget ended the search for a more severe one"
+
+_FINDINGS_AT_THE_SEED = {
+    Decision.DEVIATION: Status.SEED_DEVIATES,
+    Decision.NONFINITE: Status.NONFINITE,
+}
+
+
+def chain_seed(campaign_seed: int, seed_id: str) -> int:
+    """Return the 63-bit seed of a chain's randomness: it depends on nothing but these two."""
+    digest = hashlib.sha256(f"{campaign_seed}:{seed_id}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _found(outcome: Outcome, detail: str = "") -> ConfirmedTrigger:
+    assert outcome.sample is not None  # noqa: S101 - the callers have checked
+    return ConfirmedTrigger(
+        Status.FOUND, outcome.sample, outcome.mutations, detail, outcome.earlier
+    )
+
+
+def _deviates(answer: Answer) -> bool:
+    return any(outputs.decision is Decision.DEVIATION for outputs in answer.outputs)

@@ -1,6 +1,0 @@
-"""Search strategies: generators of queries that know nothing of devices."""
-
-from edgeflare.search.operators import check_operators
-from edgeflare.search.registry import build_strategy, check_audio_search, strategy_names
-
-__all__ = ["build_strategy", "check_audio_search", "check_operators", "strategy_names"]

@@ -1,7 +1,0 @@
-"""EdgeFlare's own search: the original's decision boundary is found on the host, the device is asked near it."""
-
-from edgeflare.search.boundary.options import BoundaryOptions
-from edgeflare.search.boundary.strategy import boundary, check_audio
-from edgeflare.search.boundary.tuning import depends_on_cost, resolve_options
-
-__all__ = ["BoundaryOptions", "boundary", "check_audio", "depends_on_cost", "resolve_options"]

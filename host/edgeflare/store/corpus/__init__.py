@@ -1,0 +1,1 @@
+"""Corpora: triggering inputs of many campaigns, kept for replays."""

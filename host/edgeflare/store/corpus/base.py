@@ -1,0 +1,101 @@
+"""The lock, the errors and the properties of a trigger corpus."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, select
+
+from edgeflare.errors import DiskFullError, StoreError, UsageError
+from edgeflare.store.corpus import tables
+from edgeflare.store.corpus.records import Form
+from edgeflare.store.database import translate_errors
+from edgeflare.store.documents import moment, record
+
+LOCK_NAME = "corpus.lock"
+_PATIENCE = 60.0  # s; another process adds its triggers within seconds
+
+
+@contextmanager
+def exclusive_lock(folder: Path) -> Iterator[None]:
+    """Hold the corpus' lock, which every process that changes it takes; wait for it up to a minute.
+
+    Raises StoreError where it isn't free by then, or where the folder can't be written to.
+    """
+    lock = FileLock(folder / LOCK_NAME, thread_local=False)
+    with translate_errors(folder):
+        try:
+            lock.acquire(timeout=_PATIENCE)
+        except Timeout as error:
+            raise StoreError(
+                f"{folder} has been in use by another edgeflare for {_PATIENCE:g} s; wait until that "
+                "has finished, then try again."
+            ) from error
+        except NotImplementedError as error:
+            raise StoreError(
+                f"{folder} is on a file system without locks; move it to a local disk."
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+class About(NamedTuple):
+    """The row of the table about the corpus."""
+
+    id: str
+    created_at: datetime
+    per_pair: int
+    shape: tuple[int, ...] | None
+    classes: int | None
+    rate: int | None
+
+    @property
+    def form(self) -> Form | None:
+        """The form of all entries; None until something was added."""
+        if self.shape is None or self.classes is None:
+            return None
+        return Form(self.shape, self.classes, self.rate)
+
+
+def check_per_pair(at_most: int) -> None:
+    """Raise UsageError unless a corpus may have that many entries for one seed input and class pair."""
+    if at_most < 1:
+        raise UsageError(
+            f"A corpus can't keep {at_most} entries a seed input and class pair; ask for 1 or more."
+        )
+
+
+@contextmanager
+def translate_disk_full(folder: Path) -> Iterator[None]:
+    """Replace the error of a full disk by the one that tells what it means for a corpus."""
+    try:
+        yield
+    except DiskFullError as error:
+        raise DiskFullError(
+            f"No space is left on the disk of {folder}; what the corpus had is kept. "
+            "Free some space, then do this again."
+        ) from error
+
+
+@contextmanager
+def corpus_errors(folder: Path) -> Iterator[None]:
+    """Turn every error of the disk and the database into a StoreError on the corpus in `folder`."""
+    with translate_disk_full(folder), translate_errors(folder):
+        yield
+
+
+def read_about(connection: Connection) -> About:
+    """Return the one row of the table about the corpus."""
+    row = connection.execute(select(tables.about)).one()
+    return record(About, row, created_at=moment(row.created_at))
+
+
+def describe(form: Form) -> str:
+    """Return a form in words."""
+    shape = " x ".join(map(str, form.shape)) if form.rate is None else f"audio at {form.rate} Hz"
+    return f"{shape} and {form.classes} classes"

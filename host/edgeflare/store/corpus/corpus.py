@@ -1,0 +1,552 @@
+"""A trigger corpus: a folder that grows over campaigns, models and devices, to be replayed."""
+
+import re
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+
+from edgeflare._internal.files import sync_folder
+from edgeflare._version import __version__
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.store.corpus import tables
+from edgeflare.store.corpus.base import (
+    LOCK_NAME,
+    About,
+    check_per_pair,
+    corpus_errors,
+    describe,
+    exclusive_lock,
+    read_about,
+    translate_disk_full,
+)
+from edgeflare.store.corpus.records import (
+    Added,
+    CorpusCampaign,
+    CorpusEntry,
+    CorpusRemoved,
+    Form,
+    Observation,
+    TriggerRecord,
+    campaign_from_row,
+    entry_from_row,
+    observation_from_row,
+)
+from edgeflare.store.corpus.write import (
+    BY_SAMPLE,
+    add_observation,
+    add_one,
+    entries_of_model,
+    entries_of_pair,
+    samples_of,
+    set_campaign,
+)
+from edgeflare.store.database import (
+    CORPUS_NAME,
+    Database,
+    Schema,
+    batches,
+    connect,
+    decoding,
+    publish_database,
+    translate_errors,
+)
+from edgeflare.store.records import ReplayInput, ReplayResult
+from edgeflare.store.samples import SampleFiles
+from edgeflare.types import Sample
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_SCHEMA = Schema("corpus", CORPUS_NAME, tables.SCHEMA_VERSION, tables.about)
+_UNFINISHED_NAME = f"{CORPUS_NAME}.new"
+PER_PAIR = 3
+"""How many entries there may be for one seed input and one pair of classes, unless a corpus has it otherwise."""
+
+_ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def is_corpus(folder: Path) -> bool:
+    """Whether there is a trigger corpus in this folder."""
+    return (Path(folder) / CORPUS_NAME).is_file()
+
+
+class Corpus:
+    """Confirmed triggering inputs of many campaigns: `corpus.sqlite` and `samples/` in one folder.
+
+    Every method that changes something is on disk when it returns; a process killed meanwhile leaves
+    every entry whole. Any thread may call any method; of several processes that change a corpus each
+    waits for the one before. All methods raise StoreError, DiskFullError among them.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.folder = database.folder
+        self._database = database
+        self._samples = SampleFiles(self.folder / "samples")
+        self._changing_one = threading.Lock()
+
+    @classmethod
+    def open(cls, folder: Path, create: bool = False, *, per_pair: int | None = None) -> "Corpus":
+        """Open the corpus in a folder; make one there, where there is none, if `create` says so.
+
+        A folder to be made a corpus must be empty or not exist. `per_pair` is how many entries one
+        seed input and class pair may have (3 for a new corpus); None leaves what the corpus has.
+        A corpus of an earlier edgeflare is migrated; see `Database.open`.
+        """
+        folder = Path(folder)
+        if per_pair is not None:
+            check_per_pair(per_pair)
+        if create and not is_corpus(folder):
+            with translate_errors(folder, begun=False):
+                _make(folder, per_pair or PER_PAIR)
+        with decoding(folder), corpus_errors(folder):
+            if not folder.is_dir():
+                raise StoreError(f"There is no corpus folder {folder}; check the path.")
+            if not is_corpus(folder):
+                raise StoreError(
+                    f"{folder} is not a corpus: it has no {CORPUS_NAME}; check the path, or make one "
+                    "with `edgeflare corpus add`."
+                )
+            corpus = cls(
+                Database.open(folder, _SCHEMA, exclusive_lock(folder), errors=corpus_errors)
+            )
+            try:
+                if per_pair is not None and per_pair != corpus.per_pair:
+                    corpus.set_per_pair(per_pair)
+            except BaseException:
+                corpus.close()
+                raise
+        return corpus
+
+    def close(self) -> None:
+        """Close the database; nothing is pending."""
+        self._database.close()
+
+    def size(self) -> int:
+        """Return how many bytes the database and the samples take on disk."""
+        total = 0
+        with translate_errors(self.folder):
+            for path in (self.folder / CORPUS_NAME, *self._samples.paths()):
+                with suppress(FileNotFoundError):  # removed meanwhile
+                    total += path.stat().st_size
+        return total
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def id(self) -> str:
+        """The corpus's own name, 32 hexadecimal digits."""
+        return self._about().id
+
+    @property
+    def created_at(self) -> datetime:
+        """When the corpus was made, UTC."""
+        return self._about().created_at
+
+    @property
+    def per_pair(self) -> int:
+        """How many entries there may be for one seed input and one pair of classes."""
+        return self._about().per_pair
+
+    def set_per_pair(self, at_most: int) -> None:
+        """Set how many entries there may be for one seed input and one pair of classes, from the next one on.
+
+        Raises UsageError for less than 1.
+        """
+        check_per_pair(at_most)
+        with self._changing(), self._database.writing() as connection:
+            connection.execute(update(tables.about).values(per_pair=at_most))
+
+    @property
+    def form(self) -> Form | None:
+        """The shape of every sample and the number of classes; None until something was added."""
+        return self._about().form
+
+    @property
+    def rate(self) -> int | None:
+        """The rate in Hz of a corpus of audio; None of images."""
+        form = self.form
+        return None if form is None else form.rate
+
+    def __len__(self) -> int:
+        """How many entries there are."""
+        with self._database.reading() as connection:
+            query = select(func.count()).select_from(_ENTRIES)
+            return int(connection.execute(query).scalar_one())
+
+    def entries(self) -> Iterator[CorpusEntry]:
+        """Yield every entry, in the order they came."""
+        return self._database.pages(select(_ENTRIES), _ENTRIES.c.position, entry_from_row)
+
+    def get_sample(self, digest: str) -> Sample:
+        """Read the sample of an entry or of its seed back, uint8 [height, width, channels]."""
+        with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
+            return self._samples.get(digest)
+
+    def known(self, digests: Iterable[str]) -> dict[str, CorpusEntry]:
+        """Return the entries that are of these samples, by their digests."""
+        found: dict[str, CorpusEntry] = {}
+        for some in batches(digests):
+            query = select(_ENTRIES).where(_ENTRIES.c.sample.in_(some))
+            with self._database.reading() as connection:
+                for row in connection.execute(query):
+                    found[row.sample] = entry_from_row(row)
+        return found
+
+    def looks(self) -> Iterator[Observation]:
+        """Yield what each target answered to each entry when it was last asked."""
+        return self._database.pages(_looks_query(), _LOOKS.c.position, observation_from_row)
+
+    def sightings(self) -> dict[str, int]:
+        """Return how often each entry was found, by its sample's digest; at least 1."""
+        query = (
+            select(_ENTRIES.c.sample, func.count())
+            .join_from(_ENTRIES, _SIGHTINGS, _SIGHTINGS.c.entry == _ENTRIES.c.position)
+            .group_by(_ENTRIES.c.position)
+        )
+        with self._database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def seen_at(self) -> dict[str, str]:
+        """Return when each entry was last found by a search (ISO 8601, UTC), by its sample's digest."""
+        query = (
+            select(_ENTRIES.c.sample, func.max(_SIGHTINGS.c.seen_at))
+            .join_from(_ENTRIES, _SIGHTINGS, _SIGHTINGS.c.entry == _ENTRIES.c.position)
+            .group_by(_ENTRIES.c.position)
+        )
+        with self._database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def models(self) -> dict[str, int]:
+        """Return on how many entries each deployed model deviated, by the models' names."""
+        count = func.count(func.distinct(_SIGHTINGS.c.entry))
+        query = select(_SIGHTINGS.c.model, count).group_by(_SIGHTINGS.c.model)
+        with self._database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def campaigns(self) -> list[CorpusCampaign]:
+        """Return every campaign that was added, in the order they first were."""
+        return self._database.rows(tables.campaigns, campaign_from_row)
+
+    def inputs(
+        self,
+        target: str | None = None,
+        wanted: Callable[[CorpusEntry], bool] | None = None,
+    ) -> Iterator[ReplayInput]:
+        """Yield every entry as an input for a replay, those that deviated when last looked at first.
+
+        `wanted` leaves entries out before their samples are read; it is asked once for each.
+
+        `target` names what is replayed, ``model/device`` (see `target_name`); an input `deviated` as
+        that target said when it last looked. A trigger that it never looked at counts as found, that is
+        as deviating: a model or device asked for the first time has nothing that could have come back,
+        so that nothing is new there.
+
+        None: what was said last of all, by whichever target; `looks` has beside that what each device
+        said last, so that devices are held to their own.
+
+        Entries that are removed meanwhile may be missing.
+        """
+        looks: dict[str, list[Observation]] = defaultdict(list)
+        for look in self.looks():
+            if target is None or look.target == target:
+                looks[look.sample].append(look)
+        agreeing, rate = set(), self.rate
+        for entry in self.entries():
+            if wanted is not None and not wanted(entry):
+                continue
+            if not _deviated(looks[entry.sample]):
+                agreeing.add(entry.sample)
+                continue
+            yield from self._input(entry, looks[entry.sample], target, rate)
+        for entry in self.entries():
+            if entry.sample in agreeing:
+                yield from self._input(entry, looks[entry.sample], target, rate)
+
+    def add(
+        self,
+        sightings: Iterable[TriggerRecord],
+        form: Form,
+        read: Callable[[str], Sample],
+        *,
+        campaign: CorpusCampaign | None = None,
+    ) -> Added:
+        """Add triggering inputs in the order they were found; return how many were added.
+
+        One that is there to the bit is there once: it counts as seen again. Of one seed input and one
+        pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least L2) and
+        the severest (largest smaller margin); others are near duplicates. Each is also a look of its
+        target, see `note`. `read` gives the sample of a digest, `form` is that of all of them.
+        `campaign` says where they come from: what is known of an earlier time is replaced, and what
+        became of them is filled in.
+
+        The same again changes nothing. What was added is on disk when this returns; a process killed
+        meanwhile leaves some of them added, each whole.
+
+        Raises UsageError where the corpus is of another form, StoreError.
+        """
+        mine: set[int] = set()
+        replaced = known = seen = 0
+        with self._changing():
+            with self._database.writing() as connection:
+                self._set_form(connection, form)
+            for some in batches(sightings):
+                dropped: list[Row[Any]] = []
+                fresh: set[int] = set()
+                with self._database.writing() as connection:
+                    at_most = connection.execute(select(tables.about.c.per_pair)).scalar_one()
+                    with decoding(self.folder):
+                        for sighting in some:
+                            known += add_one(connection, sighting, at_most, fresh, dropped)
+                    self._keep_samples(connection, fresh, read)
+                mine |= fresh
+                seen += len(some)
+                replaced += sum(row.position not in mine for row in dropped)
+                mine.difference_update(row.position for row in dropped)
+                self._forget_samples({one for row in dropped for one in samples_of(row)})
+            added = Added(len(mine), replaced, known, seen - known - len(mine))
+            if campaign is not None:
+                with self._database.writing() as connection:
+                    set_campaign(connection, campaign._replace(triggers=seen, near=added.near))
+        return added
+
+    def note(self, looks: Iterable[Observation]) -> int:
+        """Record what targets answered to entries; return how many were of an entry.
+
+        An answer is ignored where one of the same target at that time, or later, is recorded already.
+        """
+        noted = 0
+        with self._changing():
+            for some in batches(looks):
+                with self._database.writing() as connection, decoding(self.folder):
+                    for look in some:
+                        row = connection.execute(BY_SAMPLE, {"of_sample": look.sample}).first()
+                        if row is not None:
+                            add_observation(connection, row, look)
+                            noted += 1
+        return noted
+
+    def remove(
+        self,
+        *,
+        model: str | None = None,
+        pair: tuple[int, int] | None = None,
+        fixed_for: float | None = None,
+        now: datetime | None = None,
+        dry_run: bool = False,
+    ) -> CorpusRemoved:
+        """Remove entries, and the samples nobody refers to any more; return what went.
+
+        Exactly one of: `model`, what only this deployed model showed, and all that is known of it (an
+        entry that another one showed, too, stays); `pair`, those of these two classes, the
+        original's and the deployed one's; `fixed_for`, those on which no target deviated for so many
+        days until `now`, though one looked, and that agree by the last look of each device.
+
+        With `dry_run` nothing is removed; what would be is returned. Raises UsageError, StoreError.
+        """
+        if sum(one is not None for one in (model, pair, fixed_for)) != 1:
+            raise UsageError(
+                "Say what to remove from the corpus: a model, a class pair or what is fixed for some "
+                "days; one of the three."
+            )
+        if fixed_for is not None and not fixed_for >= 0:
+            raise UsageError(f"Nothing is fixed for {fixed_for:g} days; name 0 or more.")
+        with self._changing():
+            kept = 0
+            if fixed_for is not None:
+                going = self._fixed(now or datetime.now(timezone.utc), fixed_for)
+            else:
+                with self._database.reading() as connection:
+                    if pair is not None:
+                        going = entries_of_pair(connection, pair)
+                    else:
+                        going, kept = entries_of_model(connection, model or "")
+            unused, size = self._unused_samples(without=going)
+            if not dry_run:
+                self._remove(going, model)
+                for digest in unused:
+                    self._samples.path(digest).unlink(missing_ok=True)
+        return CorpusRemoved(len(going), len(unused), size, kept)
+
+    def _about(self) -> About:
+        with self._database.reading() as connection:
+            return read_about(connection)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Exclude other threads and processes that change the corpus; remove samples that a killed one left half written."""
+        with self._changing_one, exclusive_lock(self.folder), translate_disk_full(self.folder):
+            with translate_errors(self.folder):
+                self._samples.remove_torn()
+            yield
+
+    def _set_form(self, connection: Connection, form: Form) -> None:
+        """Set the form of a corpus without entries. Raises UsageError where the entries have another."""
+        with decoding(self.folder):
+            known = read_about(connection).form
+        if known is None:
+            change = {"shape": list(form.shape), "classes": form.classes, "rate": form.rate}
+            connection.execute(update(tables.about).values(**change))
+        elif known != form:
+            raise UsageError(
+                f"The corpus {self.folder} has inputs of {describe(known)}, "
+                f"these are of {describe(form)}; add them to a corpus of their own."
+            )
+        self._samples.rate = form.rate
+
+    def _keep_samples(
+        self, connection: Connection, positions: set[int], read: Callable[[str], Sample]
+    ) -> None:
+        """Write the samples of these entries, of one batch, and of their seeds to disk."""
+        query = select(_ENTRIES).where(_ENTRIES.c.position.in_(sorted(positions)))
+        wanted = {one for row in connection.execute(query) for one in samples_of(row)}
+        if wanted:
+            self._samples.put_all([read(digest) for digest in sorted(wanted)])
+
+    def _forget_samples(self, digests: Iterable[str]) -> None:
+        """Delete the sample files of these digests that no entry refers to."""
+        for some in batches(sorted(digests)):
+            used: set[str] = set()
+            with self._database.reading() as connection:
+                for column in (_ENTRIES.c.sample, _ENTRIES.c.seed_sample):
+                    query = select(column).where(column.in_(some))
+                    used.update(connection.execute(query).scalars())
+            for digest in set(some) - used:
+                self._samples.path(digest).unlink(missing_ok=True)
+
+    def _remove(self, going: set[int], model: str | None) -> None:
+        with self._database.writing() as connection:
+            for some in batches(sorted(going)):
+                connection.execute(delete(_ENTRIES).where(_ENTRIES.c.position.in_(some)))
+            if model is not None:
+                for table in (_LOOKS, _SIGHTINGS):
+                    connection.execute(delete(table).where(table.c.model == model))
+
+    def _fixed(self, now: datetime, days: float) -> set[int]:
+        """Return the entries that are fixed for so many days."""
+        last: dict[tuple[str, str], Observation] = {}
+        for look in self.looks():
+            known = last.get((look.sample, look.device))
+            if known is None or known.looked_at <= look.looked_at:
+                last[look.sample, look.device] = look
+        deviating = {look.sample for look in last.values() if look.deviated}
+        latest = now - timedelta(days=days)
+        return {
+            entry.position
+            for entry in self.entries()
+            if entry.agreeing_since is not None
+            and entry.agreeing_since <= latest
+            and entry.sample not in deviating
+        }
+
+    def _unused_samples(self, without: Iterable[int]) -> tuple[list[str], int]:
+        """Return the digests of the sample files that no other entry uses, and their size in bytes."""
+        gone = set(without)
+        used = {
+            digest
+            for entry in self.entries()
+            if entry.position not in gone
+            for digest in (entry.sample, entry.seed_sample)
+        }
+        unused = {
+            path.stem: path.stat().st_size
+            for path in self._samples.paths()
+            if path.stem not in used and _DIGEST.fullmatch(path.stem)
+        }
+        return sorted(unused), sum(unused.values())
+
+    def _input(
+        self,
+        entry: CorpusEntry,
+        looks: Sequence[Observation],
+        target: str | None,
+        rate: int | None,
+    ) -> Iterator[ReplayInput]:
+        """Yield the input of an entry, unless the entry was removed meanwhile."""
+        try:
+            sample = self.get_sample(entry.sample)
+        except StoreError:
+            if not self.known([entry.sample]):
+                return
+            raise
+        last = max(looks, key=lambda look: look.looked_at, default=None)
+        of_devices: dict[str, ReplayResult] = {}
+        for look in sorted(looks, key=lambda look: look.looked_at) if target is None else ():
+            of_devices.pop(look.device, None)  # the latest answer comes last
+            of_devices[look.device] = ReplayResult(look.deviated, look.deployed_label)
+        yield ReplayInput(
+            id=entry.id,
+            sample=sample,
+            kind="trigger",
+            deviated=_deviated(looks),
+            seed_id=entry.seed_id,
+            label=entry.seed_label,
+            original_label=entry.original_label if last is None else last.original_label,
+            deployed_label=entry.deployed_label if last is None else last.deployed_label,
+            l2=entry.l2,
+            rate=rate,
+            looks=of_devices,
+        )
+
+
+def _deviated(looks: Sequence[Observation]) -> bool:
+    return max(looks, key=lambda look: look.looked_at).deviated if looks else True
+
+
+def _looks_query() -> Select[tuple[object, ...]]:
+    return select(_LOOKS, _ENTRIES.c.sample).join_from(
+        _LOOKS, _ENTRIES, _LOOKS.c.entry == _ENTRIES.c.position
+    )
+
+
+def _make(folder: Path, per_pair: int) -> None:
+    """Make an empty corpus under another name, which it changes when it is whole."""
+    if folder.exists() and (
+        not folder.is_dir() or any(not _is_unfinished(path) for path in folder.iterdir())
+    ):
+        raise StoreError(
+            f"{folder} is neither a corpus nor an empty folder; choose another for the corpus."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with exclusive_lock(folder):
+        if is_corpus(folder):
+            return
+        for path in folder.glob(f"{_UNFINISHED_NAME}*"):
+            path.unlink()
+        (folder / "samples").mkdir(exist_ok=True)
+        engine = connect(folder, None, name=_UNFINISHED_NAME)
+        try:
+            with engine.begin() as connection:
+                tables.metadata.create_all(connection)
+                connection.execute(
+                    insert(tables.about).values(
+                        schema_version=tables.SCHEMA_VERSION,
+                        program_version=__version__,
+                        id=uuid.uuid4().hex,
+                        created_at=datetime.now(timezone.utc).isoformat(),
+                        per_pair=per_pair,
+                    )
+                )
+            publish_database(engine, folder, _UNFINISHED_NAME, CORPUS_NAME)
+        finally:
+            engine.dispose()
+        sync_folder(folder)
+        sync_folder(folder.parent)
+
+
+def _is_unfinished(path: Path) -> bool:
+    """Whether a file or folder is of a corpus that another process is making, or was killed while making."""
+    return path.name in (LOCK_NAME, "samples", CORPUS_NAME) or path.name.startswith(
+        _UNFINISHED_NAME
+    )

@@ -1,0 +1,222 @@
+"""The records of a trigger corpus, and the rows that they are stored as."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row
+
+from edgeflare.oracles import Margins
+from edgeflare.store.documents import moment, record
+from edgeflare.types import Sample, Status
+
+
+def target_name(model: str, device: str) -> str:
+    """Return how a deployed model on a device is called as the target of a replay: ``model/device``."""
+    return f"{model}/{device}"
+
+
+class Form(NamedTuple):
+    """The shape [height, width, channels] and the number of classes that all entries of a corpus share.
+
+    Audio, which may be of any length, has the shape () and its `rate` in Hz.
+    """
+
+    shape: tuple[int, ...]
+    classes: int
+    rate: int | None = None
+
+    @classmethod
+    def of(cls, sample: Sample, classes: int, rate: int | None) -> "Form":
+        """Return the form of a sample; `rate` is None for an image."""
+        return cls(sample.shape if rate is None else (), classes, rate)
+
+
+@dataclass(frozen=True)
+class TriggerRecord:
+    """A confirmed triggering input, as one campaign found it on one device.
+
+    `sample` and `seed_sample` are digests, one and the same where the seed itself is the trigger; both
+    labels are class indices. `l2` is the distance to the seed on a scale of pixels from 0 to 1, `linf`
+    in levels; the margins are top-1 minus top-2 probability, None where a device tells labels only.
+    `model` is what the deployed model is called, `campaign` the campaign's id.
+    """
+
+    sample: str
+    seed_sample: str
+    seed_id: str
+    seed_label: int | None
+    status: Status
+    original_label: int
+    deployed_label: int
+    original_margin: float | None
+    deployed_margin: float | None
+    l2: float
+    linf: int
+    original_sha256: str
+    deployed_sha256: str
+    model: str
+    device: str
+    campaign: str
+    found_at: datetime
+
+    @property
+    def severity(self) -> float | None:
+        """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
+        return Margins(self.original_margin, self.deployed_margin).smaller
+
+
+@dataclass(frozen=True)
+class CorpusEntry(TriggerRecord):
+    """A triggering input in a corpus, as it was first found.
+
+    `position` is its number in the corpus, never used twice. `deviated_at` is when it last deviated
+    on any target; `agreeing_since` when a target first agreed after that, None where none did.
+    """
+
+    position: int
+    deviated_at: datetime
+    agreeing_since: datetime | None
+
+    @property
+    def id(self) -> str:
+        """What it is called where the corpus is replayed: unlike any other entry's, and always the same."""
+        return f"{self.position:06d}/{self.seed_id}"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a deployed model on a device answered to an entry when it was last asked.
+
+    `sample` is the entry's digest; `replay` the id of the campaign or replay that asked. `since`: when
+    the present series of equal answers began.
+    """
+
+    sample: str
+    model: str
+    device: str
+    deployed_sha256: str
+    deviated: bool
+    original_label: int | None
+    deployed_label: int | None
+    looked_at: datetime
+    replay: str
+    since: datetime | None = None
+
+    @property
+    def target(self) -> str:
+        """The deployed model and the device, as ``model/device``."""
+        return target_name(self.model, self.device)
+
+
+class Added(NamedTuple):
+    """How many of the triggering inputs given to `Corpus.add` were added.
+
+    `new` were added, `replaced` entries were removed in exchange; `known` were there already, to the bit;
+    `near` are near duplicates that were not added.
+    """
+
+    new: int
+    replaced: int
+    known: int
+    near: int
+
+
+class CorpusRemoved(NamedTuple):
+    """How many entries, unused sample files and bytes were removed, or would be.
+
+    `kept` are entries that stay because another deployed model deviated on them as well.
+    """
+
+    entries: int
+    samples: int
+    bytes: int
+    kept: int
+
+
+class CorpusCampaign(NamedTuple):
+    """A campaign that was added: its id, models, and what of it is a trigger and what a near duplicate."""
+
+    id: str
+    model: str
+    original_sha256: str
+    deployed_sha256: str
+    added_at: datetime
+    triggers: int
+    near: int
+
+
+def stamp(moment: datetime) -> str:
+    """Return a moment as the database has it, UTC."""
+    return moment.astimezone(timezone.utc).isoformat()
+
+
+def trigger_to_row(sighting: TriggerRecord) -> dict[str, Any]:
+    """Return the columns of the table entries for a sighting that becomes one."""
+    found_at = stamp(sighting.found_at)
+    names = TriggerRecord.__dataclass_fields__
+    return {name: getattr(sighting, name) for name in names} | {
+        "status": sighting.status.value,
+        "found_at": found_at,
+        "deviated_at": found_at,
+        "agreeing_since": None,
+    }
+
+
+def entry_from_row(row: Row[Any]) -> CorpusEntry:
+    """Return the record of a row of the table entries."""
+    times = {
+        "found_at": moment(row.found_at),
+        "deviated_at": moment(row.deviated_at),
+        "agreeing_since": None if row.agreeing_since is None else moment(row.agreeing_since),
+    }
+    return record(CorpusEntry, row, **times)
+
+
+def observation_of(sighting: TriggerRecord) -> Observation:
+    """Return the answer of the target that a sighting states."""
+    return Observation(
+        sighting.sample,
+        sighting.model,
+        sighting.device,
+        sighting.deployed_sha256,
+        deviated=True,
+        original_label=sighting.original_label,
+        deployed_label=sighting.deployed_label,
+        looked_at=sighting.found_at,
+        replay=sighting.campaign,
+    )
+
+
+def observation_to_row(look: Observation, since: str) -> dict[str, Any]:
+    """Return the columns of the table looks, but for the entry's."""
+    names = Observation.__dataclass_fields__.keys() - {"sample"}
+    changed = {"looked_at": stamp(look.looked_at), "since": since}
+    return {name: getattr(look, name) for name in names} | changed
+
+
+def observation_from_row(row: Row[Any]) -> Observation:
+    """Return the record of a row of the table looks and its entry's sample."""
+    times = {"looked_at": moment(row.looked_at), "since": moment(row.since)}
+    return record(Observation, row, **times)
+
+
+def campaign_from_row(row: Row[Any]) -> CorpusCampaign:
+    """Return the record of a row of the table campaigns."""
+    return record(CorpusCampaign, row, added_at=moment(row.added_at))
+
+
+def entries_to_keep(group: Sequence[TriggerRecord], at_most: int) -> list[int]:
+    """Return the indices, in order, of the triggering inputs that stay, of one seed and one pair of classes.
+
+    `group` is in the order they came. The first stays, then the nearest to the seed, then the severest;
+    what room is left is for the older ones. Of two equally near or severe ones the older counts.
+    """
+    if len(group) <= at_most:
+        return list(range(len(group)))
+    every = range(len(group))
+    nearest = min(every, key=lambda one: (group[one].l2, one))
+    severest = max(every, key=lambda one: (group[one].severity or 0.0, -one))
+    wanted = dict.fromkeys((0, nearest, severest, *every))
+    return sorted(list(wanted)[:at_most])

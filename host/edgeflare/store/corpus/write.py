@@ -1,0 +1,162 @@
+"""Statements by which a trigger corpus grows and shrinks."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
+
+from edgeflare.store.corpus import tables
+from edgeflare.store.corpus.records import (
+    CorpusCampaign,
+    Observation,
+    TriggerRecord,
+    entries_to_keep,
+    entry_from_row,
+    observation_of,
+    observation_to_row,
+    stamp,
+    trigger_to_row,
+)
+
+_ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
+
+# Built once: a corpus of thousands is mostly the time that statements take to be built.
+BY_SAMPLE = select(_ENTRIES).where(_ENTRIES.c.sample == bindparam("of_sample"))
+_GROUP = (
+    select(_ENTRIES)
+    .where(
+        _ENTRIES.c.seed_sample == bindparam("of_seed"),
+        _ENTRIES.c.original_label == bindparam("of_original"),
+        _ENTRIES.c.deployed_label == bindparam("of_deployed"),
+    )
+    .order_by(_ENTRIES.c.position)
+)
+_SIGHTING = select(_SIGHTINGS.c.position).where(
+    _SIGHTINGS.c.entry == bindparam("entry"),
+    _SIGHTINGS.c.campaign == bindparam("campaign"),
+    _SIGHTINGS.c.model == bindparam("model"),
+    _SIGHTINGS.c.device == bindparam("device"),
+)
+_LOOK = select(_LOOKS).where(
+    _LOOKS.c.entry == bindparam("entry"),
+    _LOOKS.c.model == bindparam("model"),
+    _LOOKS.c.device == bindparam("device"),
+)
+
+
+def samples_of(row: Row[Any]) -> Sequence[str]:
+    """Return the digests of an entry's sample and of its seed's."""
+    return (row.sample, row.seed_sample)
+
+
+def add_one(
+    connection: Connection,
+    sighting: TriggerRecord,
+    at_most: int,
+    fresh: set[int],
+    dropped: list[Row[Any]],
+) -> bool:
+    """Add a sighting, unless it is a near duplicate; return whether it was there already."""
+    there = connection.execute(BY_SAMPLE, {"of_sample": sighting.sample}).first()
+    if there is not None:
+        _see(connection, there.position, sighting)
+        add_observation(connection, there, observation_of(sighting))
+        return True
+    of_group = {
+        "of_seed": sighting.seed_sample,
+        "of_original": sighting.original_label,
+        "of_deployed": sighting.deployed_label,
+    }
+    rows = list(connection.execute(_GROUP, of_group))
+    staying = entries_to_keep([*map(entry_from_row, rows), sighting], at_most)
+    if len(rows) not in staying:
+        return False
+    for index, row in enumerate(rows):
+        if index not in staying:
+            connection.execute(delete(_ENTRIES).where(_ENTRIES.c.position == row.position))
+            dropped.append(row)
+    done = connection.execute(insert(_ENTRIES), trigger_to_row(sighting))
+    position = int((done.inserted_primary_key or (0,))[0])
+    fresh.add(position)
+    _see(connection, position, sighting)
+    look = observation_of(sighting)
+    connection.execute(
+        insert(_LOOKS), {"entry": position, **observation_to_row(look, stamp(look.looked_at))}
+    )
+    return False
+
+
+def _see(connection: Connection, position: int, sighting: TriggerRecord) -> None:
+    """Count a sighting of an entry, once for each campaign and target."""
+    row = {
+        "entry": position,
+        "campaign": sighting.campaign,
+        "model": sighting.model,
+        "device": sighting.device,
+    }
+    if connection.execute(_SIGHTING, row).first() is None:
+        connection.execute(insert(_SIGHTINGS), {**row, "seen_at": stamp(sighting.found_at)})
+
+
+def add_observation(connection: Connection, entry: Row[Any], look: Observation) -> None:
+    """Record what a target answered to an entry, unless a later answer is there already."""
+    of_target = {"entry": entry.position, "model": look.model, "device": look.device}
+    before = connection.execute(_LOOK, of_target).first()
+    since = stamp(look.looked_at)
+    if before is None:
+        row = {"entry": entry.position, **observation_to_row(look, since)}
+        connection.execute(insert(_LOOKS), row)
+    elif datetime.fromisoformat(before.looked_at) >= look.looked_at:
+        return
+    else:
+        row = observation_to_row(look, before.since if before.deviated == look.deviated else since)
+        this = _LOOKS.c.position == before.position
+        connection.execute(update(_LOOKS).where(this).values(**row))
+    change = _change_of_entry(entry, look)
+    if change:
+        this = _ENTRIES.c.position == entry.position
+        connection.execute(update(_ENTRIES).where(this).values(**change))
+
+
+def _change_of_entry(entry: Row[Any], look: Observation) -> dict[str, Any]:
+    """Return the changes of an entry's times when it last deviated and since when all targets agree."""
+    deviated_at = datetime.fromisoformat(entry.deviated_at)
+    if not look.deviated:
+        first = entry.agreeing_since is None and look.looked_at > deviated_at
+        return {"agreeing_since": stamp(look.looked_at)} if first else {}
+    if look.looked_at <= deviated_at:
+        return {}
+    since = entry.agreeing_since
+    over = since is not None and datetime.fromisoformat(since) <= look.looked_at
+    return {"deviated_at": stamp(look.looked_at)} | ({"agreeing_since": None} if over else {})
+
+
+def set_campaign(connection: Connection, campaign: CorpusCampaign) -> None:
+    """Add a campaign, or replace what is known of it."""
+    table = tables.campaigns
+    row = campaign._asdict() | {"added_at": stamp(campaign.added_at)}
+    change = update(table).where(table.c.id == campaign.id).values(**row)
+    if connection.execute(change).rowcount == 0:
+        connection.execute(insert(table).values(**row))
+
+
+def entries_of_pair(connection: Connection, pair: tuple[int, int]) -> set[int]:
+    """Return the entries of these two classes, the original's and the deployed one's."""
+    query = select(_ENTRIES.c.position).where(
+        _ENTRIES.c.original_label == pair[0], _ENTRIES.c.deployed_label == pair[1]
+    )
+    return set(connection.execute(query).scalars())
+
+
+def entries_of_model(connection: Connection, model: str) -> tuple[set[int], int]:
+    """Return the entries that only this model showed, and how many it shares with others."""
+    mine = select(_SIGHTINGS.c.entry).where(_SIGHTINGS.c.model == model)
+    query = (
+        select(_SIGHTINGS.c.entry, func.count(func.distinct(_SIGHTINGS.c.model)))
+        .where(_SIGHTINGS.c.entry.in_(mine))
+        .group_by(_SIGHTINGS.c.entry)
+    )
+    shown = {row[0]: row[1] for row in connection.execute(query)}
+    alone = {entry for entry, models in shown.items() if models == 1}
+    return alone, len(shown) - len(alone)

@@ -1,0 +1,232 @@
+"""How the original's decision boundary is reached from a seed: four ways behind one interface."""
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Protocol
+
+import numpy as np
+
+from edgeflare.strategies.boundary.deepfool import DeepFoolCrossing
+from edgeflare.strategies.boundary.paths import Bracket, LinePath, cross_boundary, draw_corruptions
+from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint
+from edgeflare.strategies.boundary.ties import Tie, find_tie
+from edgeflare.types import Answer, Ask, Sample
+from edgeflare_mutators import Corruption, Operator, SampleSpec
+
+_MAX_SEEDS = 32
+_MAX_STEPS = 8
+_PATIENCE = 3
+"""After this many steps without a mutant of which the original is less sure, the search goes on from the least sure of them."""
+_MAX_CORRUPTIONS = 3
+_TIE_TRIES = 4
+_MAX_CROSSINGS = 300
+_MAX_FAILURES = 40
+
+
+class Crossing(Protocol):
+    """Finds inputs where the original's decision changes; asks the original alone."""
+
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Return a crossing, another one at each call; None where this try did not find one."""
+        ...
+
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return a tie of a third class with the two of a crossing; None where this try did not find it."""
+        ...
+
+
+class LineCrossing:
+    """Lines to other seeds that have another label, the nearest of some first."""
+
+    def __init__(self, probe: OriginalProbe, rng: np.random.Generator) -> None:
+        self._probe = probe
+        self._rng = rng
+        self._others: list[Sample] | None = None
+
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Go to the next other seed; where none is left, in a random smooth direction."""
+        if self._others is None:
+            self._others = self._some_others()
+        values = self._probe.values
+        while self._others:
+            end = self._probe.space.values(self._others.pop(0))
+            found = yield from cross_boundary(self._probe, LinePath(values, end, max_t=1.0))
+            if found is not None:
+                return found
+        path = LinePath(values, values).perturbed(self._rng, float(0.1 * np.sqrt(values.size)))
+        return (yield from cross_boundary(self._probe, path))
+
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return the tie between a crossing and one of the next lines'."""
+        return (yield from _find_tie(self, found, self._probe, self._rng))
+
+    def _some_others(self) -> list[Sample]:
+        """Return some of the other seeds of this shape, drawn at random, the nearest first."""
+        others = self._probe.seed.others
+        drawn = self._rng.permutation(len(others))[:_MAX_SEEDS]
+        found = [others[int(place)] for place in drawn]
+        seed = self._probe.seed.sample
+        fitting = [
+            one for one in found if one.shape == seed.shape and not np.array_equal(one, seed)
+        ]
+        return sorted(fitting, key=self._probe.distance)
+
+
+class MutantCrossing:
+    """Mutants of the seed, then of the mutant of which the original is least sure, until one is across the boundary.
+
+    Mutants of another length are left out.
+    """
+
+    def __init__(
+        self,
+        probe: OriginalProbe,
+        rng: np.random.Generator,
+        screened: int,
+        pool: Mapping[str, Operator],
+    ) -> None:
+        self._probe = probe
+        self._rng = rng
+        self._screened = screened
+        self._pool = tuple(pool.values())
+        self._parent: PathPoint | None = None
+        self._spec = SampleSpec.of(probe.seed.sample, probe.seed.rate)
+
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Return the line from the seed to the first mutant across the boundary; a try goes on where the last ended."""
+        values = self._probe.values
+        parent = self._parent or self._probe.seed_point(LinePath(values, values))
+        stuck = 0
+        for _ in range(_MAX_STEPS):
+            drawn = [self._mutant(parent.sample) for _ in range(self._screened)]
+            samples = [one for one in drawn if one.shape == parent.sample.shape]
+            if not samples:
+                break
+            paths = [LinePath(values, self._probe.space.values(one)) for one in samples]
+            found = yield from self._probe.ends(paths, samples)
+            bracket = _nearest_across(self._probe, found)
+            if bracket is not None:
+                self._parent = None
+                return bracket
+            least = min(found, key=lambda point: point.log_odds)
+            stuck = 0 if least.log_odds < parent.log_odds else stuck + 1
+            if stuck in (0, _PATIENCE):
+                parent, stuck = least, 0
+        self._parent = parent
+        return None
+
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return the tie between a crossing and one of the next mutants'."""
+        return (yield from _find_tie(self, found, self._probe, self._rng))
+
+    def _mutant(self, sample: Sample) -> Sample:
+        operator = self._pool[self._rng.integers(len(self._pool))]
+        return operator.apply(sample, operator.draw(self._rng, self._spec))
+
+
+class CorruptionCrossing:
+    """One to three natural corruptions whose strengths grow together."""
+
+    def __init__(
+        self,
+        probe: OriginalProbe,
+        rng: np.random.Generator,
+        screened: int,
+        pool: Mapping[str, Operator],
+    ) -> None:
+        self._probe = probe
+        self._rng = rng
+        self._screened = screened
+        self._pool = tuple(one for one in pool.values() if isinstance(one, Corruption))
+        self._spec = SampleSpec.of(probe.seed.sample, probe.seed.rate)
+
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Return, of some corruptions drawn, the one across the boundary that changes the seed least."""
+        for step in range(_MAX_STEPS):
+            most = 1 + min(step, _MAX_CORRUPTIONS - 1)
+            paths = [
+                draw_corruptions(self._probe.seed.sample, self._pool, most, self._rng, self._spec)
+                for _ in range(self._screened)
+            ]
+            found = yield from self._probe.ends(paths, [path.at(1.0) for path in paths])
+            bracket = _nearest_across(self._probe, found)
+            if bracket is not None:
+                return bracket
+        return None
+
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return None: between two corruptions there is no third one."""
+        del found
+        yield from ()
+        return None
+
+
+class CrossingSchedule:
+    """The chosen crossing; after a failure one line to another seed, unless `only` the chosen one is wanted."""
+
+    def __init__(self, chosen: Crossing, line: Crossing, *, only: bool) -> None:
+        self._chosen = chosen
+        self._line = line
+        self._only = only
+        self._failed = False
+        self._failures = 0
+        self._tried = 0
+        self._last = chosen
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether so many tries were made, or so many in a row failed, that no more are worth while."""
+        return self._failures >= _MAX_FAILURES or self._tried >= _MAX_CROSSINGS
+
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Return another crossing; None where this try did not find one."""
+        self._last = self._line if self._failed and not self._only else self._chosen
+        bracket = yield from self._last.find()
+        self._failed = bracket is None and self._last is self._chosen
+        self._failures = 0 if bracket is not None else self._failures + 1
+        self._tried += 1
+        return bracket
+
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return a tie of a third class with the two of the last crossing."""
+        return (yield from self._last.find_tie(found))
+
+
+def make_crossing(
+    name: str,
+    probe: OriginalProbe,
+    rng: np.random.Generator,
+    effort: int,
+    pool: Mapping[str, Operator],
+) -> Crossing:
+    """Return the crossing of this name for a seed; `effort` sets how much it asks the original.
+
+    least-l2: as many directions; mutants and natural: as many inputs at once, from 4 to 32.
+    """
+    screened = max(4, min(effort, 32))
+    made: Mapping[str, Callable[[], Crossing]] = {
+        "least-l2": lambda: DeepFoolCrossing(probe, rng, effort),
+        "line": lambda: LineCrossing(probe, rng),
+        "mutants": lambda: MutantCrossing(probe, rng, screened, pool),
+        "natural": lambda: CorruptionCrossing(probe, rng, screened, pool),
+    }
+    return made[name]()
+
+
+def _nearest_across(probe: OriginalProbe, found: list[PathPoint]) -> Bracket | None:
+    """Return the crossing from the seed to the nearest of the points beyond the boundary; None where none is."""
+    across = [point for point in found if point.log_odds < 0]
+    if not across:
+        return None
+    nearest = min(across, key=lambda point: probe.distance(point.sample))
+    return Bracket(probe.seed_point(nearest.path), nearest)
+
+
+def _find_tie(
+    crossing: Crossing, found: Bracket, probe: OriginalProbe, rng: np.random.Generator
+) -> Generator[Ask, Answer, Tie | None]:
+    """Return the tie between a crossing and the first of a few more that leads to another rival."""
+    for _ in range(_TIE_TRIES):
+        other = yield from crossing.find()
+        if other is not None and other.outside.rival != found.outside.rival:
+            return (yield from find_tie(probe, found, other, rng))
+    return None

@@ -1,0 +1,184 @@
+"""The nearest crossing: DeepFool (Moosavi-Dezfooli et al., CVPR 2016) by finite differences, in few directions.
+
+The original's answer to one step along each direction gives the slopes of all its log-probabilities at once. The step to
+the nearest of the linearised boundaries follows (DeepFool, equation 8) and is tried at growing lengths; once the
+boundary is crossed, the seed is projected on the boundary as it is linearised there.
+
+Differences: DeepFool has the gradient in all pixels and uses real-valued images; here are `effort` directions (see
+`directions_for`), and every input that is asked about has whole levels. DeepFool stops beyond the boundary; here the
+crossing is where the boundary itself is looked for.
+"""
+
+from collections.abc import Callable, Generator
+
+import numpy as np
+
+from edgeflare.strategies.boundary.directions import directions_for
+from edgeflare.strategies.boundary.paths import Bracket, LinePath, cross_boundary
+from edgeflare.strategies.boundary.points import Floats, OriginalProbe, PathPoint, to_sample
+from edgeflare.strategies.boundary.ties import Tie, find_tie, project_tie
+from edgeflare.types import Answer, Ask, Sample
+
+_LENGTHS = (1.15, 1.6, 2.3, 3.4, 5.0)
+_ROUNDS = 4
+_PROJECTED_LENGTHS = (1.05, 1.25, 1.6)
+_MAX_RIVALS = 7
+_RIVALS_TRIED = 3
+_RIVAL_LENGTHS = (1.3, 2.2, 4.0)
+_RCOND = 1e-3
+_TINY = 1e-12
+_BEYOND = 0.05  # in log-odds: a step that ends on the boundary itself may be lost in the rounding
+
+
+class DeepFoolCrossing:
+    """Crossings near the seed: first the nearest one that is found, then others around it."""
+
+    def __init__(self, probe: OriginalProbe, rng: np.random.Generator, effort: int) -> None:
+        self._probe = probe
+        self._rng = rng
+        self._directions = directions_for(probe.values, effort)
+        self._nearest: Bracket | None = None
+        self._tried = False
+        self._near_boundary: tuple[PathPoint, Floats] | None = None
+
+    def find(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Return a crossing, None where this try did not find one."""
+        if not self._tried:
+            self._tried = True
+            self._nearest = yield from self._descend()
+            return self._nearest
+        if self._nearest is None:
+            return None
+        length = self._probe.distance(self._nearest.outside.sample)
+        scale = length * float(self._rng.uniform(0.3, 1.5))
+        path = self._nearest.outside.path.perturbed(self._rng, scale)
+        return (yield from cross_boundary(self._probe, path))
+
+    def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
+        """Return a tie near a crossing, as near to the seed as the slopes at the boundary allow; None where none is."""
+        if self._near_boundary is None:
+            return None
+        point, slopes = self._near_boundary
+        other = yield from self._another_rival(found, point, slopes)
+        if other is None:
+            return None
+        tie = yield from find_tie(self._probe, found, other, self._rng)
+        if tie is None:
+            return None
+        gradients = [self._directions.combine(slopes[:, one]).ravel() for one in tie.classes]
+        return (yield from project_tie(self._probe, tie, np.stack(gradients)))
+
+    def _another_rival(
+        self, found: Bracket, point: PathPoint, slopes: Floats
+    ) -> Generator[Ask, Answer, Bracket | None]:
+        """Return a crossing to another rival: beyond the nearest inputs at which, by the slopes, two rivals tie."""
+        label, rival = self._probe.label, found.outside.rival
+        relative = slopes[:, [label]] - slopes
+        log_odds = point.log_probs[label] - point.log_probs
+        steps = []
+        for third in np.argsort(log_odds)[: _MAX_RIVALS + 2]:
+            if third not in (label, rival):
+                both = [rival, int(third)]
+                shares = np.linalg.lstsq(relative[:, both].T, -log_odds[both], rcond=_RCOND)[0]
+                steps.append((float(np.linalg.norm(shares)), shares))
+        steps.sort(key=lambda one: one[0])
+        for _, shares in steps[:_RIVALS_TRIED]:
+            start, step = self._probe.space.values(point.sample), self._directions.combine(shares)
+            for length in _RIVAL_LENGTHS:
+                end = self._probe.space.clipped(start + length * step, 1.0)
+                bracket = yield from cross_boundary(self._probe, LinePath(self._probe.values, end))
+                if bracket is not None and bracket.outside.rival != rival:
+                    return bracket
+        return None
+
+    def _descend(self) -> Generator[Ask, Answer, Bracket | None]:
+        """Step to the nearest linearised boundary until one is crossed; then once more from the other side."""
+        values = self._probe.values.copy()
+        here = self._probe.seed_point(LinePath(self._probe.values, self._probe.values))
+        for _ in range(_ROUNDS):
+            self._directions = self._directions.recentred(values)
+            slopes = yield from self._slopes(values, here.log_probs)
+            step = self._step(here.log_probs, slopes)
+            if step is None:
+                return None
+            crossed = yield from self._lengthen(values, step)
+            if isinstance(crossed, Bracket):
+                return (yield from self._project(crossed))
+            values, here = crossed
+        return None
+
+    def _slopes(self, values: Floats, log_probs: Floats) -> Generator[Ask, Answer, Floats]:
+        """Return the slopes of the log-probabilities along each direction, float64 [n, classes], per level of L2."""
+        space = self._probe.space
+        base = space.values(to_sample(values))
+
+        def stepped(step: Floats, direction: Floats) -> tuple[Sample, float]:
+            sample = to_sample(base + step)
+            return sample, float(((space.values(sample) - base) * direction).sum())
+
+        samples, lengths = [], []
+        for place in range(len(self._directions)):
+            direction, step = self._directions[place], self._directions.probe(place)
+            both = (stepped(sign * step, direction) for sign in (1, -1))
+            sample, length = max(both, key=lambda one: abs(one[1]))
+            samples.append(sample)
+            lengths.append(length)
+        path = LinePath(self._probe.values, self._probe.values)
+        probed = yield from self._probe.ends([path] * len(samples), samples)
+        changes = np.array([one.log_probs - log_probs for one in probed])
+        steps = np.array(lengths)[:, None]
+        return np.where(np.abs(steps) > 1.0, changes / np.where(steps == 0, 1.0, steps), 0.0)
+
+    def _step(self, log_probs: Floats, slopes: Floats) -> Callable[[float], Floats] | None:
+        """Return the step to the nearest boundary, in levels, at each length; None where nothing changes along any direction."""
+        label = self._probe.label
+        log_odds = log_probs[label] - log_probs
+        relative = slopes[:, [label]] - slopes
+        steepness = np.linalg.norm(relative, axis=0)
+        distance = np.where(
+            steepness > _TINY, np.abs(log_odds) / np.maximum(steepness, _TINY), np.inf
+        )
+        distance[label] = np.inf
+        rival = int(distance.argmin())
+        if not np.isfinite(distance[rival]):
+            return None
+        return self._directions.step(relative[:, rival], float(log_odds[rival]) + _BEYOND)
+
+    def _lengthen(
+        self, values: Floats, step: Callable[[float], Floats]
+    ) -> Generator[Ask, Answer, "Bracket | tuple[Floats, PathPoint]"]:
+        """Try growing lengths of a step; return the crossing, else the input with the least log-odds of the label."""
+        best: tuple[Floats, PathPoint] | None = None
+        for length in _LENGTHS:
+            end = self._probe.space.clipped(values + step(length))
+            path = LinePath(self._probe.values, end)
+            (point,) = yield from self._probe.points(path, (1.0,))
+            if point.log_odds < 0:
+                return Bracket(self._probe.seed_point(path), point)
+            if best is None or point.log_odds < best[1].log_odds:
+                best = end, point
+        assert best is not None  # noqa: S101 - there are lengths
+        return best
+
+    def _project(self, bracket: Bracket) -> Generator[Ask, Answer, Bracket]:
+        """Return the crossing from the seed straight onto the boundary as it is linearised beyond it, if nearer."""
+        probe, outside = self._probe, bracket.outside
+        share = bracket.inside.log_odds / (bracket.inside.log_odds - outside.log_odds)
+        near = probe.values + share * (probe.space.values(outside.sample) - probe.values)
+        (point,) = yield from probe.points(LinePath(probe.values, near), (1.0,))
+        self._directions = self._directions.recentred(near)
+        slopes = yield from self._slopes(near, point.log_probs)
+        self._near_boundary = point, slopes
+        normal = self._directions.combine(slopes[:, probe.label] - slopes[:, point.rival])
+        steepness = float(np.linalg.norm(normal))
+        if steepness <= _TINY:
+            return bracket
+        normal = normal / steepness
+        beyond = float(((near - probe.values) * normal).sum()) - point.log_odds / steepness
+        for length in _PROJECTED_LENGTHS:
+            path = LinePath(probe.values, probe.values + length * beyond * normal)
+            (tried,) = yield from probe.points(path, (1.0,))
+            if tried.log_odds < 0:
+                nearer = probe.distance(tried.sample) < probe.distance(outside.sample)
+                return Bracket(probe.seed_point(path), tried) if nearer else bracket
+        return bracket

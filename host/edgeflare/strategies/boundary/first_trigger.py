@@ -1,0 +1,167 @@
+"""The first triggering input: near a crossing of two classes, or where three classes tie.
+
+Where the deployed model has an independent error of about the same size for each class, it prefers each of three tied
+classes equally often: it decides otherwise than the original, which gives one of them, in two cases of three (measured:
+.57 to .72, ties on the device being the rest; near a boundary of two classes .31 to .53).
+"""
+
+from collections.abc import Generator
+
+import numpy as np
+
+from edgeflare.strategies.boundary.crossings import CrossingSchedule
+from edgeflare.strategies.boundary.drift import DriftModel
+from edgeflare.strategies.boundary.paths import Bracket, TargetMargin
+from edgeflare.strategies.boundary.perturb import TieBreak
+from edgeflare.strategies.boundary.points import PathPoint, log_probabilities
+from edgeflare.strategies.boundary.probing import Observation, SearchContext, nearest_target
+from edgeflare.strategies.boundary.ties import Tie
+from edgeflare.types import Answer, Ask, Scores
+
+_QUERIES_A_CROSSING = 3
+_FLOORS_OF_DRIFT = 4.0
+_WEAK_SHARE = 0.3
+_MAX_WEAK = 0.05
+_COARSE_SHARE = 0.3
+_FLOORS_OF_SEVERITY = 1.2
+_QUERIES_A_TIE = 3
+_MAX_SPREAD = 3.0
+_CLOSE = 0.15
+
+
+class FirstTriggerSearch:
+    """Asks the device at crossings, one after the other, on the side where its drift should make it decide otherwise.
+
+    `drift_model` predicts the drift until an observation says it. `min_drift`: with less drift another crossing is more
+    promising.
+    """
+
+    def __init__(self, context: SearchContext, *, coarse: bool) -> None:
+        self._context = context
+        self.drift_model = DriftModel(context.original.seed)
+        typical = self.drift_model.typical()
+        self._coarse = _COARSE_SHARE * typical if coarse else 0.0
+        self.min_drift = max(
+            _FLOORS_OF_DRIFT * context.floor, min(_WEAK_SHARE * typical, _MAX_WEAK)
+        )
+
+    def search(self, bracket: Bracket) -> Generator[Ask, Answer, None]:
+        """Ask the device at a crossing until an input triggers or the crossing promises no more."""
+        context = self._context
+        drift = self._expected_drift(bracket.outside)
+        keeps_label = bool(context.rng.integers(2)) if drift is None else drift < 0
+        point = yield from context.approach_or_perturb(bracket, self._target(bracket, keeps_label))
+        for query in range(_QUERIES_A_CROSSING):
+            if point is None or context.device.remaining <= 0:
+                return
+            seen = yield from context.device.query((point,))
+            if not seen or seen[0].margin > 0:
+                return
+            drift = seen[0].drift
+            if drift is None:
+                if query:
+                    return
+                keeps_label = not keeps_label
+            elif (
+                abs(drift) < self.min_drift
+                or seen[0].severity < _FLOORS_OF_SEVERITY * context.floor
+            ):
+                return
+            else:
+                keeps_label = drift < 0
+            point = yield from context.perturb(point, bracket, self._target(bracket, keeps_label))
+
+    def both_sides(self, bracket: Bracket) -> Generator[Ask, Answer, list[PathPoint]]:
+        """Return the points just above the floor on either side of a crossing, those that there are."""
+        found = []
+        for keeps_label in (True, False):
+            target = self._target(bracket, keeps_label)
+            point = yield from self._context.approach_or_perturb(bracket, target)
+            if point is not None:
+                found.append(point)
+        return found
+
+    def _target(self, bracket: Bracket, keeps_label: bool) -> TargetMargin:
+        """Return the target just above the floor on one side."""
+        outside = bracket.outside
+        both = outside.log_probs[[outside.rival, self._context.original.label]]
+        likely = float(np.exp(both).sum())
+        return nearest_target(self._context.floor, keeps_label, likely=likely, coarse=self._coarse)
+
+    def _expected_drift(self, point: PathPoint) -> float | None:
+        """Return the drift at the last observation with this rival, else the one that the drift model predicts."""
+        for seen in reversed(self._context.device.observations):
+            if seen.point.rival == point.rival:
+                return seen.drift
+        return self.drift_model.predict(point.log_probs, self._context.original.label, point.rival)
+
+
+class TieSearch:
+    """Asks the device at ties: where the original gives one of the classes and then, by the device's answer, another.
+
+    `min_drift`: with less drift between the tied classes another place is more promising.
+    """
+
+    def __init__(self, context: SearchContext, drift_model: DriftModel, min_drift: float) -> None:
+        self._context = context
+        self._drift_model = drift_model
+        self._min_drift = min_drift
+
+    def search(self, bracket: Bracket, crossings: CrossingSchedule) -> Generator[Ask, Answer, bool]:
+        """Ask at a tie of a third class with the two of a crossing; return whether there was one to ask about.
+
+        The original gives the class for which the device's lowest probability is expected, then the one for which it was
+        observed, of several rather one not yet tried. Where the device prefers two classes equally, one of these is
+        handicapped.
+        """
+        context = self._context
+        if bracket.outside.path.exact:
+            return False
+        tie = yield from crossings.find_tie(bracket)
+        if tie is None or tie.spread > _MAX_SPREAD or not context.bounds.contain(tie.point.sample):
+            return False
+        point, winner, handicapped = tie.point, self._least_expected(tie), None
+        tried: set[int] = set()
+        for query in range(_QUERIES_A_TIE):
+            wanted = TieBreak(winner, tie.others(winner), context.floor, query > 0, handicapped)
+            broken = yield from context.break_tie(point, wanted)
+            if (
+                broken is None
+                or not wanted.is_close(broken, _CLOSE)
+                or context.device.remaining <= 0
+            ):
+                return query > 0
+            seen = yield from context.device.query((broken,))
+            if not seen or seen[0].margin > 0 or self._has_weak_drift(seen[0], tie):
+                return True
+            deployed = seen[0].deployed
+            point = broken
+            tried.add(winner)
+            winner = min(tie.classes, key=lambda one: (float(deployed[one]), one in tried))
+            handicapped = self._equally_preferred(deployed[list(tie.classes)], tie, winner)
+        return True
+
+    def _least_expected(self, tie: Tie) -> int:
+        """Return the class whose probability on the device should be lowest; a random one without a reliable drift model."""
+        if not self._drift_model.is_reliable:
+            return int(self._context.rng.choice(tie.classes))
+        label, log_probs = self._context.original.label, tie.point.log_probs
+        drift = [
+            self._drift_model.predict(log_probs, one, label) if one != label else 0.0
+            for one in tie.classes
+        ]
+        return tie.classes[int(np.argmin(np.array(drift, dtype=np.float64)))]
+
+    def _equally_preferred(self, scores: Scores, tie: Tie, winner: int) -> int | None:
+        """Return one of two classes, not the winner, that the device prefers equally; None where it prefers one."""
+        preferred = np.flatnonzero(scores >= scores.max() - self._context.floor)
+        others = [tie.classes[place] for place in preferred if tie.classes[place] != winner]
+        return others[0] if len(preferred) > 1 else None
+
+    def _has_weak_drift(self, seen: Observation, tie: Tie) -> bool:
+        """Whether the drift between the classes is so small that another place is more promising."""
+        if seen.drift is None:
+            return False
+        classes = list(tie.classes)
+        drift = log_probabilities(seen.deployed)[classes] - seen.point.log_probs[classes]
+        return float(np.ptp(drift)) < self._min_drift

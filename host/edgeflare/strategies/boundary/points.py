@@ -1,0 +1,198 @@
+"""Samples as numbers, paths of inputs from a seed, and queries to the original model about them."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.metrics import class_scores, l2
+from edgeflare.types import Answer, Ask, Outcome, Sample, Scores, Seed
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_SMALLEST_PROBABILITY = 1e-30
+_MAX_REQUEST_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True)
+class Space:
+    """Converts samples to real numbers and back, in levels: the smallest steps that a file can hold.
+
+    `low` and `high` bound a value; `unit` levels are 1 in the distances that users see. A level of an image is one of
+    255; one of audio is one of 32768: every recording that the search makes has 16 bits, whatever the seed has.
+    """
+
+    low: float
+    high: float
+    unit: float
+
+    @property
+    def middle(self) -> float:
+        """The value halfway between both bounds, in levels."""
+        return float(np.ceil((self.low + self.high) / 2.0))
+
+    def values(self, sample: Sample) -> Floats:
+        """Return a sample's values in levels, float64 of the sample's shape."""
+        whole = sample.astype(np.float64)
+        return whole * self.unit if sample.ndim == 1 else whole
+
+    def sample(self, values: Floats) -> Sample:
+        """Return the sample with these values in levels, rounded and clipped."""
+        whole = np.clip(np.rint(values), self.low, self.high)
+        if values.ndim == 1:
+            return np.asarray(whole / self.unit, dtype=np.float32)
+        return whole.astype(np.uint8)
+
+    def clipped(self, values: Floats, margin: float = 0.0) -> Floats:
+        """Return values clipped to the bounds, widened on both sides by `margin` times their range."""
+        room = margin * np.ceil(self.high - self.low)
+        return np.asarray(np.clip(values, self.low - room, self.high + room))
+
+
+IMAGE_SPACE = Space(0.0, 255.0, 255.0)
+AUDIO_SPACE = Space(-32768.0, 32767.0, 32768.0)
+
+
+def space_of(sample: NDArray[Any]) -> Space:
+    """Return the space of a sample or of its values: audio has one axis, an image three."""
+    return AUDIO_SPACE if sample.ndim == 1 else IMAGE_SPACE
+
+
+def to_sample(values: Floats) -> Sample:
+    """Return the sample with these values in levels, rounded and clipped."""
+    return space_of(values).sample(values)
+
+
+class Path(Protocol):
+    """A parametrised curve of inputs that starts at the seed (t = 0); `max_t` is the largest `t`.
+
+    `exact`: the inputs next to the path are no valid results, as those of natural corruptions; single values of its
+    inputs are not changed.
+    """
+
+    max_t: float
+    exact: bool
+
+    def at(self, t: float) -> Sample:
+        """Return the input at `t`, of the seed's type."""
+        ...
+
+    def mutations(self, t: float) -> tuple[dict[str, Any], ...]:
+        """Return the serialised mutations that lead from the seed to the input at `t`; () where there are none."""
+        ...
+
+    def perturbed(self, rng: np.random.Generator, scale: float) -> "Path":
+        """Return another path near this one; `scale`: L2 by which its end at 1 moves (see `OriginalProbe.distance`)."""
+        ...
+
+
+class PathPoint(NamedTuple):
+    """An input on a path, and the original's answer to it.
+
+    `log_probs`: its log-probabilities, float64 [classes]. `log_odds`: of the seed's label over `rival`, the best other
+    class; positive where the original keeps the label. `margin`: top-1 minus top-2 probability.
+    """
+
+    path: Path
+    t: float
+    sample: Sample
+    log_probs: Floats
+    log_odds: float
+    rival: int
+    margin: float
+
+
+def log_probabilities(scores: Scores) -> Floats:
+    """Return log-probabilities, float64 of the same shape; a probability of 0 counts as 1e-30."""
+    return np.asarray(np.log(np.maximum(scores, _SMALLEST_PROBABILITY)), dtype=np.float64)
+
+
+@dataclass
+class OriginalProbe:
+    """Queries the original model for one search; `best` is the outcome that goes with every query.
+
+    `label` is the class that the original gives to the seed, `log_probs` its log-probabilities there, `values` the seed
+    in levels, float64 of its shape: bytes of an image, 16 bits of a recording.
+    """
+
+    seed: Seed
+    best: Outcome | None = None
+
+    def __post_init__(self) -> None:
+        original = self.seed.outputs.original
+        assert original is not None  # noqa: S101 - seeds are answered before a search
+        self._scores = class_scores(original)
+        self.log_probs = log_probabilities(self._scores)
+        self.label = int(np.argmax(self._scores))
+        self.space = space_of(self.seed.sample)
+        self.values = self.space.values(self.seed.sample)
+
+    def query(self, samples: Sequence[Sample]) -> Generator[Ask, Answer, list[Scores]]:
+        """Ask the original alone, in requests of at most 8 MB; where its answer is not finite, ask both models."""
+        size = max(1, _MAX_REQUEST_BYTES // self.seed.sample.nbytes)
+        found: list[Scores] = []
+        for begin in range(0, len(samples), size):
+            batch = tuple(samples[begin : begin + size])
+            answer = yield Ask(batch, of="original", best=self.best)
+            for sample, outputs in zip(batch, answer.outputs, strict=True):
+                assert outputs.original is not None  # noqa: S101 - it was asked
+                scores = class_scores(outputs.original)
+                if not np.isfinite(scores).all():
+                    yield Ask(
+                        (sample,), best=self.best
+                    )  # a finding of its own kind: the search ends
+                found.append(scores)
+        return found
+
+    def points(
+        self, path: Path, places: Sequence[float]
+    ) -> Generator[Ask, Answer, list[PathPoint]]:
+        """Ask about the inputs at these values of t on a path."""
+        samples = [path.at(t) for t in places]
+        scores = yield from self.query(samples)
+        return [
+            self.point(path, t, sample, one)
+            for t, sample, one in zip(places, samples, scores, strict=True)
+        ]
+
+    def points_near(
+        self, start: PathPoint, samples: Sequence[Sample]
+    ) -> Generator[Ask, Answer, list[PathPoint]]:
+        """Ask about samples next to a point; they have its path and its t."""
+        scores = yield from self.query(samples)
+        return [
+            self.point(start.path, start.t, sample, one)
+            for sample, one in zip(samples, scores, strict=True)
+        ]
+
+    def ends(
+        self, paths: Sequence[Path], samples: Sequence[Sample]
+    ) -> Generator[Ask, Answer, list[PathPoint]]:
+        """Ask about the inputs at 1 of several paths, which are `samples`."""
+        scores = yield from self.query(samples)
+        return [
+            self.point(path, 1.0, sample, one)
+            for path, sample, one in zip(paths, samples, scores, strict=True)
+        ]
+
+    def seed_point(self, path: Path) -> PathPoint:
+        """Return the seed as the first point of a path."""
+        return self.point(path, 0.0, self.seed.sample, self._scores)
+
+    def point(self, path: Path, t: float, sample: Sample, scores: Scores) -> PathPoint:
+        """Return the point of an input that the original has answered with these scores."""
+        log_probs = log_probabilities(scores)
+        others = log_probs.copy()
+        others[self.label] = -np.inf
+        rival = int(others.argmax())
+        log_odds = float(log_probs[self.label] - log_probs[rival])
+        top = np.partition(scores, -2)[-2:]
+        return PathPoint(path, t, sample, log_probs, log_odds, rival, float(top[1] - top[0]))
+
+    def distance(self, sample: Sample) -> float:
+        """Return the L2 distance to the seed, of pixels from 0 to 1 or amplitudes from -1 to 1."""
+        if sample.shape != self.seed.sample.shape:
+            return l2(self.seed.sample, sample)
+        return float(np.linalg.norm(self.space.values(sample) - self.values)) / self.space.unit

@@ -1,0 +1,232 @@
+"""The boundary search: as few device queries as possible, and findings as severe as a budget allows.
+
+The original runs on the host, where a query costs next to nothing. It is asked where its decision changes, and the device
+only about inputs near that boundary: deployment has moved the boundary (the *drift*), mostly by more than the distance of
+such an input to it, so that the device decides otherwise on one side of it. The drift on all seeds predicts that side
+more often than not (see `drift`); after the first answer the drift there is known, and the second input is on the side
+that it points to, a few values by a few levels away (see `perturb_locally`). Where a device query costs as much as some
+hundred of the original's, a third class is brought to a tie with the two: on two of three such inputs the device decides
+otherwise, not on one of two (see `first_trigger`). Where both models all but agree the search goes on at another
+crossing. With a `device_budget` the rest of it makes the finding severe (see `severity`); with `candidates` above 1 both
+sides of several crossings are asked about at once.
+
+Recordings are searched like images (see `Space` and `SoundParts`); speech recognisers have `transcripts`.
+
+Source: none; DFLARE (section 3) is what it is measured against. The crossing least-l2 follows DeepFool (see `deepfool`).
+
+Tried without gain: to choose the rival class by the drift at the seed; a ridge model of the drift over low-frequency
+coefficients; a quantised copy of the original on the host as a model of the device (its drift had the right sign on .52
+to .81 of the inputs); the lowest frequencies as directions for images of 224 x 224 pixels (no crossing on half of the
+photographs), and random directions there. Four tied classes: models with int8 outputs tie as well, more often the more
+classes there are (simulated with their drift of .2 to .3 and their steps of .17 in log-odds: .48 to .55 of the first
+queries trigger, with three .46 to .52). Noise before the crossing: on keyword spotting 1.43 queries for 1.74 at five
+times the distance; on ResNet-8 nothing. There one level in one value changes the drift by three fifths of its own size,
+so that most of what a query says is lost at the next input.
+"""
+
+from collections.abc import Generator, Mapping
+from functools import partial
+
+import numpy as np
+
+from edgeflare.errors import UsageError
+from edgeflare.metrics import ssim
+from edgeflare.strategies.boundary.crossings import CrossingSchedule, LineCrossing, make_crossing
+from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch, TieSearch
+from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
+from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint
+from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
+from edgeflare.strategies.boundary.severity import SeveritySearch
+from edgeflare.strategies.boundary.transcripts import (
+    TIME_PRESERVING,
+    check_options,
+    search_transcripts,
+)
+from edgeflare.strategies.operators import check_operator_pool
+from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy, Transcript
+from edgeflare_mutators import Corruption, Kind, Operator, corruptions, default_pool, kind_of
+
+_DEFAULT_EFFORT = 64
+_LOW_EFFORT = 8
+"""Up to this effort the original is asked as little as possible."""
+_MAX_CROSSINGS_WITHOUT_TIE = 4
+_MAX_TIE_FLOOR = 0.02
+"""The largest margin floor at which three tied classes are close enough to each other."""
+_ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
+
+
+def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
+    """Return the strategy; `operators` are for the mutants (None: the default pool of the seed's kind) or the
+    natural corruptions (None: all of that kind, for recognisers those in `TIME_PRESERVING`).
+
+    A crossing "auto" that was not resolved is least-l2, for recognisers natural. Raises UsageError for operators that the
+    crossing does not use, and where `min_ssim` is stated and scikit-image is missing.
+    """
+    if options.min_ssim is not None:
+        ssim(_ANY_IMAGE, _ANY_IMAGE)
+    if operators is not None and options.crossing not in ("mutants", "natural"):
+        only_audio = all(operator.kind == "audio" for operator in operators.values())
+        if options.crossing != "auto" or not only_audio:
+            raise _unused_operators(options)
+    if options.crossing == "natural" and operators is not None:
+        _check_natural(operators)
+    return partial(_search, options, operators)
+
+
+def check_audio(
+    options: BoundaryOptions, operators: Mapping[str, Operator] | None, *, words: bool
+) -> None:
+    """Raise UsageError for options that have no meaning for recordings, and for operators without their library.
+
+    `words`: speech recognisers answer; else there are class scores. `operators` as for `boundary`.
+    """
+    if words:
+        check_options(options)
+    _operator_pool(options, operators, "audio", words=words)
+
+
+def _unused_operators(options: BoundaryOptions) -> UsageError:
+    return UsageError(
+        f"strategy boundary: crossing {options.crossing} uses no mutation operators; state "
+        "--crossing mutants or natural with them, or --strategy dflare"
+    )
+
+
+def _check_natural(operators: Mapping[str, Operator]) -> None:
+    for name, operator in operators.items():
+        if not isinstance(operator, Corruption):
+            raise UsageError(
+                f"strategy boundary: {name} is no natural corruption; crossing natural takes "
+                f"{', '.join(corruptions(operator.kind))}"
+            )
+
+
+def _operator_pool(
+    options: BoundaryOptions,
+    operators: Mapping[str, Operator] | None,
+    kind: Kind,
+    *,
+    words: bool,
+) -> Mapping[str, Operator]:
+    """Return the operators that a search from samples of this kind uses; `words`: recognisers answer.
+
+    Raises UsageError for operators of another kind, or that the crossing does not use.
+    """
+    crossing = "natural" if words else options.crossing
+    if operators is not None:
+        if crossing not in ("mutants", "natural"):
+            raise _unused_operators(options)
+        if crossing == "natural":
+            _check_natural(operators)
+        return check_operator_pool(operators, kind)
+    if words:
+        return check_operator_pool(
+            {name: corruptions(kind)[name] for name in TIME_PRESERVING}, kind
+        )
+    if crossing == "natural":
+        return check_operator_pool(dict(corruptions(kind)), kind)
+    return check_operator_pool(default_pool(kind), kind) if crossing == "mutants" else {}
+
+
+def _search(
+    options: BoundaryOptions,
+    operators: Mapping[str, Operator] | None,
+    seed: Seed,
+    rng: np.random.Generator,
+) -> Search:
+    words = isinstance(seed.outputs.original, Transcript)
+    pool = _operator_pool(options, operators, kind_of(seed.sample), words=words)
+    if words:
+        harder = pool if operators else check_operator_pool(dict(corruptions("audio")), "audio")
+        return (yield from search_transcripts(options, pool, harder, seed, rng))
+    if options.min_ssim is not None and seed.sample.ndim == 1:
+        raise UsageError(
+            "strategy boundary: min_ssim means nothing for audio; state max_l2 or max_linf"
+        )
+    original = OriginalProbe(seed)
+    device = DeviceProbe(original, options.device_budget)
+    name = "least-l2" if options.crossing == "auto" else options.crossing
+    effort = options.effort or _DEFAULT_EFFORT
+    bounds = Bounds(options, seed.sample)
+    context = SearchContext(original, device, bounds, rng, seed.margin_floor)
+    crossings = CrossingSchedule(
+        make_crossing(name, original, rng, effort, pool),
+        LineCrossing(original, rng),
+        only=name in ("natural", "line"),
+    )
+    first = FirstTriggerSearch(context, coarse=effort <= _LOW_EFFORT)
+    three = options.tied_classes == 3 and effort > _LOW_EFFORT
+    if (options.candidates or 1) > 1:
+        while _goes_on(device, crossings):
+            yield from _query_many(options.candidates or 1, crossings, first, device)
+    elif three and len(original.log_probs) > 2 and context.floor <= _MAX_TIE_FLOOR:
+        ties = TieSearch(context, first.drift_model, first.min_drift)
+        yield from _search_ties(ties, first, crossings, device)
+    while _goes_on(device, crossings):
+        bracket = yield from crossings.find()
+        if bracket is not None:
+            yield from first.search(bracket)
+    if device.best is not None and options.device_budget is not None:
+        yield from SeveritySearch(context).search(crossings)
+    return original.best or Outcome(None, reason=_reason(options, device))
+
+
+def _goes_on(device: DeviceProbe, crossings: CrossingSchedule) -> bool:
+    return device.best is None and device.remaining > 0 and not crossings.is_exhausted
+
+
+def _search_ties(
+    ties: TieSearch,
+    first: FirstTriggerSearch,
+    crossings: CrossingSchedule,
+    device: DeviceProbe,
+) -> Generator[Ask, Answer, None]:
+    """Ask at ties until one triggers, or too many crossings had none.
+
+    The nearest crossing without a tie is asked about itself once the next has none either.
+    """
+    failures, without = 0, None
+    while _goes_on(device, crossings) and failures < _MAX_CROSSINGS_WITHOUT_TIE:
+        bracket = yield from crossings.find()
+        if bracket is not None and (yield from ties.search(bracket, crossings)):
+            without = None
+            continue
+        failures += bracket is not None
+        if without is None:
+            without = bracket
+            continue
+        yield from first.search(without)
+        without = None
+    if without is not None and device.best is None and device.remaining > 0:
+        yield from first.search(without)
+
+
+def _query_many(
+    count: int, crossings: CrossingSchedule, first: FirstTriggerSearch, device: DeviceProbe
+) -> Generator[Ask, Answer, None]:
+    """Ask about both sides of several crossings, `count` inputs in all, in one request."""
+    points: list[PathPoint] = []
+    for _ in range(2 * count):
+        bracket = yield from crossings.find()
+        if bracket is None:
+            continue
+        for point in (yield from first.both_sides(bracket)):
+            if all(not np.array_equal(point.sample, one.sample) for one in points):
+                points.append(point)
+        if len(points) >= count:
+            break
+    if points:
+        yield from device.query(points[: int(min(count, device.remaining))])
+
+
+def _reason(options: BoundaryOptions, device: DeviceProbe) -> str:
+    """Return why nothing was found, as far as it is known."""
+    if device.remaining <= 0:
+        return f"the device budget of {options.device_budget} queries was spent without a triggering input"
+    asked = "" if device.queries else ": nothing was asked of the device"
+    if bounds := options.bounds_text():
+        return f"no triggering input was found within {bounds}{asked}; wider bounds may have one"
+    return (
+        f"no triggering input was found beside the original's decision boundary{asked}; another "
+        "crossing, or strategy dflare, may find one"
+    )

@@ -1,0 +1,183 @@
+"""What a replay takes from a campaign, from another replay, and from a corpus."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from campaign_stores import add, digest, replay_store, replicated_campaign, sighting
+
+from edgeflare.campaign.replay.inputs import InputEntry, replay_source
+from edgeflare.errors import StoreError
+from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.store.corpus.corpus import Corpus
+from edgeflare.store.records import ReplayInput, ReplayResult
+from edgeflare.types import Decision, Status
+
+AGREE = (np.array([0.75, 0.25]), np.array([0.7, 0.3]))
+DIFFER = (np.array([0.75, 0.25]), np.array([0.3, 0.7]))
+
+
+def image(value: int) -> np.ndarray:
+    return np.full((4, 4, 1), value, np.uint8)
+
+
+def campaign(folder: Path) -> Path:
+    """Five seeds: a trigger, a seed that deviates, one that gave up, one that ties and one not answered."""
+    with Store.create(folder, {}) as store:
+        store.add_seeds(SeedInput(f"s{n}", image(n), label=1) for n in range(5))
+        device = store.add_device({"board": "pi"}, "pi")
+        decisions = [Decision.AGREE, Decision.DEVIATION, Decision.AGREE, Decision.TIE]
+        store.add_seed_answers(
+            [
+                SeedAnswer(f"s{n}", *(DIFFER if one is Decision.DEVIATION else AGREE), one)
+                for n, one in enumerate(decisions)
+            ]
+        )
+        for number, status, sample in (
+            (1, Status.SEED_DEVIATES, image(1)),
+            (0, Status.FOUND, image(100)),
+            (2, Status.GAVE_UP, None),
+        ):
+            store.add_outcome(
+                OutcomeRecord(
+                    f"s{number}",
+                    status,
+                    0,
+                    device=device,
+                    device_name="pi",
+                    trigger=None if sample is None else store.put_sample(sample),
+                    original_label=0,
+                    deployed_label=1,
+                    l2=None if sample is None else 2.5 * (number == 0),
+                )
+            )
+    return folder
+
+
+def inputs_of(folder: Path) -> list[ReplayInput]:
+    with replay_source(folder) as source:
+        return list(source.inputs(lambda entry: True))
+
+
+def test_triggers_come_before_the_seeds_on_which_the_models_agreed(tmp_path: Path) -> None:
+    inputs = inputs_of(campaign(tmp_path / "campaign"))
+    assert [(one.id, one.kind, one.deviated) for one in inputs] == [
+        ("trigger:s0", "trigger", True),
+        ("trigger:s1", "trigger", True),
+        ("seed:s0", "seed", False),
+        ("seed:s2", "seed", False),
+        ("seed:s3", "seed", False),
+    ]
+
+
+def test_an_input_has_its_sample_its_seed_and_what_was_said_of_it(tmp_path: Path) -> None:
+    trigger, _, seed, *_ = inputs_of(campaign(tmp_path / "campaign"))
+    assert np.array_equal(trigger.sample, image(100))
+    assert (trigger.seed_id, trigger.label, trigger.l2) == ("s0", 1, 2.5)
+    assert (trigger.original_label, trigger.deployed_label) == (0, 1)
+    assert np.array_equal(seed.sample, image(0))
+    assert (seed.original_label, seed.deployed_label, seed.l2) == (0, 0, 0.0)
+
+
+def test_samples_of_inputs_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
+    folder = campaign(tmp_path / "campaign")
+    with Store.open(folder) as store:
+        lost = next(one.trigger for one in store.outcomes() if one.seed_id == "s0")
+    (path,) = (folder / "samples").rglob(f"*{(lost or '')[2:]}*")
+    path.unlink()
+    with replay_source(folder) as source:
+        assert len(source.entries()) == 5
+        wanted = list(source.inputs(lambda entry: entry.seed_id == "s1"))
+        with pytest.raises(StoreError):
+            list(source.inputs(lambda entry: True))
+    assert [one.id for one in wanted] == ["trigger:s1"]
+
+
+def test_a_trigger_that_several_devices_found_comes_once_with_what_each_said(
+    tmp_path: Path,
+) -> None:
+    replicated_campaign(tmp_path / "fleet").close()
+    triggers = [one for one in inputs_of(tmp_path / "fleet") if one.kind == "trigger"]
+    assert [one.id for one in triggers] == [f"trigger:s/{n}.png@pi #1" for n in range(3)]
+    assert triggers[0].looks == {"pi #1": ReplayResult(True, 1), "jetson": ReplayResult(True, 1)}
+    assert triggers[2].looks == {"pi #1": ReplayResult(True, 1), "jetson": ReplayResult(True, 0)}
+
+
+def test_every_device_of_a_fleet_names_what_it_found(tmp_path: Path) -> None:
+    replicated_campaign(tmp_path / "fleet").close()
+    with replay_source(tmp_path / "fleet") as source:
+        entries = [one for one in source.entries() if one.kind == "trigger"]
+        on_jetson = list(source.inputs(lambda entry: entry.replica == "jetson"))
+    assert len(entries) == 5
+    assert entries[-1] == InputEntry("trigger:s/1.png@jetson", "trigger", "s/1.png", "jetson")
+    assert [one.id for one in on_jetson] == ["trigger:s/0.png@jetson", "trigger:s/1.png@jetson"]
+
+
+def test_a_replay_hands_its_inputs_on_as_it_found_them(tmp_path: Path) -> None:
+    replay_store(tmp_path / "replay").close()
+    deviated = {one.id: one.deviated for one in inputs_of(tmp_path / "replay")}
+    assert deviated == {
+        "trigger:a": False,
+        "trigger:b": True,
+        "trigger:c": False,
+        "trigger:d": True,
+        "trigger:e": True,
+        "trigger:f": True,
+        "seed:g": True,
+        "seed:h": False,
+    }
+
+
+def test_what_did_not_answer_steadily_leaves_an_input_as_it_was(tmp_path: Path) -> None:
+    replay_store(tmp_path / "replay").close()
+    of = {one.id: one for one in inputs_of(tmp_path / "replay")}
+    for name in ("trigger:d", "trigger:e", "trigger:f"):
+        assert (of[name].original_label, of[name].deployed_label, of[name].looks) == (0, 1, {})
+
+
+def test_what_was_said_last_comes_last(tmp_path: Path) -> None:
+    looks = {"pi": ReplayResult(True, 1), "jetson": ReplayResult(True, 1)}
+    replay_store(tmp_path / "replay", looks=looks).close()
+    first = inputs_of(tmp_path / "replay")[0]
+    assert list(first.looks.items()) == [
+        ("jetson", ReplayResult(True, 1)),
+        ("pi", ReplayResult(False, 0)),
+    ]
+
+
+def test_of_a_corpus_samples_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
+    with Corpus.open(tmp_path / "corpus", create=True) as corpus:
+        add(corpus, sighting(1), sighting(2))
+    (path,) = (tmp_path / "corpus" / "samples").rglob(f"{digest(1)}*")
+    path.unlink()
+    with replay_source(tmp_path / "corpus") as source:
+        first, second = source.entries()
+        wanted = list(source.inputs(lambda entry: entry.id == second.id))
+        with pytest.raises(StoreError):
+            list(source.inputs(lambda entry: entry.id == first.id))
+    assert [one.id for one in wanted] == [second.id]
+
+
+def test_what_a_replay_has_not_asked_about_stays_as_it_was(tmp_path: Path) -> None:
+    replay_store(tmp_path / "replay", done=1).close()
+    first, second, *_ = inputs_of(tmp_path / "replay")
+    assert (first.deviated, first.deployed_label, first.looks) == (
+        False,
+        0,
+        {"pi": ReplayResult(False, 0)},
+    )
+    assert (second.deviated, second.deployed_label, second.looks) == (True, 1, {})
+
+
+def test_a_replay_tells_what_each_device_said(tmp_path: Path) -> None:
+    replay_store(tmp_path / "replay", replicas=("pi", "jetson")).close()
+    first = inputs_of(tmp_path / "replay")[1]
+    assert first.looks == {"pi": ReplayResult(True, 1), "jetson": ReplayResult(True, 1)}
+
+
+def test_a_folder_that_is_neither_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StoreError, match="neither a campaign's folder nor a corpus"),
+        replay_source(tmp_path),
+    ):
+        pass

@@ -1,0 +1,213 @@
+"""Two speech recognisers, or two models of audio, brought to one understanding."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from small_models import save_onnx
+from speech_models import LETTERS, ctc_model, spelt, token_model
+
+from edgeflare.campaign.model_pair import RawOriginal, readers, resolve_pair
+from edgeflare.campaign.provenance import model_identity
+from edgeflare.campaign.settings.config import CampaignConfig, config_from
+from edgeflare.devices import LoadedModel
+from edgeflare.errors import ModelError, UsageError
+from edgeflare.models import OriginalModel
+from edgeflare.types import Transcript
+
+
+class OneDevice:
+    """Stands for a fleet: a device that describes the deployed model, and takes what it is configured with."""
+
+    def __init__(self, model: OriginalModel) -> None:
+        self.model = LoadedModel(
+            (model.input,), tuple(model.outputs), {}, dict(model.metadata), model.decoder
+        )
+        self.sessions = [self]
+        self.configured: list[Any] = []
+
+    def __iter__(self) -> Iterator["OneDevice"]:
+        return iter(self.sessions)
+
+    def configure(self, *configuration: Any) -> None:
+        self.configured.append(configuration)
+
+
+class Pair:
+    def __init__(self, config: CampaignConfig, stack: ExitStack) -> None:
+        self.config = config
+        self.original, deployed = (
+            OriginalModel(path, "onnx", {}) for path in (config.original.path, config.deployed.path)
+        )
+        stack.callback(self.original.close)
+        stack.callback(deployed.close)
+        self.device = OneDevice(deployed)
+        self.sides = resolve_pair(config, self.original, self.device)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def stated(
+    original: Path, deployed: Path, first: dict[str, Any] | None = None, **both: Any
+) -> CampaignConfig:
+    """A configuration in which so much is stated of both models, or of the original `first`."""
+    tables = {
+        "original": {"path": original, **(first or both)},
+        "deployed": {"path": deployed, **both},
+        "seeds": {"path": original.parent},
+    }
+    return config_from(tables, "the test")
+
+
+def plain_model(path: Path, length: int | None = None, scores: int = 3) -> Path:
+    """x float32 [1, length] -> [1, scores], which tells nothing of its input."""
+    return save_onnx(
+        path,
+        [
+            helper.make_node("ReduceMean", ["x"], ["mean"], axes=[1], keepdims=1),
+            helper.make_node("Mul", ["mean", "w"], ["y"]),
+        ],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, length])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, scores])],
+        {"w": np.arange(scores, dtype=np.float32)},
+    )
+
+
+def test_files_that_say_how_they_are_read_are_read_so(tmp_path: Path, stack: ExitStack) -> None:
+    models = ctc_model(tmp_path / "o.onnx"), token_model(tmp_path / "d.onnx")
+    pair = Pair(stated(*models), stack)
+    original, deployed = pair.sides
+    assert original.transcribes
+    assert deployed.transcribes
+    assert (original.classes, deployed.classes) == (0, 0)
+    assert (original.output.name, deployed.output.name) == ("logits", "tokens")
+    assert pair.device.configured == [(deployed.spec, "tokens", {"vocabulary": None})]
+    answers, _ = RawOriginal(pair.original).answer([spelt("ab|c")])
+    (first, second), doubts = readers(pair.config, pair.sides, (answers, answers))
+    assert (first.kind, second.kind, doubts) == ("transcript", "transcript", [])
+    pair.original.read_with(first)
+    (answer,) = pair.original.scores([spelt("ab|c")])
+    assert isinstance(answer, Transcript)
+    assert answer.text == "ab c"
+
+
+def test_a_stated_vocabulary_is_sent_and_identified_by_its_digest(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    models = (ctc_model(tmp_path / name, decoder=None) for name in ("o.onnx", "d.onnx"))
+    (tmp_path / "v.txt").write_text("\n".join(LETTERS))
+    decoder = {"vocabulary": tmp_path / "v.txt", "space": "|"}
+    pair = Pair(stated(*models, decoder=decoder), stack)
+    ((_, name, sent),) = pair.device.configured
+    assert (name, sent["vocabulary"], sent["kind"]) == ("logits", LETTERS, "ctc")
+    side = pair.sides[1]
+    identity = model_identity(tmp_path / "d.onnx", side, side.reader("transcript"), {})
+    assert identity["output"]["kind"] == "transcript"
+    assert identity["input"]["kind"] == "audio"
+    assert len(identity["output"]["decoder"]["vocabulary_sha256"]) == 64
+    assert "vocabulary" not in identity["output"]["decoder"]
+
+
+def test_one_that_hears_beside_one_that_does_not(tmp_path: Path, stack: ExitStack) -> None:
+    hears, other = ctc_model(tmp_path / "o.onnx"), ctc_model(tmp_path / "d.onnx", decoder=None)
+    with pytest.raises(
+        ModelError, match="the original model returns text and the deployed model does not"
+    ):
+        Pair(stated(hears, other), stack)
+    with pytest.raises(
+        ModelError, match="the deployed model returns text and the original model does not"
+    ):
+        Pair(stated(other, hears), stack)
+    with pytest.raises(
+        ModelError, match="the file of the original model does not tell how its outputs"
+    ):
+        Pair(stated(other, hears, output="transcript"), stack)
+
+
+def test_a_decoder_and_scores_contradict_each_other(tmp_path: Path, stack: ExitStack) -> None:
+    model = ctc_model(tmp_path / "o.onnx")
+    (tmp_path / "v.txt").write_text("\n".join(LETTERS))
+    both = {"decoder": {"vocabulary": tmp_path / "v.txt"}, "output": "logits"}
+    with pytest.raises(
+        UsageError, match="decoder is stated for the original model, but also that it returns"
+    ):
+        Pair(stated(model, model, **both), stack)
+
+
+def test_a_decoder_whose_output_is_not_there(tmp_path: Path, stack: ExitStack) -> None:
+    model = ctc_model(tmp_path / "o.onnx", decoder={"kind": "tokens", "vocabulary": ["a"]})
+    with pytest.raises(ModelError, match="the original model: a decoder needs an output 'tokens'"):
+        Pair(stated(model, model), stack)
+
+
+def test_models_of_audio_with_scores_have_classes(tmp_path: Path, stack: ExitStack) -> None:
+    model = plain_model(tmp_path / "o.onnx")
+    sound = {"input": {"front_end": "waveform", "rate": 8000}}
+    original, deployed = Pair(stated(model, model, **sound), stack).sides
+    assert (original.classes, deployed.classes) == (3, 3)
+    assert not original.transcribes
+
+
+def test_audio_beside_images(tmp_path: Path, stack: ExitStack) -> None:
+    image, sound = {"scale": 1, "size": (8, 8)}, {"front_end": "waveform", "rate": 8000}
+    model = plain_model(tmp_path / "o.onnx", 64)
+    with pytest.raises(
+        UsageError, match="the deployed model takes audio and the original model images"
+    ):
+        Pair(stated(model, model, {"input": image}, input=sound), stack)
+
+
+def test_rates_and_lengths_are_the_same(tmp_path: Path, stack: ExitStack) -> None:
+    long, short, any_ = (
+        plain_model(tmp_path / f"{length}.onnx", length) for length in (200, 100, None)
+    )
+    sound = {"front_end": "waveform", "rate": 8000}
+    with pytest.raises(
+        UsageError, match="takes audio at 8000 Hz and the deployed model at 16000 Hz"
+    ):
+        Pair(stated(any_, any_, {"input": sound}, input={**sound, "rate": 16000}), stack)
+    with pytest.raises(UsageError, match="takes 200 samples and the deployed model 100"):
+        Pair(stated(long, short, input=sound), stack)
+
+
+SOUND = {"front_end": "waveform", "rate": 8000}
+
+
+def test_one_that_hears_beside_one_with_scores_before_their_rates(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    hears, other = ctc_model(tmp_path / "o.onnx"), plain_model(tmp_path / "d.onnx")
+    first = {"input": {**SOUND, "rate": 1000}}
+    with pytest.raises(ModelError, match="the original model is a speech recogniser and the depl"):
+        Pair(stated(hears, other, first, input=SOUND), stack)
+    with pytest.raises(ModelError, match="the deployed model is a speech recogniser and the orig"):
+        Pair(stated(other, hears, first, input=SOUND), stack)
+
+
+def test_a_decoder_for_a_model_that_has_no_use_for_it(tmp_path: Path, stack: ExitStack) -> None:
+    scores, hears = (
+        plain_model(tmp_path / "p.onnx", scores=len(LETTERS)),
+        token_model(tmp_path / "t.onnx"),
+    )
+    (tmp_path / "v.txt").write_text("\n".join(LETTERS))
+    decoder = {"decoder": {"vocabulary": tmp_path / "v.txt"}, "input": SOUND}
+    with pytest.raises(ModelError, match="the original model is none that a decoder is for"):
+        Pair(stated(scores, scores, **decoder), stack)
+    with pytest.raises(ModelError, match="the original model brings its own decoder"):
+        Pair(stated(hears, hears, **decoder), stack)
+
+
+def test_a_recogniser_without_a_decoder_is_told_how_to_state_one(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    model = ctc_model(tmp_path / "o.onnx", decoder=None)
+    with pytest.raises(ModelError, match=r"has shape 1 x \? x 5: .* `--decoder vocabulary=FILE`"):
+        Pair(stated(model, model, input=SOUND), stack)

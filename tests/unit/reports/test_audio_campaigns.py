@@ -1,0 +1,275 @@
+"""What campaigns on audio come to: figures, files, tables and sentences, of keyword spotters and of recognisers."""
+
+import csv
+import io
+import json
+import sqlite3
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import soundfile
+from report_stores import KEYWORDS, LINES, RATE, Found, audio_campaign, texts
+
+from edgeflare import (
+    UsageError,
+    export_campaign,
+    rank_campaigns,
+    report_text,
+    summarize,
+    to_frames,
+    write_html_report,
+)
+from edgeflare.analysis import add_to_corpus, check_limits, corpus_summary, load_class_names
+from edgeflare.campaign import LimitsConfig
+from edgeflare.cli.display.tables import print_export, print_summary
+from edgeflare.reports import ExportReport, corpus_document, print_document
+from edgeflare.store import Store
+from edgeflare.store.database import DATABASE_NAME
+from edgeflare.types import Status
+
+COUNT = 13
+
+
+@pytest.fixture(scope="module")
+def keywords(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Found]]:
+    folder, found = audio_campaign(tmp_path_factory.mktemp("audio") / "keywords", "keywords")
+    return folder, list(found)
+
+
+@pytest.fixture(scope="module")
+def speech(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Found]]:
+    folder, found = audio_campaign(tmp_path_factory.mktemp("audio") / "speech", "speech")
+    return folder, list(found)
+
+
+@pytest.fixture
+def speech_store(speech: tuple[Path, list[Found]]) -> Iterator[Store]:
+    with Store.open(speech[0]) as store:
+        yield store
+
+
+def snr(one: Found) -> float | None:
+    """Return the ratio in dB as a text book has it; None for a trigger of another length, or the seed."""
+    if one.seed.shape != one.trigger.shape or one.status is Status.SEED_DEVIATES:
+        return None
+    seed, change = one.seed.astype(float), one.trigger.astype(float) - one.seed
+    return 10 * float(np.log10((seed**2).mean() / (change**2).mean()))
+
+
+def test_a_summary_has_the_median_ratio_and_the_words_in_place_of_labels(
+    speech: tuple[Path, list[Found]],
+) -> None:
+    summary = summarize(speech[0])
+    ratios = [ratio for one in speech[1] if (ratio := snr(one)) is not None]
+    assert summary.snr_db == pytest.approx(np.median(ratios), rel=1e-4)
+    assert summary.sample_rate == RATE
+    assert summary.label_pairs == ()
+    first = summary.word_pairs[0]
+    lines = [LINES[number % len(LINES)][0] for number in range(len(speech[1]))]
+    expected = sum(line in (LINES[0][0], LINES[2][0]) for line in lines)
+    assert {speech[1][number].status for number in (0, 8)} == {Status.FOUND, Status.SEED_DEVIATES}
+    assert (first.original, first.deployed, first.count) == ("no", "go", expected)
+    assert summary.triggers[0].original_text == texts("speech", 0)[0]
+    json.dumps(summary.to_json())
+
+
+def test_keywords_are_classes_as_those_of_images_are(keywords: tuple[Path, list[Found]]) -> None:
+    summary = summarize(keywords[0])
+    assert summary.word_pairs == ()
+    assert {(one.original, one.deployed) for one in summary.label_pairs} == {
+        (0, 1), (1, 3), (2, 3), (3, 1),
+    }  # fmt: skip
+    assert summary.snr_db is not None
+    names = keywords[0] / "names.txt"
+    names.write_text("\n".join(KEYWORDS))
+    assert load_class_names(names, keywords[0]) == KEYWORDS
+    assert "| yes | no |" in report_text(keywords[0], "markdown", class_names=KEYWORDS)
+
+
+@pytest.mark.parametrize("kind", ["keywords", "speech"])
+def test_an_export_has_sounds_that_can_be_heard_and_a_panel(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    folder, found = request.getfixturevalue(kind)
+    report = export_campaign(folder, tmp_path / "export")
+    lines = (tmp_path / "export" / "triggers.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    files = [path for path in (tmp_path / "export").rglob("*") if path.is_file()]
+    assert report.files == len(files) == 3 * COUNT + 2
+    for one, row in zip(found, rows, strict=True):
+        assert set(row["files"]) == {"seed", "trigger", "panel"}
+        for name, sample in (("seed", one.seed), ("trigger", one.trigger)):
+            path = tmp_path / "export" / row["files"][name]
+            assert path.parent.name == "audio"
+            assert path.name.endswith(f"-{name}.wav")
+            heard, rate = soundfile.read(path, dtype="float32")
+            assert rate == RATE
+            np.testing.assert_allclose(heard, sample, atol=1.01 / 32768)
+        assert cv2.imread(str(tmp_path / "export" / row["files"]["panel"])) is not None
+        assert row["amplification"] is None
+        ratio = snr(one)
+        assert row["snr_db"] == (ratio if ratio is None else pytest.approx(ratio, rel=1e-4))
+    if kind == "speech":
+        original, deployed = texts("speech", 0)
+        assert (rows[0]["original_text"], rows[0]["deployed_text"]) == (original, deployed)
+        assert "".join(rows[0]["original_pieces"]) == original
+        assert len(rows[0]["original_scores"]) == len(rows[0]["original_pieces"])
+        assert rows[0]["seed_deployed_text"] == original
+
+
+def test_tables_have_texts_where_there_are_no_labels(speech: tuple[Path, list[Found]]) -> None:
+    rows = list(csv.DictReader(io.StringIO(report_text(speech[0], "csv"))))
+    assert [(row["original_text"], row["deployed_text"]) for row in rows] == [
+        texts("speech", number) for number in range(COUNT)
+    ]
+    assert {row["original_label"] for row in rows} == {""}
+    assert [row["snr_db"] == "" for row in rows] == [snr(one) is None for one in speech[1]]
+    findings = json.loads(report_text(speech[0], "json"))["findings"]
+    assert findings[1]["deployed_text"] == texts("speech", 1)[1]
+    assert findings[1]["original_class"] is None
+
+
+def test_sentences_quote_what_was_heard(speech: tuple[Path, list[Found]]) -> None:
+    document = ET.fromstring(report_text(speech[0], "junit"))
+    messages = [one.get("message", "") for one in document.iter("failure")]
+    assert messages[1].startswith(f'"{LINES[1][0]}" -> "{LINES[1][1]}" at L2 ')
+    assert "(SNR " in messages[1]
+    assert '-> ""' in messages[4]
+    text = report_text(speech[0], "markdown")
+    assert "| no | go |" in text
+    assert "| don't | (nothing) |" in text
+    assert "samples from -1 to 1" in text
+    assert "levels of 16 bits" in text
+
+
+@pytest.mark.parametrize("kind", ["keywords", "speech"])
+def test_the_terminal_has_the_ratio_and_the_units(
+    kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_summary(summarize(request.getfixturevalue(kind)[0]), as_json=False)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "median signal-to-noise ratio" in told
+    assert "samples from -1 to 1" in told
+    assert "levels of 16 bits" in told
+    assert ('"He has no' in told) == (kind == "speech")
+    assert ("original hears" in told) == (kind == "speech")
+
+
+def test_of_long_texts_a_terminal_shows_where_they_begin_to_differ(
+    speech: tuple[Path, list[Found]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    same = " ".join(f"word{number}" for number in range(60))
+    long = (f"{same} and then no end", f"{same} and then go end")
+    summary = summarize(speech[0])
+    first = replace(
+        summary.triggers[0], words=("louder",), original_text=long[0], deployed_text=long[1]
+    )
+    monkeypatch.setenv("COLUMNS", "120")
+    print_summary(replace(summary, triggers=(first,), found=1), as_json=False)
+    printed = capsys.readouterr().out
+    assert '"... and then no end"' in printed
+    assert '"... and then go end"' in printed
+    assert "word10" not in printed
+
+
+def test_a_tolerance_is_told_with_the_search(
+    keywords: tuple[Path, list[Found]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = summarize(keywords[0])
+    searched = {"strategy": "dflare", "options": {}, "max_queries": 9, "timeout_s": 0}
+    for oracle, told in (("tolerance", True), ("auto", False)):
+        search = {**searched, "oracle": oracle, "tolerance": 0.25}
+        print_summary(replace(summary, search=search), as_json=False)
+        assert ("scores more than 0.25 apart" in capsys.readouterr().out) == told
+
+
+def test_where_a_tolerance_decides_no_report_speaks_of_another_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = audio_campaign(tmp_path / "campaign", "keywords", 3)
+    with Store.open(folder) as store:
+        search = store.campaign["search"] | {"oracle": "tolerance", "tolerance": 0.25}
+        store.set_campaign(store.campaign | {"search": search | {"strategy": "dflare"}})
+    with sqlite3.connect(folder / DATABASE_NAME) as database:
+        database.execute("UPDATE outcomes SET deployed_label = original_label")
+    text = report_text(folder, "markdown")
+    assert "lead to an input on which both models have scores more than 0.25 apart" in text
+    assert "1 by both, scores 0." in text
+    findings = json.loads(report_text(folder, "json"))["findings"]
+    largest = max(one["disagreement"] for one in findings)
+    write_html_report(folder, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert f"The severest: scores {largest:.3f} apart, where both models say" in page
+    assert '"tolerance":0.25' in page
+    for told in (text, page.split("<script")[0]):
+        assert "decides differently" not in told
+        assert "most frequent pair" not in told.lower()
+    print_summary(summarize(folder), as_json=False)
+    assert "scores apart" in capsys.readouterr().out
+
+
+def test_frames_have_texts_and_ratios(speech: tuple[Path, list[Found]]) -> None:
+    pytest.importorskip("pandas")
+    frames = to_frames(speech[0])
+    assert frames.triggers["original_text"].tolist() == [
+        texts("speech", number)[0] for number in range(COUNT)
+    ]
+    assert frames.triggers["original_label"].isna().all()
+    assert frames.triggers["snr_db"].isna().tolist() == [snr(one) is None for one in speech[1]]
+    scores = frames.triggers["original_scores"].iloc[0]
+    assert scores.shape == (4, 2)
+    assert frames.seeds["deployed_text"].iloc[0] == texts("speech", 0)[0]
+    assert set(frames.outcomes["deployed_text"]) >= {"", texts("speech", 0)[1]}
+
+
+def test_a_corpus_refuses_transcripts_and_is_not_begun_for_them(
+    speech: tuple[Path, list[Found]], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="a corpus keeps decisions between classes only"):
+        add_to_corpus(tmp_path / "corpus", speech[0])
+    assert not (tmp_path / "corpus").exists()
+
+
+def test_a_corpus_takes_keywords(
+    keywords: tuple[Path, list[Found]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    added = add_to_corpus(tmp_path / "corpus", keywords[0])
+    assert added.entries == COUNT
+    print_document(corpus_document(corpus_summary(tmp_path / "corpus")))
+    assert "audio at 16000 Hz, 4 classes" in capsys.readouterr().out
+
+
+def test_an_export_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    print_export(ExportReport("out", 0, {}, 3), as_json=False)
+    assert capsys.readouterr().out == "0 findings, 3 files in out\n"
+
+
+def test_recognisers_are_ranked_by_their_words(tmp_path: Path) -> None:
+    folders = [audio_campaign(tmp_path / name, "speech", 3)[0] for name in ("one", "two")]
+    for folder in folders:
+        with Store.open(folder) as store:
+            models: Any = store.models
+            about = {"path": "a.onnx", "bytes": 1}
+            store.set_models(models["original"] | about, models["deployed"] | about)
+    ranking = rank_campaigns(folders, measure="disagreement", names=["one", "two"])
+    one = ranking.candidates[0]
+    shares = (1 / 4, 2 / 8, 2 / 5, 2 / 5)
+    assert one.value.value == pytest.approx(np.mean(shares))
+    assert "the share of the words that both models hear differently" in ranking.differences[0]
+    assert ranking.original is None
+
+
+def test_the_limit_on_words_says_so(speech_store: Store) -> None:
+    limits = LimitsConfig(max_disagreement=0.9, new_pairs=False, baseline=speech_store.folder)
+    apart, pairs = check_limits(speech_store, limits)
+    assert apart.crossed
+    assert "differ in 100 % of the words" in apart.words
+    assert "transcripts have no classes" in pairs.words

@@ -1,0 +1,256 @@
+"""The reports for programs and for people, read back."""
+
+import csv
+import io
+import json
+import re
+import xml.etree.ElementTree as ET
+from datetime import datetime, timezone
+
+import numpy as np
+import pandas as pd
+import pytest
+from campaign_stores import compared_campaign, pooled_campaign, replay_store
+
+from edgeflare import write_html_report
+from edgeflare.analysis import summarize
+from edgeflare.analysis.telemetry import write_minutes
+from edgeflare.devices import DeviceMinute
+from edgeflare.errors import StoreError, UsageError
+from edgeflare.reports import report_text
+from edgeflare.reports.csv_report import COLUMNS
+from edgeflare.store import OutcomeRecord, SeedInput, Store
+from edgeflare.types import Status
+
+FINDINGS = ["near", "far", "seed-deviates", "unstable", "nonfinite"]
+
+
+def strict(text: str):
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_the_object_is_the_summary_with_limits_and_findings(every_status):
+    with every_status(limits={"min_l2": 1.0}) as store:
+        said = strict(report_text(store, "json"))
+        summary = strict(json.dumps(summarize(store).to_json()))
+    assert {name: said[name] for name in summary} == summary
+    assert said["verdict"].startswith("The limit is crossed: min_l2. ")
+    assert [(one["name"], one["crossed"]) for one in said["limits"]] == [("min_l2", True)]
+    assert said["replay"] is None
+    assert [one["seed_id"] for one in said["findings"]] == FINDINGS
+    near, *_, nonfinite = said["findings"]
+    assert (near["original_label"], near["deployed_label"], near["l2"]) == (0, 1, 0.5)
+    assert near["cause"] == "not attributed"
+    assert near["command"].endswith("--trigger near")
+    assert nonfinite["deployed_scores"] == ["nan", "inf", 0.0]
+    assert (near["original_class"], said["class_names"]) == (None, None)
+
+
+def test_a_finding_is_one_line_of_the_object(every_status):
+    with every_status() as store:
+        lines = report_text(store, "json").splitlines()
+    rows = [line for line in lines if line.startswith('{"seed_id"')]
+    assert [strict(row.rstrip(","))["seed_id"] for row in rows] == FINDINGS
+
+
+def test_a_campaign_without_findings_is_still_an_object(tmp_path):
+    with Store.create(tmp_path / "c", {}) as store:
+        said = strict(report_text(store, "json"))
+    assert (said["findings"], said["verdict"]) == ([], "No seed has been searched from yet.")
+
+
+def test_pandas_reads_the_lines_back(demo):
+    table = pd.read_csv(io.StringIO(report_text(demo, "csv")))
+    with Store.open(demo) as store:
+        kept = {one.seed_id: one for one in store.outcomes()}
+    assert tuple(table.columns) == COLUMNS
+    assert sorted(table.seed_id) == sorted(kept)
+    for row in table.itertuples():
+        one = kept[row.seed_id]
+        assert (row.status, row.original_label) == ("found", one.original_label)
+        assert (row.l2, row.search_queries) == (one.l2, one.search_queries)
+        assert row.trigger_sample == one.trigger
+    assert pd.to_datetime(table.finished_at).dt.tz is not None
+
+
+def test_of_a_replay_every_input_has_a_line_as_it_was_stored(tmp_path):
+    with replay_store(tmp_path / "replay") as store:
+        text = report_text(store, "csv", class_names=["zero", "one", "two"])
+    rows = {row["seed_id"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert {name: row["state"] for name, row in rows.items()} == {
+        "trigger:a": "fixed",
+        "trigger:b": "still",
+        "trigger:c": "fixed",
+        "trigger:d": "unstable",
+        "trigger:e": "failed",
+        "trigger:f": "nonfinite",
+        "seed:g": "new",
+        "seed:h": "agrees",
+    }
+    fixed, still, failed = rows["trigger:a"], rows["trigger:b"], rows["trigger:e"]
+    for row in (fixed, still, failed):
+        assert (row["original_label_before"], row["deployed_label_before"]) == ("0", "1")
+        assert (row["l2"], row["linf"], row["label"]) == ("1.5", "", "2")
+    assert (fixed["original_class"], fixed["deployed_class"]) == ("zero", "zero")
+    assert (still["original_class"], still["deployed_class"]) == ("zero", "one")
+    assert float(fixed["deployed_margin"]) == pytest.approx(0.5)
+    assert (failed["deployed_label"], failed["deployed_margin"]) == ("", "")
+    assert (rows["seed:g"]["l2"], rows["seed:g"]["linf"]) == ("0.0", "0")
+
+
+def test_a_line_break_or_a_quote_does_not_break_the_table(tmp_path):
+    names = ['a,"b".png', "line\nbreak.png", "old\rbreak.png", "=1+1"]
+    with Store.create(tmp_path / "c", {}) as store:
+        store.add_seeds(SeedInput(name, np.zeros((2, 2, 1), np.uint8)) for name in names)
+        for name in names:
+            store.add_outcome(OutcomeRecord(name, Status.UNSTABLE, 0, detail='he said:\n"no"'))
+        rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"), newline="")))
+    assert [row["seed_id"] for row in rows] == [
+        *(name.replace("\r", "\n") for name in names[:3]),
+        "'=1+1",
+    ]
+    assert {row["detail"] for row in rows} == {'he said:\n"no"'}
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+def test_no_text_is_a_formula_for_a_spreadsheet(tmp_path, name):
+    image = np.zeros((2, 2, 1), np.uint8)
+    with Store.create(tmp_path / "c", {}) as store:
+        store.add_seeds([SeedInput(name, image), SeedInput("-3.5", image)])
+        for seed in (name, "-3.5"):
+            store.add_outcome(
+                OutcomeRecord(seed, Status.UNSTABLE, 0, device_name=name, detail=name)
+            )
+        rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"), newline="")))
+    told = name.replace("\r", "\n")
+    assert [row["seed_id"] for row in rows] == [f"'{told}", "-3.5"]
+    assert {(row["device_name"], row["detail"]) for row in rows} == {(f"'{told}", f"'{told}")}
+    minute = DeviceMinute(device=name, minute=datetime(2026, 1, 2, tzinfo=timezone.utc))
+    file = io.StringIO(newline="")
+    write_minutes(file, [minute])
+    assert next(csv.DictReader(io.StringIO(file.getvalue(), newline="")))["device"] == f"'{told}"
+
+
+HOSTILE = "\x1b]0;x\x07\x9b2J\u202e|`<script>alert(1)</script>\n\n# `</system-out>[a](b) ``` &lt; $x$ \x00"
+
+
+def test_no_text_of_a_campaign_breaks_a_report_or_reaches_a_terminal_as_a_command(tmp_path):
+    with Store.create(tmp_path / "c", {"search": {"strategy": HOSTILE}}) as store:
+        seeds = [SeedInput(f"{n}{HOSTILE}", np.full((2, 2, 1), n, np.uint8), 0) for n in range(3)]
+        store.add_seeds(seeds)
+        device = store.add_device({"board": HOSTILE}, HOSTILE)
+        store.set_models({"name": HOSTILE, "sha256": HOSTILE}, {"name": HOSTILE})
+        store.add_notice(HOSTILE)
+        common = {"device": device, "device_name": HOSTILE, "detail": HOSTILE, "search_queries": 1}
+        trigger = {
+            "trigger": store.put_sample(np.full((2, 2, 1), 9, np.uint8)),
+            "original_label": 0,
+            "deployed_label": 1,
+            "l2": 1.0,
+            "linf": 1,
+        }
+        store.add_outcome(OutcomeRecord(seeds[0].id, Status.FOUND, 0, **common, **trigger))
+        store.add_outcome(OutcomeRecord(seeds[1].id, Status.FAILED, 0, **common))
+        store.add_outcome(OutcomeRecord(seeds[2].id, Status.GAVE_UP, 0, **common))
+        names = [HOSTILE, f"other {HOSTILE}"]
+        write_html_report(store, tmp_path / "page.html", class_names=names)
+        comment, cases = (
+            report_text(store, form, class_names=names) for form in ("markdown", "junit")
+        )
+    page = (tmp_path / "page.html").read_text()
+    for text in (comment, cases, page):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert "<script>alert" not in page + cases
+    ET.fromstring(cases)
+    prose, _, rest = comment.partition("````sh\n")
+    assert "````" in rest
+    assert "```" not in prose.replace("\\`", "")
+    assert "<script>alert" not in prose
+    assert [line for line in prose.splitlines() if line.startswith("#") and "alert" in line] == []
+    for block in prose.split("\n\n"):
+        rows = block.splitlines()
+        if block.startswith("|"):
+            assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows
+
+
+@pytest.mark.parametrize("form", ["junit", "json", "markdown", "csv"])
+def test_names_that_are_no_utf_8_can_be_written(every_status, form):
+    with every_status() as store:
+        text = report_text(store, form, class_names=["zero", "caf\udce9", "two"])
+    assert "caf" in text
+    text.encode()
+
+
+def test_causes_reach_every_report(tmp_path):
+    with compared_campaign(tmp_path / "c", {"board": "pi"}, {"board": "jetson"}) as store:
+        rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"))))
+        comment = report_text(store, "markdown")
+    causes = [row["cause"] for row in rows]
+    assert causes[:4] == ["compression", "compression", "hardware", "hardware"]
+    assert re.search(r"\| s/1.png on host \|.*\| hardware \|", comment)
+
+
+def test_a_comment_begins_with_the_verdict_and_has_the_limits(every_status):
+    with every_status(limits={"min_l2": 1.0, "max_deviation_rate": 1.0}) as store:
+        lines = report_text(store, "markdown").splitlines()
+    assert lines[0] == "## EdgeFlare: night"
+    assert lines[2].startswith("**Failed. 1 of 2 limits is crossed: min\\_l2. 3 of ")
+    limits = [line.split()[1:3] for line in lines if line.startswith("- **")]
+    assert limits == [["**kept**", "max\\_deviation\\_rate:"], ["**crossed**", "min\\_l2:"]]
+
+
+def test_a_comment_on_kept_limits_says_passed(every_status):
+    with every_status(limits={"min_l2": 0.25}) as store:
+        assert "**Passed. The limit is kept. 3 of " in report_text(store, "markdown")
+
+
+def test_every_row_of_a_comment_has_as_many_cells_as_its_header(every_status):
+    with every_status(limits={"min_l2": 1.0}) as store:
+        store.add_notice("a | pipe, <b>bold</b> and\na line")
+        text = report_text(store, "markdown", class_names=["a|b", "<img>", "*c*"])
+    tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    assert len(tables) == 4
+    for rows in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows
+    assert "a\\|b -\\> \\<img\\>" in text
+    assert "- a \\| pipe, \\<b\\>bold\\</b\\> and a line" in text
+    assert "<img>" not in text.replace("\\<img\\>", "")
+
+
+def test_a_comment_stays_short_and_says_how_much_more_there_is(tmp_path):
+    with Store.create(tmp_path / "c", {}) as store:
+        store.add_seeds(SeedInput(f"s{n}", np.zeros((2, 2, 1), np.uint8)) for n in range(300))
+        trigger = store.put_sample(np.ones((2, 2, 1), np.uint8))
+        for number in range(300):
+            store.add_outcome(
+                OutcomeRecord(
+                    f"s{number}",
+                    Status.FOUND,
+                    0,
+                    search_queries=1,
+                    trigger=trigger,
+                    original_label=number % 30,
+                    deployed_label=number % 30 + 1,
+                )
+            )
+        text = report_text(store, "markdown")
+    assert "| 20 more pairs |  | 200 |" in text
+    assert len(text) < 4000
+
+
+@pytest.mark.parametrize("form", ["junit", "json", "markdown", "csv"])
+def test_a_campaign_of_a_fleet_makes_every_report(tmp_path, form):
+    with pooled_campaign(tmp_path / "c") as store:
+        text = report_text(store, form)
+    assert "s/0.png" in text
+    assert text.endswith("\n")
+
+
+def test_another_format_or_no_campaign_is_refused(tmp_path, every_status):
+    with every_status() as store, pytest.raises(UsageError, match="take one of junit, json"):
+        report_text(store, "pdf")
+    with pytest.raises(StoreError, match="no campaign folder"):
+        report_text(tmp_path / "nothing", "csv")

@@ -1,0 +1,120 @@
+"""What was done to the seeds, in a campaign's summary, its `show` and its export."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgeflare.analysis import summarize
+from edgeflare.cli.display.tables import print_summary
+from edgeflare.reports import export_campaign
+from edgeflare.store import OutcomeRecord, SeedInput, Store
+from edgeflare.types import Status
+
+JPEG = {"operator": "jpeg", "params": {"quality": 37}}
+TURNED = {"operator": "rotation", "params": {"degrees": 4.2}}
+GONE = {"operator": "operator-that-was-uninstalled", "params": {"size": 3}}
+
+
+def campaign(folder: Path, steps: Sequence[Sequence[dict[str, Any]]]) -> Path:
+    """A campaign whose seed n was found by steps[n]; the last seed's search ended first, with nothing after it."""
+    with Store.create(folder, {}, environment={}) as store:
+        ids = [f"set/{number}.png" for number in range(len(steps) + 1)]
+        store.add_seeds(SeedInput(name, np.full((8, 8, 1), 9, np.uint8)) for name in ids)
+        model = {"name": "m.onnx", "sha256": "aa", "runtime": {"name": "onnx", "version": "1"}}
+        store.set_models(model, model)
+        trigger = store.put_sample(np.full((8, 8, 1), 10, np.uint8))
+        store.add_outcome(OutcomeRecord(ids[-1], Status.EXHAUSTED, 0, mutations=[JPEG]))
+        for name, mutations in reversed(list(zip(ids, steps, strict=False))):
+            store.add_outcome(
+                OutcomeRecord(
+                    *(name, Status.FOUND, 0),
+                    search_queries=1,
+                    trigger=trigger,
+                    original=np.array([0.9, 0.1]),
+                    deployed=np.array([0.1, 0.9]),
+                    original_label=0,
+                    deployed_label=1,
+                    mutations=mutations,
+                )
+            )
+    return folder
+
+
+def test_corruptions_count_by_triggering_input_most_frequent_first(tmp_path: Path) -> None:
+    steps = [[JPEG, TURNED, JPEG], [TURNED], [GONE], []]
+    summary = summarize(campaign(tmp_path / "c", steps))
+    assert list(summary.corruptions.items()) == [("rotation", 2), ("jpeg", 1)]
+    told = json.loads(json.dumps(summary.to_json()))
+    assert told["corruptions"] == {"rotation": 2, "jpeg": 1}
+    assert [one["words"] for one in told["triggers"]] == [
+        [
+            "JPEG quality 37",
+            "rotated by 4.2 degrees counter-clockwise",
+            "JPEG quality 37",
+        ],
+        ["rotated by 4.2 degrees counter-clockwise"],
+        ["operator-that-was-uninstalled (size=3)"],
+        [],
+    ]
+
+
+def test_the_first_triggers_come_in_the_order_of_the_seeds(tmp_path: Path) -> None:
+    summary = summarize(campaign(tmp_path / "c", [[JPEG]] * 12))
+    assert [one.seed_id for one in summary.triggers] == [f"set/{n}.png" for n in range(10)]
+    assert {(one.original_label, one.deployed_label) for one in summary.triggers} == {(0, 1)}
+
+
+def test_show_reads_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    steps = [[JPEG, TURNED, GONE, JPEG, JPEG], *([[TURNED]] * 10)]
+    print_summary(summarize(campaign(tmp_path / "c", steps)), False)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "natural corruptions rotation 11, jpeg 1" in lines
+    assert (
+        "set/0.png 0 -> 1 2 earlier + operator-that-was-uninstalled (size=3) + JPEG quality 37 + JPEG quality 37"
+    ) in lines
+    assert "set/9.png 0 -> 1 rotated by 4.2 degrees counter-clockwise" in lines
+    assert "1 more: see `edgeflare export`" in lines
+
+
+def test_a_long_chain_takes_two_lines_at_most_unless_all_of_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    idle = {"operator": "median-blur", "params": {"kernel": 1}}
+    noise = {"operator": "multiplicative-noise", "params": {"mean": 1.0123, "variance": 0.0123}}
+    summary = summarize(campaign(tmp_path / "c", [[noise, idle] * 20 + [JPEG]]))
+    print_summary(summary, False)
+    _, _, rows = capsys.readouterr().out.partition("what was done to it")
+    told = [line for line in rows.splitlines()[1:] if line.strip(" ─━")]
+    assert len(told) <= 2
+    assert "earlier" in told[0]
+    print_summary(summary, False, wide=True)
+    everything = capsys.readouterr().out
+    assert everything.count("variance=0.0123") == 20
+    assert "kernel" not in everything
+
+
+def test_triggers_that_no_mutation_led_to_are_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_summary(summarize(campaign(tmp_path / "c", [[], []])), False)
+    shown = capsys.readouterr().out
+    assert "success rate" in shown
+    assert "natural corruptions" not in shown
+    assert "set/" not in shown
+
+
+def test_every_exported_line_has_the_words_of_its_steps(tmp_path: Path) -> None:
+    export_campaign(campaign(tmp_path / "c", [[JPEG, GONE], []]), tmp_path / "out")
+    lines = (tmp_path / "out" / "triggers.jsonl").read_text().splitlines()
+    assert [json.loads(line)["words"] for line in lines] == [
+        ["JPEG quality 37", "operator-that-was-uninstalled (size=3)"],
+        [],
+    ]

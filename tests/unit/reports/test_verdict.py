@@ -1,0 +1,112 @@
+"""What every report says first, in the same words."""
+
+import html
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from campaign_stores import replicated_campaign
+
+from edgeflare import report_text, write_html_report
+from edgeflare.analysis import summarize
+from edgeflare.reports.verdict import Verdict, verdict
+from edgeflare.store import OutcomeRecord, SeedInput, Store
+from edgeflare.types import Status
+
+
+def said(
+    folder: Path, *ends: Status, limits: dict[str, float] | None = None, strategy: str = "dflare"
+) -> Verdict:
+    """The verdict on a campaign whose seeds ended so."""
+    config = {"limits": limits or {}, "search": {"strategy": strategy}}
+    with Store.create(folder, config) as store:
+        image = np.zeros((2, 2, 1), np.uint8)
+        store.add_seeds(SeedInput(f"{place}.png", image, 0) for place in range(len(ends)))
+        for place, status in enumerate(ends):
+            queries = 0 if status in (Status.SEED_DEVIATES, Status.FAILED) else 4
+            store.add_outcome(OutcomeRecord(f"{place}.png", status, 0, search_queries=queries))
+        summary = summarize(store)
+        return verdict(store, summary, summary.limits)
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence", "tone"),
+    [
+        ((), "No seed has been searched from yet.", "warn"),
+        (
+            (Status.FOUND, Status.SEED_DEVIATES, Status.EXHAUSTED),
+            "2 of 3 seeds (66.7 %) lead to an input on which the deployed model decides differently.",
+            "warn",
+        ),
+        (
+            (Status.EXHAUSTED, Status.GAVE_UP),
+            "From any of 2 seeds no input was found on which the deployed model decides differently.",
+            "good",
+        ),
+        (
+            (Status.FAILED, Status.NONFINITE),
+            (
+                "From any of 2 seeds no input was found on which the deployed model decides differently; "
+                "a model could not answer in 1 search; 1 search met NaN or infinity."
+            ),
+            "warn",
+        ),
+    ],
+)
+def test_what_was_found_is_one_sentence(
+    tmp_path: Path, ends: tuple[Status, ...], sentence: str, tone: str
+) -> None:
+    assert said(tmp_path / "c", *ends) == Verdict(sentence, tone)  # type: ignore[arg-type]
+
+
+def test_limits_come_before_what_was_found(tmp_path: Path) -> None:
+    limits = {"max_deviation_rate": 0.25, "max_seed_deviation_rate": 1.0, "min_median_queries": 9}
+    told = said(tmp_path / "c", Status.FOUND, limits=limits)
+    assert told.sentence == "2 of 3 limits are crossed: max_deviation_rate, min_median_queries."
+    assert told.tone == "bad"
+    assert told.text.startswith(f"{told.sentence} 1 of 1 seed (100 %) leads to an input")
+    kept = said(tmp_path / "d", Status.FOUND, limits={"max_deviation_rate": 1.0})
+    assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "good")
+
+
+def test_what_the_boundary_search_alone_did_not_find_is_never_called_good(tmp_path: Path) -> None:
+    ends = (Status.EXHAUSTED, Status.GAVE_UP)
+    assert said(tmp_path / "a", *ends, strategy="boundary").tone == "neutral"
+    limits = {"max_deviation_rate": 0.5}
+    kept = said(tmp_path / "b", *ends, strategy="boundary", limits=limits)
+    assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "neutral")
+
+
+def test_every_report_says_what_a_search_without_a_finding_covered_and_what_not(
+    tmp_path: Path,
+) -> None:
+    with Store.create(tmp_path / "c", {"search": {"strategy": "boundary"}}) as store:
+        store.add_seeds(SeedInput(f"{n}.png", np.zeros((2, 2, 1), np.uint8), 0) for n in range(3))
+        for n, asked in enumerate((4, 2, 0)):
+            asked_of = {"search_queries": asked, "host_only_queries": 500}
+            store.add_outcome(OutcomeRecord(f"{n}.png", Status.GAVE_UP, 0, **asked_of))  # type: ignore[arg-type]
+        store.set_fact("seeds_complete", True)
+        store.set_fact("finished", True)
+        write_html_report(store, tmp_path / "report.html")
+        texts = [report_text(store, "markdown"), report_text(store, "junit")]
+    texts.append((tmp_path / "report.html").read_text())
+    for text in texts:
+        told = " ".join(html.unescape(text).replace("\\", "").split())
+        assert "without a trigger gave the device 6 inputs (1 of them none)" in told
+        assert "the original alone 1,500" in told
+        assert "Not covered: inputs away from that boundary" in told
+    cases = {one.get("name"): one for one in ET.fromstring(texts[1]).iter("testcase")}
+    assert [name for name, one in cases.items() if one.find("skipped") is not None] == [
+        "inputs away from the boundary",
+        "2.png",
+    ]
+
+
+def test_a_seed_of_several_devices_counts_once(tmp_path: Path) -> None:
+    with replicated_campaign(tmp_path / "c") as store:
+        summary = summarize(store)
+        told = verdict(store, summary).sentence
+    assert summary.finished > summary.seeds
+    assert f"of {summary.seeds} seeds" in told
+    assert told.endswith("on at least one of the devices.")

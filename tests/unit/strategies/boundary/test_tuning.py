@@ -1,0 +1,131 @@
+"""What is chosen of the boundary search where the user leaves it open."""
+
+from typing import Any
+
+import pytest
+
+from edgeflare.strategies.boundary import BoundaryOptions, depends_on_cost, resolve_options
+
+RATIO = {
+    host: host / 30 - 1
+    for host in (30, 44, 45, 62, 94, 157, 158, 222, 267, 268, 299, 300, 332, 396)
+}
+"""By how many host queries are affordable: what a device query costs."""
+
+
+def chosen(affordable: int, side: int = 28, **stated: Any) -> tuple[str, int | None]:
+    options = resolve_options(
+        BoundaryOptions(**stated), RATIO[affordable] + 1e-9, side, one_trip=False
+    )
+    return options.crossing, options.effort
+
+
+@pytest.mark.parametrize(
+    ("affordable", "small", "large"),
+    [
+        (30, ("mutants", 8), ("mutants", 8)),
+        (44, ("mutants", 8), ("mutants", 8)),
+        (45, ("least-l2", 16), ("mutants", 8)),
+        (62, ("least-l2", 16), ("mutants", 8)),
+        (94, ("least-l2", 32), ("mutants", 8)),
+        (157, ("least-l2", 32), ("mutants", 8)),
+        (158, ("least-l2", 64), ("mutants", 8)),
+        (222, ("least-l2", 96), ("mutants", 8)),
+        (267, ("least-l2", 96), ("mutants", 8)),
+        (268, ("least-l2", 64), ("mutants", 8)),
+        (299, ("least-l2", 64), ("mutants", 8)),
+        (300, ("least-l2", 64), ("least-l2", 128)),
+        (332, ("least-l2", 96), ("least-l2", 128)),
+        (396, ("least-l2", 128), ("least-l2", 128)),
+    ],
+)
+def test_the_slower_the_device_the_more_the_host_does(
+    affordable: int, small: tuple[str, int], large: tuple[str, int]
+) -> None:
+    assert chosen(affordable, side=63) == small
+    assert chosen(affordable, side=64) == large
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1e9])
+def test_any_cost_gives_a_choice(ratio: float) -> None:
+    options = resolve_options(BoundaryOptions(), ratio, 224, one_trip=True)
+    assert not depends_on_cost(options)
+    assert (options.crossing, options.effort) == (("least-l2", 128) if ratio else ("mutants", 8))
+
+
+@pytest.mark.parametrize(
+    ("stated", "fast", "slow"),
+    [
+        ({"crossing": "least-l2"}, ("least-l2", 16), ("least-l2", 64)),
+        ({"crossing": "line"}, ("line", 16), ("line", 64)),
+        ({"crossing": "mutants"}, ("mutants", 8), ("mutants", 32)),
+        ({"crossing": "natural"}, ("natural", 8), ("natural", 32)),
+        ({"effort": 50}, ("mutants", 50), ("least-l2", 50)),
+        ({"crossing": "natural", "effort": 5}, ("natural", 5), ("natural", 5)),
+    ],
+)
+def test_what_is_stated_stays(
+    stated: dict[str, Any], fast: tuple[str, int], slow: tuple[str, int]
+) -> None:
+    assert chosen(44, **stated) == fast
+    assert chosen(396, **stated) == slow
+
+
+@pytest.mark.parametrize(
+    ("affordable", "stated", "classes"),
+    [
+        (94, {}, 2),
+        (267, {}, 2),
+        (268, {}, 3),
+        (396, {}, 3),
+        (396, {"crossing": "line"}, 3),
+        (396, {"crossing": "mutants"}, 2),
+        (396, {"crossing": "natural"}, 2),
+        (396, {"crossing": "natural", "effort": 128}, 2),
+        (396, {"tied_classes": 2}, 2),
+        (396, {"max_l2": 2.0}, 2),
+        (396, {"max_linf": 40}, 2),
+        (396, {"min_ssim": 0.0}, 2),
+        (396, {"max_l2": 2.0, "tied_classes": 3}, 3),
+        (30, {"tied_classes": 3}, 3),
+        (30, {"crossing": "least-l2", "effort": 63}, 2),
+        (30, {"crossing": "least-l2", "effort": 64}, 3),
+        (396, {"crossing": "least-l2", "effort": 63}, 2),
+    ],
+)
+def test_three_classes_tie_where_the_host_can_do_that_much(
+    affordable: int, stated: dict[str, Any], classes: int
+) -> None:
+    options = resolve_options(
+        BoundaryOptions(**stated), RATIO[affordable] + 1e-9, 28, one_trip=False
+    )
+    assert options.tied_classes == classes
+
+
+def test_several_candidates_at_once_lie_beside_two_classes() -> None:
+    options = resolve_options(BoundaryOptions(), RATIO[396] + 1e-9, 28, one_trip=True)
+    assert (options.candidates, options.tied_classes, options.effort) == (4, 2, 64)
+
+
+@pytest.mark.parametrize(("affordable", "effort"), [(94, 16), (222, 32), (268, 64), (396, 64)])
+def test_three_classes_stated_are_paid_for_first(affordable: int, effort: int) -> None:
+    assert chosen(affordable, tied_classes=3) == ("least-l2", effort)
+
+
+@pytest.mark.parametrize(("affordable", "effort"), [(157, 32), (158, 64), (267, 64), (396, 64)])
+def test_with_two_classes_stated_all_that_is_affordable_goes_into_directions(
+    affordable: int, effort: int
+) -> None:
+    assert chosen(affordable, tied_classes=2) == ("least-l2", effort)
+
+
+def test_inputs_are_sent_together_where_a_trip_is_what_costs() -> None:
+    assert resolve_options(BoundaryOptions(), 1.0, 28, one_trip=False).candidates == 1
+    assert resolve_options(BoundaryOptions(), 1.0, 28, one_trip=True).candidates == 4
+    assert resolve_options(BoundaryOptions(candidates=2), 1.0, 28, one_trip=True).candidates == 2
+
+
+def test_what_is_resolved_stays_the_same_when_it_is_resolved_again() -> None:
+    once = resolve_options(BoundaryOptions(device_budget=7, max_l2=2.0), 9.0, 28, one_trip=False)
+    assert (once.device_budget, once.max_l2) == (7, 2.0)
+    assert resolve_options(once, 0.0, 224, one_trip=True) == once

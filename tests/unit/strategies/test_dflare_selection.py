@@ -1,0 +1,104 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from edgeflare.strategies.dflare_selection import (
+    MetropolisHastings,
+    Ranking,
+    RankSelection,
+    SelectionName,
+    acceptance_probability,
+    make_selection,
+)
+
+OPERATORS = ("a", "b", "c", "d")
+DRAWS = 4000
+
+
+def ranked(ranking: Ranking) -> None:
+    """Give the operators the ranking values 1, 3/4, 2/4, 1/4."""
+    for rank, name in enumerate(OPERATORS):
+        ranking.selected[name] = 4
+        ranking.improved[name] = 4 - rank
+
+
+def check_counts(drawn: Counter[int], weights: np.ndarray) -> None:
+    expected = DRAWS * weights / weights.sum()
+    assert np.abs([drawn[k] for k in range(4)] - expected).max() < 4 * np.sqrt(expected.max())
+
+
+def test_acceptance_probability_is_the_papers() -> None:
+    base = 1 - 1 / 6
+    assert acceptance_probability(base, 3, 1) == pytest.approx(base**2)
+    assert acceptance_probability(base, 1, 3) == 1.0  # (1 - p) ** -2 is above 1: always accepted
+    assert acceptance_probability(base, 2, 2) == 1.0
+
+
+def test_ranking_value_counts_selections_and_improvements() -> None:
+    selection = MetropolisHastings(OPERATORS, epsilon=1e-7)
+    name = selection.draw(np.random.default_rng(0))
+    assert selection.ranking.value(name) == 0
+    selection.accepted(name)
+    assert selection.ranking.value(name) == pytest.approx(1, abs=1e-6)
+
+
+def test_operators_that_improve_are_drawn_as_algorithm_2_says() -> None:
+    """With the last operator ranked first, rank k is accepted with (1 - p) ** k."""
+    rng = np.random.default_rng(1)
+    drawn: Counter[int] = Counter()
+    for _ in range(DRAWS):
+        selection = MetropolisHastings(OPERATORS, epsilon=1e-7)
+        while selection.draw(rng) != "a":
+            pass
+        ranked(selection.ranking)
+        drawn[OPERATORS.index(selection.draw(rng))] += 1
+    check_counts(drawn, 0.75 ** np.arange(4))
+
+
+def test_the_authors_code_ranks_whatever_the_last_operator_was() -> None:
+    """Rank k is accepted with (1 - p) ** (k + 1) once an input was accepted; uniformly before."""
+    rng = np.random.default_rng(2)
+    before: Counter[int] = Counter()
+    after: Counter[int] = Counter()
+    for last in OPERATORS:
+        for _ in range(DRAWS // 4):
+            selection = RankSelection(OPERATORS, epsilon=1e-7)
+            ranked(selection.ranking)
+            before[OPERATORS.index(selection.draw(rng))] += 1
+            ranked(selection.ranking)
+            selection.accepted(last)
+            ranked(selection.ranking)
+            after[OPERATORS.index(selection.draw(rng))] += 1
+    check_counts(before, np.ones(4))
+    check_counts(after, 0.75 ** np.arange(4))
+
+
+def test_uniform_selection_learns_nothing() -> None:
+    rng = np.random.default_rng(3)
+    selection = make_selection("uniform", OPERATORS, 1e-7)
+    drawn: Counter[int] = Counter()
+    for _ in range(DRAWS):
+        drawn[OPERATORS.index(selection.draw(rng))] += 1
+        selection.accepted("a")
+    check_counts(drawn, np.ones(4))
+
+
+@pytest.mark.parametrize("name", ["metropolis-hastings", "rank", "uniform"])
+def test_a_single_operator_is_always_drawn(name: SelectionName) -> None:
+    selection = make_selection(name, ("only",), epsilon=1e-7)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        assert selection.draw(rng) == "only"
+        selection.accepted("only")
+
+
+def test_equal_ranks_favour_no_operator() -> None:
+    rng = np.random.default_rng(2)
+    drawn: Counter[int] = Counter()
+    for _ in range(DRAWS):
+        selection = MetropolisHastings(OPERATORS, 1e-7)
+        selection.draw(rng)
+        selection.ranking.selected = dict.fromkeys(OPERATORS, 0)
+        drawn[OPERATORS.index(selection.draw(rng))] += 1
+    assert max(drawn.values()) - min(drawn.values()) < 400
