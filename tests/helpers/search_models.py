@@ -324,7 +324,7 @@ class Device:
 
 
 class Shelf:
-    """A vault in memory."""
+    """A store of samples in memory."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Sample] = {}

@@ -119,8 +119,8 @@ def check_control(config: CampaignConfig) -> None:
             # what the deployed model's file tells isn't known yet; which scale it is doesn't matter here
             config = _scaled(_scaled(config, config.deployed.input), InputOptions(scale="1/255"))
         config = control_config(config, Path())
-        campaigner = LeaseOwner(uuid.uuid4().hex, "a control")
-        fleet = stack.enter_context(Fleet.open([LOCAL], config, campaigner, need_all=True))
+        owner = LeaseOwner(uuid.uuid4().hex, "a control")
+        fleet = stack.enter_context(Fleet.open([LOCAL], config, owner, need_all=True))
         resolve_pair(config, original, fleet)
 
 

@@ -67,7 +67,7 @@ def start(
     reporter = Reporter(progress)
     devices = devices or fleet_devices(config)
     folder = (config.out or new_folder_name("campaigns", config.deployed.path.stem)).absolute()
-    campaigner = LeaseOwner(uuid.uuid4().hex, name or folder.name)
+    owner = LeaseOwner(uuid.uuid4().hex, name or folder.name)
     with ExitStack() as stack:
         with ExitStack() as searching:
             parts = _Parts.of(config, searching, with_seeds=fill is None)
@@ -76,7 +76,7 @@ def start(
                 Fleet.open(
                     devices,
                     config,
-                    campaigner,
+                    owner,
                     ask=ask,
                     uploading=reporter.uploading,
                     tell=reporter.tell,
@@ -94,7 +94,7 @@ def start(
                 Store.create(
                     folder,
                     config.model_dump(mode="json"),
-                    id=campaigner.id,
+                    id=owner.id,
                     environment=environment(config.search),
                 )
             )
@@ -107,7 +107,7 @@ def start(
             campaign = Campaign(
                 config, parts.original, fleet, sides, store, reporter, parts.workers
             )
-            campaign.begin(parts.source)
+            campaign.start(parts.source)
         _finish(after, store, reporter)
     return folder
 
@@ -214,7 +214,7 @@ def _search_on(
         store.set_fact("devices", [_described(device) for device in described])
         store.add_environment(environment(config.search))
         campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
-        campaign.go_on(parts.source, [one for one in notices if one])
+        campaign.resume(parts.source, [one for one in notices if one])
 
 
 class _Parts(NamedTuple):

@@ -88,7 +88,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         cls,
         devices: Sequence[Device],
         config: CampaignConfig,
-        campaigner: LeaseOwner,
+        owner: LeaseOwner,
         *,
         ask: Prompt | None = None,
         uploading: Tell = _ignore,
@@ -111,7 +111,7 @@ class Fleet(AbstractContextManager["Fleet"]):
                 options=config.deployed.options,
                 ask=asked,
                 progress=progress,
-                lease=campaigner.lease(device.name),
+                lease=owner.lease(device.name),
                 connect=connect,
             )
 
@@ -135,7 +135,7 @@ class Fleet(AbstractContextManager["Fleet"]):
             ReconnectingSession(
                 session,
                 partial(opener, device),
-                rng=random.Random(f"{campaigner.id}/{device.name}"),  # noqa: S311 - spreads retries
+                rng=random.Random(f"{owner.id}/{device.name}"),  # noqa: S311 - spreads retries
                 tell=tell,
             )
             for device, session in zip(devices, opened, strict=True)
@@ -162,12 +162,12 @@ class Fleet(AbstractContextManager["Fleet"]):
         """Return the present status of every device."""
         return tuple(session.status() for session in self.sessions)
 
-    def lacks(self) -> str:
+    def describe_unavailable(self) -> str:
         """Say which devices are not up, and why."""
         found = [
             f"{one.name}: {one.detail}" for one in self.sessions if one.state is not DeviceState.UP
         ]
-        return "; ".join(found) or "no device is lacking"
+        return "; ".join(found) or "all devices are up"
 
     def close(self) -> None:
         """End every agent."""

@@ -47,7 +47,7 @@ _KNOWN = 256
 """Number of seeds whose answers by both models are given to a strategy."""
 
 
-class SearchPhase:
+class SearchStage:
     """Everything the search needs; `replicas` gives each replica the devices that serve it."""
 
     def __init__(
@@ -166,7 +166,7 @@ class SearchPhase:
         self._reporter(Step(finished))
         if scheduler.left:
             raise DeviceAwayError(
-                f"{total - finished} of {total} replays are left: {self._fleet.lacks()}"
+                f"{total - finished} of {total} replays are left: {self._fleet.describe_unavailable()}"
             )
 
     def _replayed(self, answered: SingleQueryResult[OutcomeRecord], name: str) -> ReplayRecord:
@@ -272,7 +272,7 @@ class SearchPhase:
         """Report why seeds remain: devices that dropped out, or limits."""
         if any(one.state is DeviceState.RETIRED for one in self._fleet):
             raise DeviceAwayError(
-                f"{total - done} of {total} searches are left: {self._fleet.lacks()}"
+                f"{total - done} of {total} searches are left: {self._fleet.describe_unavailable()}"
             )
         self._reporter(
             Notice(

@@ -66,7 +66,7 @@ class OutputReaders(NamedTuple):
     host_seconds: Sequence[float] = ()
 
 
-class SeedPhase:
+class SeedStage:
     """Asks both models about every seed that they have not answered; each seed is inferred alone."""
 
     def __init__(
@@ -189,7 +189,7 @@ class SeedPhase:
         self._reporter(Step(done))
         if scheduler.left:
             raise DeviceAwayError(
-                f"seeds are left that were not asked about: {self._fleet.lacks()}"
+                f"seeds are left that were not asked about: {self._fleet.describe_unavailable()}"
             )
         for replica, batch in batches.items():
             if batch.failure is not None and not self._count_answered(replica):

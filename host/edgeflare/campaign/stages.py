@@ -20,8 +20,8 @@ from edgeflare.campaign.preflight import (
 )
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.resolution import resolve_search
-from edgeflare.campaign.search_stage import SearchPhase
-from edgeflare.campaign.seed_stage import OutputReaders, SeedPhase, store_seeds
+from edgeflare.campaign.search_stage import SearchStage
+from edgeflare.campaign.seed_stage import OutputReaders, SeedStage, store_seeds
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import (
     LIVE_NAME,
@@ -70,7 +70,7 @@ class Campaign:
         names = [session.name for session in fleet]
         self._replicas = {"": names} if self._shared else {name: [name] for name in names}
 
-    def begin(self, source: SeedSource | None) -> None:
+    def start(self, source: SeedSource | None) -> None:
         """Run a new campaign; its folder is deleted if it fails before anything useful was stored."""
         self._reporter.watch(self._store, self._fleet.status)
         try:
@@ -78,7 +78,7 @@ class Campaign:
                 self._reporter.notice(self._config.search.strategy_notice)
             self._run(source)
         except BaseException as error:
-            if self._in_vain(error):
+            if self._is_discardable(error):
                 with suppress(OSError):
                     (self._store.folder / LIVE_NAME).unlink(missing_ok=True)
                 self._store.discard()
@@ -87,7 +87,7 @@ class Campaign:
             raise
         self._ended()
 
-    def go_on(self, source: SeedSource | None, notices: Sequence[str]) -> None:
+    def resume(self, source: SeedSource | None, notices: Sequence[str]) -> None:
         """Run what is left of a campaign."""
         self._reporter.watch(self._store, self._fleet.status)
         for notice in notices:
@@ -106,7 +106,7 @@ class Campaign:
         began = time.monotonic()
         try:
             with TelemetryKeeper(self._fleet, self._store):
-                self._go_through(source)
+                self._run_stages(source)
         finally:
             with not_interrupted():
                 before = self._store.fact(WALL_S) or 0.0
@@ -114,7 +114,7 @@ class Campaign:
                 for one in slowed_devices(self._store.telemetry()):
                     self._reporter(Notice(one.words))
 
-    def _go_through(self, source: SeedSource | None) -> None:
+    def _run_stages(self, source: SeedSource | None) -> None:
         search, (original, deployed) = self._config.search, self._sides
         oracle = oracle_for(
             search.oracle,
@@ -135,7 +135,7 @@ class Campaign:
             )
         self._note_devices()
         first = next(iter(self._replicas))
-        seeds = SeedPhase(
+        seeds = SeedStage(
             self._config,
             self._original,
             self._fleet,
@@ -156,7 +156,7 @@ class Campaign:
             )
         finally:
             add_queries(self._store, MEASURING, {one.name: one.asked for one in devices})
-        searching = SearchPhase(
+        searching = SearchStage(
             self._config,
             self._original,
             self._fleet,
@@ -267,7 +267,7 @@ class Campaign:
                 sample = self._store.get_sample(seed.sample)
                 yield Seed(seed.id, sample, seed.outputs, seed.label)
 
-    def _in_vain(self, error: BaseException) -> bool:
+    def _is_discardable(self, error: BaseException) -> bool:
         """Whether the folder holds nothing that a resumed campaign could use."""
         try:
             if self._store.tally().done:

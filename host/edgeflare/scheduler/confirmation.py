@@ -20,7 +20,7 @@ class SampleStore(Protocol):
         ...
 
 
-class ConfirmedTrigger(NamedTuple):
+class UnconfirmedTrigger(NamedTuple):
     """An input to be confirmed; `earlier` ones are tried, in order, where it does not repeat."""
 
     status: Status
@@ -43,30 +43,32 @@ class Confirmed(NamedTuple):
 
 
 def confirm(
-    finding: ConfirmedTrigger, vault: SampleStore, times: int, counters: Counters
+    finding: UnconfirmedTrigger, samples: SampleStore, times: int, counters: Counters
 ) -> Generator[Ask, Answer, Confirmed]:
     """Store a finding and repeat the query on the stored bytes `times` times; count each in `counters`.
 
     If it does not repeat, or the device fails on it, the first of `earlier` that repeats is the result; if none
     does, the finding itself. `detail` names the inputs that did not repeat.
     """
-    in_vain: dict[str, Confirmed] = {}
+    unconfirmed: dict[str, Confirmed] = {}
     for sample, mutations in _inputs(finding):
-        digest = vault.put_sample(sample)
-        if digest in in_vain:
+        digest = samples.put_sample(sample)
+        if digest in unconfirmed:
             continue
         start = Confirmed(finding.status, sample, digest, mutations=mutations)
-        one = yield from _repeated(start, vault, times, counters)
+        one = yield from _repeated(start, samples, times, counters)
         if one.status is finding.status:
-            said = _joined(_not_repeated("more", list(in_vain)), finding.detail, *_errors(in_vain))
+            said = _joined(
+                _not_repeated("more", list(unconfirmed)), finding.detail, *_errors(unconfirmed)
+            )
             return one._replace(detail=said)
-        in_vain[digest] = one
-    first, *others = in_vain
-    said = _joined(_not_repeated("less", others), finding.detail, *_errors(in_vain))
-    return in_vain[first]._replace(detail=said)
+        unconfirmed[digest] = one
+    first, *others = unconfirmed
+    said = _joined(_not_repeated("less", others), finding.detail, *_errors(unconfirmed))
+    return unconfirmed[first]._replace(detail=said)
 
 
-def _inputs(finding: ConfirmedTrigger) -> Iterator[tuple[Sample, Sequence[dict[str, Any]]]]:
+def _inputs(finding: UnconfirmedTrigger) -> Iterator[tuple[Sample, Sequence[dict[str, Any]]]]:
     yield finding.sample, finding.mutations
     for outcome in finding.earlier:
         if outcome.sample is not None:
@@ -74,14 +76,14 @@ def _inputs(finding: ConfirmedTrigger) -> Iterator[tuple[Sample, Sequence[dict[s
 
 
 def _repeated(
-    start: Confirmed, vault: SampleStore, times: int, counters: Counters
+    start: Confirmed, samples: SampleStore, times: int, counters: Counters
 ) -> Generator[Ask, Answer, Confirmed]:
     """Repeat the query on one input; UNSTABLE with the first other decision, FAILED where there is no answer."""
     wanted = Decision.NONFINITE if start.status is Status.NONFINITE else Decision.DEVIATION
     found = start
     for number in range(times):
         counters.confirmation += 1
-        stored = vault.get_sample(start.sample_digest)
+        stored = samples.get_sample(start.sample_digest)
         try:
             answer = yield Ask((stored,))
         except InferenceFailedError as error:
@@ -101,8 +103,8 @@ def _not_repeated(severity: str, digests: Sequence[str]) -> str:
     return f"{len(digests)} {severity} severe inputs did not repeat (digests {', '.join(digests)})"
 
 
-def _errors(in_vain: dict[str, Confirmed]) -> list[str]:
-    return [one.detail for one in in_vain.values()]
+def _errors(unconfirmed: dict[str, Confirmed]) -> list[str]:
+    return [one.detail for one in unconfirmed.values()]
 
 
 def _joined(*parts: str) -> str:

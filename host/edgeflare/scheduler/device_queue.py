@@ -166,7 +166,7 @@ class Running(Generic[R]):
         self.job = job
         self.number = number
         self.lane = lane
-        self.life: JobRun[R] = job.live()
+        self.generator: JobRun[R] = job.run()
 
 
 class DeviceQueue(Generic[R]):

@@ -81,7 +81,7 @@ class Job(Protocol[R_co]):
     @property
     def held_bytes(self) -> int: ...  # noqa: D102
 
-    def live(self) -> Generator[Ask, Answer, R_co]:
+    def run(self) -> Generator[Ask, Answer, R_co]:
         """Start, or start again: a job that was moved to another device begins anew."""
         ...
 
@@ -145,7 +145,7 @@ class SingleQueryJob(Generic[K]):
         """Twice the sample: it is held here and in the request."""
         return 2 * self.sample.nbytes
 
-    def live(self) -> Generator[Ask, Answer, SingleQueryResult[K]]:
+    def run(self) -> Generator[Ask, Answer, SingleQueryResult[K]]:
         """Query once; return the result."""
         self.counters = Counters()
         try:

@@ -218,7 +218,7 @@ class Scheduler(Generic[R]):
             if job is not None:
                 self._begun += 1
                 running = lane.begin(job, self._begun)
-                self._submit(pool, running, running.life.__next__)
+                self._submit(pool, running, running.generator.__next__)
 
     def _send_gathered(self, pool: ThreadPoolExecutor) -> None:
         """Send the held requests of each device whose jobs all wait, in a worker's thread."""
@@ -259,7 +259,7 @@ class Scheduler(Generic[R]):
         if isinstance(event, _Done):
             keeper.keep(event.result, lane.device.name)
         else:
-            event.running.life.close()
+            event.running.generator.close()
             lane.feed.give_back(event.running.job)
 
     def _hand_over_the_rest(self, keeper: ResultWriter[R]) -> None:
@@ -340,7 +340,7 @@ class Scheduler(Generic[R]):
         pending: "Future[Reply[Output]] | None",
     ) -> None:
         """Throw the original's error into a job, once its request to the device is settled."""
-        step = partial(running.life.throw, error)
+        step = partial(running.generator.throw, error)
         if pending is None:
             self._submit(pool, running, step)
         else:
@@ -358,7 +358,7 @@ class Scheduler(Generic[R]):
         try:
             error = pending.exception()
             if isinstance(error, InferenceFailedError):
-                self._submit(pool, running, partial(running.life.throw, error))
+                self._submit(pool, running, partial(running.generator.throw, error))
             elif error is not None:
                 retired = running.lane.device.state is DeviceState.RETIRED
                 gone = retired or isinstance(error, DeviceAwayError)
@@ -402,4 +402,4 @@ class Scheduler(Generic[R]):
                 else self._oracle.decide(first, second)
             )
             outputs.append(Outputs(first, second, decision))
-        return running.life.send(Answer(outputs))
+        return running.generator.send(Answer(outputs))

@@ -10,7 +10,7 @@ import numpy as np
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
 from edgeflare.metrics import l2, linf
 from edgeflare.oracles import LabelOracle, Oracle, is_below, margins
-from edgeflare.scheduler.confirmation import ConfirmedTrigger, SampleStore, confirm
+from edgeflare.scheduler.confirmation import SampleStore, UnconfirmedTrigger, confirm
 from edgeflare.scheduler.job import Budget, Counters, JobRun
 from edgeflare.types import (
     Answer,
@@ -39,7 +39,7 @@ class ParetoFront:
         """Each deviation that no earlier one beats: none had its margin or more at its L2 or less."""
         return tuple(self._points)
 
-    def meet(self, sample: Sample, outputs: Outputs, queries: int) -> None:
+    def add(self, sample: Sample, outputs: Outputs, queries: int) -> None:
         """Add a sample and both models' outputs; `queries`: how many were made up to and with this one."""
         if outputs.decision is not Decision.DEVIATION:
             return
@@ -73,7 +73,7 @@ class QueryMeter:
     kept: int = 0
 
     @property
-    def starved(self) -> str:
+    def floor_warning(self) -> str:
         """A warning where the margin floor held back most inputs from the device; else empty."""
         if 2 * self.kept <= self.meant:
             return ""
@@ -100,7 +100,7 @@ class QueryMeter:
         for number, (sample, outputs) in enumerate(
             zip(ask.samples, answer.outputs, strict=True), start=begin + 1
         ):
-            self.front.meet(sample, outputs, number)
+            self.front.add(sample, outputs, number)
         return answer
 
     def _above_floor(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
@@ -133,7 +133,7 @@ class QueryMeter:
             assert deployed is not None  # noqa: S101
             decision = self.oracle.decide(original, deployed)
             outputs[place] = Outputs(original, deployed, decision)
-            self.front.meet(ask.samples[place], outputs[place], number)
+            self.front.add(ask.samples[place], outputs[place], number)
         return Answer(outputs)
 
     def _pay(self, count: int) -> None:
@@ -187,7 +187,7 @@ class SearchSettings(NamedTuple):
     budget: Budget
     confirmations: int
     campaign_seed: int
-    vault: SampleStore
+    sample_store: SampleStore
     oracle: Oracle = LabelOracle()
 
 
@@ -209,7 +209,7 @@ class SearchJob:
         """Estimated memory of a search: 20 times its seed's sample."""
         return _SAMPLES_HELD * self.seed.sample.nbytes
 
-    def live(self) -> JobRun[SearchJobResult]:
+    def run(self) -> JobRun[SearchJobResult]:
         """Search from the seed and confirm what is found: yield requests, return the result.
 
         The caller runs the queries and adds to ``counters.seconds`` while ``seconds_count`` holds.
@@ -219,7 +219,7 @@ class SearchJob:
         natural = _FINDINGS_AT_THE_SEED.get(self.seed.outputs.decision)
         self.seconds_count = natural is None
         if natural is not None:
-            return (yield from self._confirm(ConfirmedTrigger(natural, self.seed.sample)))
+            return (yield from self._confirm(UnconfirmedTrigger(natural, self.seed.sample)))
         number = chain_seed(self.rules.campaign_seed, self.seed.id)
         search = self.rules.strategy(self.seed, np.random.default_rng(number))
         try:
@@ -233,10 +233,10 @@ class SearchJob:
 
     def _search(
         self, search: Search
-    ) -> Generator[Ask, Answer, "SearchJobResult | ConfirmedTrigger"]:
+    ) -> Generator[Ask, Answer, "SearchJobResult | UnconfirmedTrigger"]:
         """Run the strategy to its end; return a result, or a finding that must be confirmed."""
         rules = self.rules
-        asking = QueryMeter(rules.oracle, rules.budget, self.counters, self.front)
+        meter = QueryMeter(rules.oracle, rules.budget, self.counters, self.front)
         late = False
         answer: Answer | None = None
         while True:
@@ -248,22 +248,22 @@ class SearchJob:
                     return self._result(Status.GAVE_UP, detail=outcome.reason)
                 return _found(outcome)
             if late and ask.best is not None:
-                return self._cut_short(Status.TIMEOUT, ask, asking.starved)
+                return self._cut_short(Status.TIMEOUT, ask, meter.floor_warning)
             try:
-                answer = yield from asking.ask(ask)
+                answer = yield from meter.ask(ask)
             except BudgetExceeded:
-                return self._cut_short(Status.EXHAUSTED, ask, asking.starved)
+                return self._cut_short(Status.EXHAUSTED, ask, meter.floor_warning)
             except InferenceFailedError as error:
-                return self._broken_off(asking.sent, error, ask.best)
+                return self._broken_off(meter.sent, error, ask.best)
             for sample, outputs in zip(ask.samples, answer.outputs, strict=True):
                 if outputs.decision is Decision.NONFINITE:
-                    return ConfirmedTrigger(
+                    return UnconfirmedTrigger(
                         Status.NONFINITE, sample, detail=self._put_aside(ask.best)
                     )
             limit = rules.budget.seconds
             late = limit is not None and self.counters.seconds > limit
             if late and not _deviates(answer):
-                return self._cut_short(Status.TIMEOUT, ask, asking.starved)
+                return self._cut_short(Status.TIMEOUT, ask, meter.floor_warning)
 
     def _stepped(self, search: Search, answer: Answer | None) -> Ask:
         """Return what the strategy asks next. Raises _Ended, StrategyError and the strategy's EdgeFlareError."""
@@ -281,7 +281,7 @@ class SearchJob:
 
     def _cut_short(
         self, status: Status, ask: Ask, starved: str
-    ) -> "SearchJobResult | ConfirmedTrigger":
+    ) -> "SearchJobResult | UnconfirmedTrigger":
         """End a search whose budget is spent: with its best triggering input, where it has one."""
         if ask.best is None or ask.best.sample is None:
             return self._result(status, detail=starved, starved=bool(starved))
@@ -289,7 +289,7 @@ class SearchJob:
 
     def _broken_off(
         self, samples: Sequence[Sample], error: InferenceFailedError, best: Outcome | None
-    ) -> SearchJobResult | ConfirmedTrigger:
+    ) -> SearchJobResult | UnconfirmedTrigger:
         """End a search after a failed inference: with its best triggering input, where it has one."""
         failed = self._failed(samples, error)
         if best is None or best.sample is None:
@@ -301,19 +301,19 @@ class SearchJob:
         """Store the best triggering input of a search that ends with another result; return a note on it, or ""."""
         if best is None or best.sample is None:
             return ""
-        digest = self.rules.vault.put_sample(best.sample)
+        digest = self.rules.sample_store.put_sample(best.sample)
         return f"a triggering input had been found before (digest {digest}, not confirmed)"
 
-    def _confirm(self, finding: ConfirmedTrigger) -> JobRun[SearchJobResult]:
+    def _confirm(self, finding: UnconfirmedTrigger) -> JobRun[SearchJobResult]:
         rules = self.rules
-        found = yield from confirm(finding, rules.vault, rules.confirmations, self.counters)
+        found = yield from confirm(finding, rules.sample_store, rules.confirmations, self.counters)
         return self._result(**found._asdict())
 
     def _failed(self, samples: Sequence[Sample], error: InferenceFailedError) -> SearchJobResult:
         """Keep the input on which the device can't answer, where it is known which one that is."""
         if len(samples) != 1:
             return self._result(Status.FAILED, detail=str(error))
-        digest = self.rules.vault.put_sample(samples[0])
+        digest = self.rules.sample_store.put_sample(samples[0])
         return self._result(
             Status.FAILED, sample=samples[0], sample_digest=digest, detail=str(error)
         )
@@ -345,9 +345,9 @@ def chain_seed(campaign_seed: int, seed_id: str) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def _found(outcome: Outcome, detail: str = "") -> ConfirmedTrigger:
+def _found(outcome: Outcome, detail: str = "") -> UnconfirmedTrigger:
     assert outcome.sample is not None  # noqa: S101 - the callers have checked
-    return ConfirmedTrigger(
+    return UnconfirmedTrigger(
         Status.FOUND, outcome.sample, outcome.mutations, detail, outcome.earlier
     )
 

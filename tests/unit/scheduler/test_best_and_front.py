@@ -182,7 +182,7 @@ class TestFront:
             SearchSettings(strategy, Budget(), 2, 7, Shelf(), LabelOracle()),
         )
         for _ in range(2):
-            life = chain.live()
+            life = chain.run()
             (ask,) = next(life).samples
             both = First().one(ask), Second().one(ask)
             with pytest.raises(StopIteration) as ended:

@@ -96,13 +96,13 @@ class TestFront:
         front = ParetoFront(clip(QUIET))
         unsure_elsewhere = heard("a b", {0: (0.5, 0.4375), 1: (0.75, 0.25)})
         outputs = Outputs(unsure_elsewhere, heard("a c"), Decision.DEVIATION)
-        front.meet(clip(LOUD), outputs, 3)
+        front.add(clip(LOUD), outputs, 3)
         assert [point.margin for point in front.points] == [0.5]
 
     def test_a_deviation_of_scores_alone_has_one_too(self) -> None:
         front = ParetoFront(clip(QUIET))
         scores = np.array([0.875, 0.125]), np.array([0.625, 0.375])
         decision = ToleranceOracle(0.2).decide(*scores)
-        front.meet(clip(LOUD), Outputs(*scores, decision), 1)
+        front.add(clip(LOUD), Outputs(*scores, decision), 1)
         assert [point.margin for point in front.points] == [0.25]
         assert LabelOracle().decide(*scores) is Decision.AGREE
