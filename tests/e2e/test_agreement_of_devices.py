@@ -126,5 +126,5 @@ def test_only_the_runtime_differs_and_show_says_so(home: Path, ran: Ran) -> None
 def test_an_unknown_mode_is_told(home: Path) -> None:
     wrong = edgeflare("demo", "--fleet", "both", home=home)
     assert wrong.code == 2
-    assert "fleet.mode" in wrong.sentence
+    assert "--fleet must be" in wrong.sentence
     assert "'replicate'" in wrong.sentence

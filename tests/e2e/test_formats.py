@@ -16,8 +16,11 @@ from typing import Any
 import click
 import typer
 from command import DEMO, edgeflare
+from pydantic import BaseModel
 
+from edgeflare import CampaignConfig, Device
 from edgeflare.cli.app import app
+from edgeflare.nightly import NightlyConfig
 from edgeflare.store import CampaignLock
 from edgeflare_mutators import operators
 
@@ -78,6 +81,13 @@ def database(file: Path) -> dict[str, Any]:
         return found
 
 
+def settings(config: type[BaseModel]) -> list[str]:
+    """The keys of a settings file, in all its sections."""
+    schema = config.model_json_schema()
+    sections = [schema, *schema.get("$defs", {}).values()]
+    return sorted({name for section in sections for name in section.get("properties", {})})
+
+
 def formats(home: Path) -> dict[str, Any]:
     """Run EdgeFlare once through what it writes, and return the names in it."""
     pair = ["--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite"]
@@ -113,9 +123,9 @@ def formats(home: Path) -> dict[str, Any]:
     (corpus,) = (home / "k").glob("*.sqlite")
     found[corpus.name] = database(corpus)
     found["devices check --json"] = keys("devices", "check", "local", "--json")
-    out("init", "campaign.toml")
-    toml = (home / "campaign.toml").read_text()
-    found["campaign.toml"] = sorted(set(re.findall(r"(?m)^#? ?(\[[\w.]+\]|\w+(?= = ))", toml)))
+    found["campaign.toml"] = settings(CampaignConfig)
+    found["nightly.toml"] = settings(NightlyConfig)
+    found["devices.toml"] = settings(Device)
     with CampaignLock(home / "c"):
         found["campaign.lock.json"] = shape(json.loads((home / "c/campaign.lock.json").read_text()))
     found["operators"] = sorted(operators())

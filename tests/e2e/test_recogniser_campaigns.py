@@ -137,7 +137,9 @@ class TestReplay:
     def test_what_a_better_model_hears_is_told_beside_what_was_heard(
         self, pair: Path, campaign: tuple[Path, list[str]]
     ) -> None:
-        better = replay_config(config(pair), deployed=pair / "original.onnx", out=pair / "better")
+        better = replay_config(
+            config(pair), {"deployed": {"path": pair / "original.onnx"}, "out": pair / "better"}
+        )
         folder = run_replay(campaign[0], better, only="triggers")
         with Store.open(folder) as store:
             inputs = list(replayed_inputs(store))
@@ -151,7 +153,7 @@ class TestReplay:
     def test_a_replay_of_a_replay_has_its_texts(
         self, pair: Path, campaign: tuple[Path, list[str]]
     ) -> None:
-        again = replay_config(config(pair), out=pair / "again")
+        again = replay_config(config(pair), {"out": pair / "again"})
         with Store.open(run_replay(pair / "better", again)) as store:
             inputs = list(replayed_inputs(store))
         assert {one.state for one in inputs} == {"new"}
@@ -184,7 +186,7 @@ class TestReplay:
             out=tmp_path / "found",
         )
         run_campaign(told)
-        folder = run_replay(tmp_path / "found", replay_config(told, out=tmp_path / "replay"))
+        folder = run_replay(tmp_path / "found", replay_config(told, {"out": tmp_path / "replay"}))
         with Store.open(folder) as store:
             assert {one.state for one in replayed_inputs(store)} == {"still", "agrees"}
 

@@ -13,11 +13,10 @@ from edgeflare.cli.terminal import handling_signals
 
 CAMPAIGN = """
 import sys, time, typer
-from edgeflare.cli import guard
-from edgeflare.cli.terminal import stoppable
+from edgeflare.cli.terminal import handling_signals, with_exit_codes
 
 def campaign() -> None:
-    with stoppable():
+    with handling_signals():
         try:
             print("searching", flush=True)
             time.sleep(60)
@@ -27,7 +26,7 @@ def campaign() -> None:
                 print(f"wrote {line.strip()}", flush=True)
 
 app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(guard.guarded(campaign))
+app.command()(with_exit_codes(campaign))
 app()
 """
 
@@ -104,13 +103,13 @@ def test_what_does_not_end_is_given_up(tmp_path, kept_by):
     }
     code = f"""
 import ctypes, time
-from edgeflare.cli.terminal import stoppable
+from edgeflare.cli.terminal import handling_signals
 
 def say():
     print("searching", flush=True)
 
 def forever():
-    with stoppable(grace_s=0.2):
+    with handling_signals(grace_s=0.2):
         {keeps[kept_by]}
 
 forever()

@@ -100,5 +100,5 @@ def test_every_file_that_is_named_exists(document: Path) -> None:
 
 def test_the_comparison_links_to_every_recipe() -> None:
     text = (DEPLOY / "README.md").read_text(encoding="utf-8")
-    folders = [path.name for path in DEPLOY.iterdir() if path.is_dir()]
+    folders = [path.parent.name for path in DEPLOY.glob("*/README.md")]
     assert [name for name in folders if f"({name}/README.md)" not in text] == []

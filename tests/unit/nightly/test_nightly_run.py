@@ -163,7 +163,7 @@ def test_only_what_is_named_and_red_is_accepted(
 ) -> None:
     learnt = []
     monkeypatch.setattr(
-        "edgeflare.nightly.accept.learn",
+        "edgeflare.nightly.accept.update_corpus",
         lambda history, night, run, tell: learnt.append(run.name),
     )
     history = History(config.history)
@@ -187,8 +187,10 @@ def test_a_corpus_that_can_not_take_a_green_run_fails_that_run(
         if green.model == "int8":
             raise kind("the inputs are 28 x 28, the corpus' are 32 x 32")
 
-    monkeypatch.setattr(run, "run_one", lambda task: run_of(task.model.name, task.device))
-    monkeypatch.setattr(run, "learn", refuse)
+    monkeypatch.setattr(
+        run, "run_model_on_device", lambda task: run_of(task.model.name, task.device)
+    )
+    monkeypatch.setattr(run, "update_corpus", refuse)
     night = run_nightly(config, devices=["pi4"], clock=clock)
     assert [run.state for run in night.runs] == ["failed", "green"]
     assert "32 x 32" in night.runs[0].words[0]
@@ -200,8 +202,10 @@ def test_what_can_not_be_removed_hides_no_result(
     def refuse(*_: object) -> int:
         raise StoreError("the folder is somebody else's")
 
-    monkeypatch.setattr(run, "run_one", lambda task: run_of(task.model.name, task.device))
-    monkeypatch.setattr(run, "learn", lambda *_: None)
+    monkeypatch.setattr(
+        run, "run_model_on_device", lambda task: run_of(task.model.name, task.device)
+    )
+    monkeypatch.setattr(run, "update_corpus", lambda *_: None)
     monkeypatch.setattr(run, "prune_history", refuse)
     night = run_nightly(config, clock=clock)
     assert (night.state, night.exit_code) == ("finished", 0)

@@ -13,7 +13,7 @@ from edgeflare.campaign.settings.config import CampaignConfig, config_from, merg
 from edgeflare.campaign.settings.flags import flags_in, table_of
 from edgeflare.errors import UsageError
 
-FOLDER = Path(__file__).resolve().parent.parent / "assets" / "demo"
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
 
 
 def demo_config(

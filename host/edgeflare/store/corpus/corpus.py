@@ -547,6 +547,6 @@ def _make(folder: Path, per_pair: int) -> None:
 
 def _is_unfinished(path: Path) -> bool:
     """Whether a file or folder is of a corpus that another process is making, or was killed while making."""
-    return path.name in (LOCK_NAME, "samples", CORPUS_NAME) or path.name.startswith(
-        _UNFINISHED_NAME
+    return path.name in (LOCK_NAME, "samples") or path.name.startswith(
+        (CORPUS_NAME, _UNFINISHED_NAME)  # with its write-ahead log
     )

@@ -23,9 +23,9 @@ HOLD = """
 import sys
 from pathlib import Path
 
-from edgeflare.store.corpus.base import alone
+from edgeflare.store.corpus.base import exclusive_lock
 
-with alone(Path(sys.argv[1])):
+with exclusive_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
