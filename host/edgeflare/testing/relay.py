@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 from edgeflare.errors import UsageError
 
-_PROCESS = Path(__file__).with_name("relay_process.py")
+_PROCESS = Path(__file__).with_name("relay_server.py")
 _END_S = 10.0
 
 

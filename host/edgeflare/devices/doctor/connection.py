@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from edgeflare.devices.doctor.result import CheckLine, failed, good, note
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.base import Transport
-from edgeflare.devices.transports.ssh.auth import Login
+from edgeflare.devices.transports.base import Login, Transport
 from edgeflare.errors import AuthenticationError, EdgeFlareError, HostKeyError
 
 _SHOWN = 3

@@ -5,7 +5,6 @@ import binascii
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import paramiko
 
@@ -293,19 +292,3 @@ class _Login:
                 "or with IdentityFile and IdentitiesOnly in ~/.ssh/config"
             )
         return explain(error, self._endpoint)
-
-
-class Login(NamedTuple):
-    """One login. `address` is ``host:port``, `server` the server's software as it names itself.
-
-    `by` says how the user got in: ``key /home/a/.ssh/id_ed25519``, ``password`` or ``nothing`` where
-    the server asked for neither; `host_key` is the trusted key's type and fingerprint;
-    `key_command` sets a key up.
-    """
-
-    address: str
-    user: str
-    server: str
-    by: str
-    host_key: str
-    key_command: str

@@ -13,11 +13,12 @@ from edgeflare.devices.transports.base import (
     STDERR_LIMIT,
     Completed,
     Deadline,
+    Login,
     check_ran,
     read_output,
     start_feeder,
 )
-from edgeflare.devices.transports.ssh.auth import Ask, Login, authenticate
+from edgeflare.devices.transports.ssh.auth import Ask, authenticate
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.connection import Connection
 from edgeflare.devices.transports.ssh.errors import explain
