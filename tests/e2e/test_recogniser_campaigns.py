@@ -76,6 +76,13 @@ def campaign(pair: Path) -> tuple[Path, list[str]]:
     return run_campaign(config(pair, control=True, out=pair / "found"), progress=told), notices
 
 
+@pytest.fixture(scope="module")
+def better(pair: Path, campaign: tuple[Path, list[str]]) -> Path:
+    """The folder of a replay of the triggers with the original as the deployed model."""
+    settings = {"deployed": {"path": pair / "original.onnx"}, "out": pair / "better"}
+    return run_replay(campaign[0], replay_config(config(pair), settings), only="triggers")
+
+
 def test_words_decide_where_both_models_transcribe(campaign: tuple[Path, list[str]]) -> None:
     with Store.open(campaign[0]) as store:
         found = [one for one in store.outcomes() if one.status is Status.FOUND]
@@ -134,14 +141,8 @@ class TestReplay:
         assert all(printed.count(f'"{text}"') == 2 for text in texts)
         assert "most probable classes" not in printed
 
-    def test_what_a_better_model_hears_is_told_beside_what_was_heard(
-        self, pair: Path, campaign: tuple[Path, list[str]]
-    ) -> None:
-        better = replay_config(
-            config(pair), {"deployed": {"path": pair / "original.onnx"}, "out": pair / "better"}
-        )
-        folder = run_replay(campaign[0], better, only="triggers")
-        with Store.open(folder) as store:
+    def test_what_a_better_model_hears_is_told_beside_what_was_heard(self, better: Path) -> None:
+        with Store.open(better) as store:
             inputs = list(replayed_inputs(store))
             assert store.sample_rate == RATE
         assert {one.state for one in inputs} == {"fixed"}
@@ -150,11 +151,9 @@ class TestReplay:
             assert one.deployed_text_before != one.original_text_before
             assert one.deployed_text == one.original_text == one.original_text_before
 
-    def test_a_replay_of_a_replay_has_its_texts(
-        self, pair: Path, campaign: tuple[Path, list[str]]
-    ) -> None:
+    def test_a_replay_of_a_replay_has_its_texts(self, pair: Path, better: Path) -> None:
         again = replay_config(config(pair), {"out": pair / "again"})
-        with Store.open(run_replay(pair / "better", again)) as store:
+        with Store.open(run_replay(better, again)) as store:
             inputs = list(replayed_inputs(store))
         assert {one.state for one in inputs} == {"new"}
         for one in inputs:

@@ -1,41 +1,50 @@
-# The public names, each with the part it comes from; read at run time, too.
+# The public names; read at run time, too.
+# ruff: noqa: I001 - one import a part
 
-from .agreement import Agreement as Agreement
-from .agreement import Compared as Compared
-from .agreement import EveryDevice as EveryDevice
-from .agreement import FingerprintDifference as FingerprintDifference
-from .agreement import OneSided as OneSided
+from .agreement import (
+    Agreement as Agreement,
+    Compared as Compared,
+    EveryDevice as EveryDevice,
+    FingerprintDifference as FingerprintDifference,
+    OneSided as OneSided,
+)
 from .class_names import load_class_names as load_class_names
 from .control import ControlFigures as ControlFigures
-from .corpus import CorpusAddition as CorpusAddition
-from .corpus import CorpusPair as CorpusPair
-from .corpus import CorpusSummary as CorpusSummary
-from .corpus import CorpusTarget as CorpusTarget
-from .corpus import add_to_corpus as add_to_corpus
-from .corpus import corpus_summary as corpus_summary
-from .corpus import note_replay as note_replay
-from .corpus import remove_from_corpus as remove_from_corpus
-from .data_frames import Frames as Frames
-from .data_frames import to_frames as to_frames
-from .devices import DeviceFigures as DeviceFigures
-from .devices import Transfer as Transfer
-from .limits import LimitCheck as LimitCheck
-from .limits import check_limits as check_limits
-from .outcome_stats import Failure as Failure
-from .outcome_stats import LabelPair as LabelPair
-from .outcome_stats import Spread as Spread
-from .outcome_stats import TriggerFigures as TriggerFigures
+from .corpus import (
+    CorpusAddition as CorpusAddition,
+    CorpusPair as CorpusPair,
+    CorpusSummary as CorpusSummary,
+    CorpusTarget as CorpusTarget,
+    add_to_corpus as add_to_corpus,
+    corpus_summary as corpus_summary,
+    note_replay as note_replay,
+    remove_from_corpus as remove_from_corpus,
+)
+from .data_frames import Frames as Frames, to_frames as to_frames
+from .devices import DeviceFigures as DeviceFigures, Transfer as Transfer
+from .limits import LimitCheck as LimitCheck, check_limits as check_limits
+from .outcome_stats import (
+    Failure as Failure,
+    LabelPair as LabelPair,
+    Spread as Spread,
+    TriggerFigures as TriggerFigures,
+)
 from .ranking.comparison import Duel as Duel
-from .ranking.ranking import RankedModel as RankedModel
-from .ranking.ranking import Ranking as Ranking
-from .ranking.ranking import rank_campaigns as rank_campaigns
-from .ranking.scores import Accuracy as Accuracy
-from .ranking.scores import Estimate as Estimate
-from .ranking.scores import ModelFigures as ModelFigures
-from .replay import ReplayFigures as ReplayFigures
-from .replay import ReplaySummary as ReplaySummary
-from .replay import replay_summary as replay_summary
-from .summary import Summary as Summary
-from .summary import summarize as summarize
+from .ranking.ranking import (
+    RankedModel as RankedModel,
+    Ranking as Ranking,
+    rank_campaigns as rank_campaigns,
+)
+from .ranking.scores import (
+    Accuracy as Accuracy,
+    Estimate as Estimate,
+    ModelFigures as ModelFigures,
+)
+from .replay import (
+    ReplayFigures as ReplayFigures,
+    ReplaySummary as ReplaySummary,
+    replay_summary as replay_summary,
+)
+from .summary import Summary as Summary, summarize as summarize
 from .telemetry import TelemetryFigures as TelemetryFigures
 from .transcript_diff import WordPair as WordPair

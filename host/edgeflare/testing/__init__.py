@@ -22,26 +22,6 @@ beside two of them, without a device; `FakeModel.device` is a device that answer
     assert run.queries < 100
 """
 
-from edgeflare.testing.fake_agent import FakeAgent, Replace, raw_frame
-from edgeflare.testing.fake_model import FakeModel, StrategyRun, run_strategy
-from edgeflare.testing.fault_plan import DIRECTIONS, KINDS, Direction, Fault, FaultPlan, Kind
-from edgeflare.testing.faulty_transport import FaultyTransport, connecting
-from edgeflare.testing.relay import Relay
+import lazy_loader
 
-__all__ = [
-    "DIRECTIONS",
-    "KINDS",
-    "Direction",
-    "FakeAgent",
-    "FakeModel",
-    "Fault",
-    "FaultPlan",
-    "FaultyTransport",
-    "Kind",
-    "Relay",
-    "Replace",
-    "StrategyRun",
-    "connecting",
-    "raw_frame",
-    "run_strategy",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

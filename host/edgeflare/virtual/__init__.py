@@ -1,23 +1,5 @@
 """Virtual arm64 boards: Debian on an emulated machine, reached through SSH like any other device."""
 
-from edgeflare.virtual.board import (
-    BoardStatus,
-    StopReport,
-    UpReport,
-    board_down,
-    board_status,
-    board_stopped,
-    board_up,
-)
-from edgeflare.virtual.settings import BoardSettings
+import lazy_loader
 
-__all__ = [
-    "BoardSettings",
-    "BoardStatus",
-    "StopReport",
-    "UpReport",
-    "board_down",
-    "board_status",
-    "board_stopped",
-    "board_up",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
