@@ -5,8 +5,8 @@ In the user's ``pyproject.toml``::
     [project.entry-points."edgeflare.strategies"]
     my-strategy = "my_package:MyStrategy"
 
-What the object named must be is said where each kind is used: `search.registry`, `oracles.choosing`,
-`devices.runtimes`, `devices.connecting`. A built-in name always means the built-in one. Nothing is imported before
+What the object named must be is said where each kind is used: `strategies.registry`, `oracles`,
+`devices.runtimes`, `devices.transports.connect`. A built-in name always means the built-in one. Nothing is imported before
 its name is used, so a plug-in that is broken fails alone. Mutation operators are declared in the same way, in the
 group ``edgeflare.mutators``; see `edgeflare_mutators`.
 """
