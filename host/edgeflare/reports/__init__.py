@@ -1,4 +1,5 @@
-"""Reports of campaigns, replays, rankings and corpora: their wording, and the formats they are written in."""
+"""Reports of campaigns, replays, rankings and corpora: their wording, and the formats they are
+written in."""
 
 import lazy_loader
 

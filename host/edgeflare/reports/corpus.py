@@ -40,7 +40,8 @@ def removed_document(removed: CorpusRemoved, *, dry_run: bool) -> list[Block]:
 
 
 def corpus_document(summary: CorpusSummary) -> list[Block]:
-    """Return figures of a corpus, what each model said of its entries last, and the pairs of classes."""
+    """Return figures of a corpus, what each model said of its entries last, and the pairs of
+    classes."""
     targets = (
         Column("model", 0, lambda one: one.model, text=True),
         Column("device", 0, lambda one: one.device, text=True),
