@@ -48,8 +48,7 @@ def decides_equally(one: Output, other: Output) -> bool:
 
 
 def class_scores(output: Output) -> Scores:
-    """Return the probability of each class, float64 [classes]. Raises TypeError for a
-    transcript."""
+    """Return class probabilities, float64 [classes]. Raises TypeError for a transcript."""
     if isinstance(output, Transcript):
         raise TypeError("a transcript has no classes")
     return output
@@ -112,8 +111,7 @@ def disagreement(original: Output, deployed: Output) -> float:
 
 
 def total_variation(original: Scores, deployed: Scores) -> float:
-    """Return the share of probability, 0 to 1, that two answers, float [classes], put on different
-    classes."""
+    """Return the total variation distance of two answers, float [classes], from 0 to 1."""
     return float(np.abs(original - deployed).sum() / 2)
 
 

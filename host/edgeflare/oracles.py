@@ -42,8 +42,7 @@ class Margins(NamedTuple):
 
     @property
     def smaller(self) -> float | None:
-        """The smaller of both; that of one alone where the other has none, None where neither has
-        one."""
+        """The smaller of both; that of one alone where the other has none, else None."""
         return min((one for one in self if one is not None), default=None)
 
 

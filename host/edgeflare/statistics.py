@@ -12,8 +12,7 @@ _DRAWN_AT_ONCE = 1 << 22
 _DRAWS = 10_000
 _MOST_DRAWS = 100_000
 _ENUMERATED = 12
-"""Up to so many differences all combinations of signs are computed, above that as many as are
-drawn."""
+"""Up to this number of differences all combinations of signs are computed, else some drawn."""
 _EQUAL = 1e-9
 """Relative distance within which two sums of the same numbers count as equal, so that p doesn't
 follow the CPU's rounding."""
@@ -136,8 +135,7 @@ def permutation_p(differences: ArrayLike, *, alpha: float = 0.05) -> float:
 
 
 def ranked(values: ArrayLike) -> NDArray[np.float64]:
-    """Return the rank of each value, from 1; equal ones, infinite ones too, share the mean of
-    theirs."""
+    """Return the rank of each value, from 1; equal ones share the mean of theirs."""
     _, place, often = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     shared: NDArray[np.float64] = np.cumsum(often) - (often - 1) / 2
     return shared[place]
@@ -178,14 +176,12 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def a12_size(a12: float) -> str:
-    """Return how large an effect is, by Vargha and Delaney (2000): 0.56 small, 0.64 medium, 0.71
-    large."""
+    """Return an effect's size by Vargha and Delaney (2000): 0.56 small, 0.64 medium, 0.71 large."""
     return _size(a12 - 0.5, _A12_SIZES)
 
 
 def rank_biserial_size(correlation: float) -> str:
-    """Return how large an effect is, by Cohen (1988) for correlations: 0.1 small, 0.3 medium, 0.5
-    large."""
+    """Return an effect's size by Cohen (1988): 0.1 small, 0.3 medium, 0.5 large."""
     return _size(correlation, _CORRELATION_SIZES)
 
 
@@ -208,8 +204,7 @@ def wilson(successes: int, total: int) -> tuple[float, float]:
 
 
 def upper_bound(successes: int, total: int, *, level: float = 0.95) -> float:
-    """Return the one-sided exact bound of a rate (Clopper and Pearson, 1934): above all of `level`
-    of cases."""
+    """Return the one-sided exact upper bound of a rate (Clopper and Pearson, 1934)."""
     if successes == total:
         return 1.0
     low, high = successes / total, 1.0

@@ -71,8 +71,7 @@ def aligned(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | Non
 
 
 def differing(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | None, Word | None]]:
-    """Return those of the `aligned` pairs whose words differ. Raises UsageError where RapidFuzz is
-    missing."""
+    """Return the `aligned` pairs that differ. Raises UsageError where RapidFuzz is missing."""
     if _texts(one) == _texts(other):
         return []
     return [(a, b) for a, b in aligned(one, other) if a is None or b is None or a.text != b.text]
@@ -86,8 +85,7 @@ class Part(NamedTuple):
 
 
 class WordChange(NamedTuple):
-    """A word of the original's transcript and the deployed model's in its place; "" where one has
-    none."""
+    """A word of the original and the deployed model's in its place; "" for none."""
 
     original: str
     deployed: str
@@ -138,8 +136,7 @@ def word_distance(one: Transcript, other: Transcript) -> float:
 
 
 def excerpts(one: str, other: str) -> tuple[str, str]:
-    """Return the part of both texts from two words before their first difference; dots replace the
-    rest."""
+    """Return both texts from two words before their first difference; dots replace the rest."""
     ours, theirs = _spans(one), _spans(other)
     same = 0
     for mine, yours in zip(ours, theirs, strict=False):
@@ -187,8 +184,7 @@ def _steps(
 
 
 def _certainty(scores: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the probability and the margin of a word from its tokens' (probability, highest of all
-    others)."""
+    """Return a word's probability and margin from its tokens' (probability, highest other)."""
     probability, margin = 1.0, 1.0
     for chosen, other in scores:
         probability *= chosen
@@ -206,8 +202,7 @@ def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
 
 
 def _shape(character: str) -> str:
-    """Return w for a character of words, a plain apostrophe for an apostrophe, a space for any
-    other character."""
+    """Return w for a character of words, a plain apostrophe, or a space."""
     if character in "'’":
         return "'"
     return "w" if unicodedata.category(character)[0] in "LNM" else " "

@@ -47,8 +47,7 @@ class FingerprintDifference:
     side: DifferenceKind
 
     def named(self, value: Any) -> Any:
-        """Return one of the two values as people know it: an Arm processor's name for its part
-        number."""
+        """Return one of the two values for people, such as an Arm processor's name."""
         from edgeflare.devices.cpu_names import shown_name  # devices bring much, as below
 
         return shown_name(value) if self.field == "cpu" and isinstance(value, str) else value
@@ -195,8 +194,7 @@ def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]
 
 
 def _fingerprints(store: Store) -> dict[str, dict[str, Any]]:
-    """Return each device's fingerprint by its name, of devices that are alike maybe that of one
-    name only."""
+    """Return each device's fingerprint by name; of equivalent devices maybe one name only."""
     return store.fingerprints() or {one.name: one.fingerprint for one in store.devices()}
 
 

@@ -96,8 +96,7 @@ def class_name(names: Sequence[str] | None, number: int | None) -> str:
 
 
 def class_count(store: Store) -> int:
-    """Return the number of classes of the campaign's models; 0 of transcripts, and where no
-    answer is known."""
+    """Return the number of classes; 0 of transcripts, and where no answer is known."""
     for seed in islice(store.seeds(), 256):
         if seed.outputs and seed.outputs.original is not None:
             known = seed.outputs.original

@@ -1,5 +1,4 @@
-"""Figures of a campaign's control: how often the search takes the original itself for another
-model."""
+"""Figures of a campaign's control: how often the search raises a false alarm."""
 
 from dataclasses import dataclass
 from pathlib import Path

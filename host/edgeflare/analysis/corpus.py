@@ -157,8 +157,7 @@ def _add(corpus: Corpus, store: Store, found: Findings, model: str) -> CorpusAdd
 
 
 def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
-    """Return a notice of fixed triggers whose campaign is not in the corpus, so that they can't be
-    noted."""
+    """Return a notice of fixed triggers whose campaign is not in the corpus."""
     source = replay_fact(store)["source"]
     added = {campaign.id for campaign in corpus.campaigns()}
     if source["kind"] != "campaign" or source.get("campaign") in added:

@@ -50,8 +50,7 @@ def form_of(store: Store, sample: Sample) -> Form:
 
 
 def check_classes(store: Store) -> None:
-    """Raise UsageError for a campaign with speech recognisers: a corpus keeps decisions between
-    classes."""
+    """Raise UsageError for speech recognisers: a corpus has decisions between classes only."""
     if transcribes(store):
         raise UsageError(
             f"{store.folder} has transcripts, and a corpus keeps decisions between classes only; send its triggers "
@@ -178,8 +177,7 @@ def _trigger_record(
 
 
 def _source(store: Store, stack: ExitStack) -> Store | Corpus | None:
-    """Open the campaign or corpus that a replay's inputs come from, through other replays; None if
-    it is gone."""
+    """Open the first source of a replay's inputs, behind other replays; None if it is gone."""
     folder = Path(replay_fact(store)["source"]["folder"])
     try:
         if is_corpus(folder):
@@ -191,8 +189,7 @@ def _source(store: Store, stack: ExitStack) -> Store | Corpus | None:
 
 
 def _seed_samples(source: Store | Corpus | None) -> _SeedSample:
-    """Return a function that returns a seed sample's digest by the seed's id and the trigger's
-    digest."""
+    """Return a function of a seed's id and a trigger's digest that returns the seed's digest."""
     if isinstance(source, Corpus):
         known = {entry.sample: entry.seed_sample for entry in source.entries()}
         return lambda _, sample: known.get(sample)

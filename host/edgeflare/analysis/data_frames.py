@@ -39,8 +39,7 @@ def outcomes(store: Store) -> Iterator[dict[str, Any]]:
 
 
 def triggers(store: Store) -> Iterator[dict[str, Any]]:
-    """The triggering inputs in the order of the seeds, then of the devices that searched for
-    themselves."""
+    """The triggering inputs in the order of the seeds, then of the replicas."""
     for finding in findings(store):
         one = finding.outcome
         if one.status in TRIGGERS:
@@ -81,8 +80,7 @@ def seeds(store: Store) -> Iterator[dict[str, Any]]:
 
 
 def telemetry(store: Store) -> Iterator[dict[str, Any]]:
-    """The devices' minutes as they were recorded; one that was interrupted is there in several
-    parts."""
+    """The devices' minutes as recorded; one that was interrupted has several rows."""
     for minute in store.telemetry():
         yield {**vars(minute), "throttle_reasons": ", ".join(minute.throttle_reasons)}
 

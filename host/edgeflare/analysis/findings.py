@@ -1,5 +1,4 @@
-"""A campaign's findings one by one, each with its seed, its cause, and the command that reproduces
-it."""
+"""A campaign's findings one by one, each with its seed, cause and command to reproduce it."""
 
 import heapq
 import math
@@ -112,8 +111,7 @@ def _pieces(output: Output | None) -> list[str] | None:
 
 
 def has_input(outcome: OutcomeRecord) -> bool:
-    """Whether there is an input to show: of a finding, or the one on which a device can't
-    answer."""
+    """Whether there is an input to show: a finding's, or one that a device can't answer."""
     failed = outcome.status is Status.FAILED and outcome.trigger is not None
     return failed or outcome.status in _FINDINGS
 
@@ -134,14 +132,12 @@ class Finding:
 
 
 def findings(store: Store) -> Iterator[Finding]:
-    """Every finding that has an input to show, in the order of the seeds, then of the devices that
-    searched for themselves; read a page at a time. Raises StoreError."""
+    """Yield the `results` that have an input to show. Raises StoreError."""
     return (one for one in results(store) if has_input(one.outcome))
 
 
 def results(store: Store) -> Iterator[Finding]:
-    """Every outcome, found or not, in the order of `findings`; read a page at a time. Raises
-    StoreError."""
+    """Yield every outcome, by seed and replica, reading page by page. Raises StoreError."""
     replicas = replica_names(store)
     causes, commands = Causes(store, replicas), Commands(store)
     ranked = (
@@ -156,8 +152,7 @@ def results(store: Store) -> Iterator[Finding]:
 
 
 class Commands:
-    """The lines for a shell that send a campaign's inputs again, from any folder of this
-    machine."""
+    """The command lines that send a campaign's inputs again, from any folder."""
 
     def __init__(self, store: Store) -> None:
         self._folder = str(store.folder.resolve())
@@ -166,8 +161,7 @@ class Commands:
         self._devices = dict(zip(names, devices, strict=True)) if same else {}
 
     def replay(self, seed_id: str, replica: str) -> str:
-        """Return the line that sends what was found from a seed input again: to the device that
-        searched for itself, as the campaign's configuration names it, or to a pool."""
+        """Return the command that sends a seed's finding to its replica's device, or a pool."""
         words = ["edgeflare", "replay", self._folder, "--trigger", seed_id]
         if replica:
             words += ["--device", self._devices.get(replica, replica)]

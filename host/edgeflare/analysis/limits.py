@@ -84,8 +84,7 @@ _NAMED = 3
 
 
 class Offender(NamedTuple):
-    """An outcome that crosses a limit, in the order of `Offenders`: the worst first, then by
-    name."""
+    """An outcome that crosses a limit; `Offenders` sorts by rank, then by name."""
 
     rank: float
     by_name: tuple[str | int, ...]
@@ -194,8 +193,7 @@ class LimitCounts:
 
     @property
     def median(self) -> float:
-        """The median of the queries to the first triggering input; infinite where half have
-        none."""
+        """The median of the queries to the first trigger; infinite where half have none."""
         return float(np.median(np.asarray(self.first_queries)))
 
 
@@ -211,8 +209,7 @@ def known_pairs(store: Store, limits: LimitsConfig, *, own: bool = True) -> set[
 
 
 def _answered_seeds(store: Store) -> int:
-    """Return how many seeds both models have answered, each device's counted where it searches for
-    itself."""
+    """Return the number of seeds that both models have answered, per replica."""
     return sum(
         seed.outputs is not None
         for replica in replica_names(store)
@@ -227,8 +224,7 @@ def _first_names(names: Sequence[str], count: int) -> str:
 
 
 def _pair_words(pairs: Mapping[Pair, int]) -> str:
-    """Return the first few pairs of labels with how many triggering inputs each has, the most
-    frequent first."""
+    """Return the most frequent pairs of labels with their counts."""
     ranked = sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
     return _first_names(
         [f"{original} -> {deployed} ({count})" for (original, deployed), count in ranked[:_NAMED]],

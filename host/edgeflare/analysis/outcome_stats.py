@@ -44,8 +44,7 @@ class TriggerFigures:
     disagreement: float | None = None
 
     def steps(self, most: int) -> str:
-        """Return the last `most` of the steps as one text, and how many are before them; "" for
-        none."""
+        """Return the last `most` of the steps as one text, with the number of those before."""
         return join_last(self.words, most)
 
 
@@ -83,8 +82,7 @@ class _FirstTriggers:
         )
 
     def corruptions(self) -> dict[str, int]:
-        """Return on how many triggering inputs each natural corruption was used, the most frequent
-        first."""
+        """Return the number of triggers for each natural corruption, the most frequent first."""
         return dict(sorted(self._corruptions.items(), key=lambda one: (-one[1], one[0])))
 
 
@@ -215,8 +213,7 @@ class OutcomeFigures:
         return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
     def word_pairs(self) -> tuple[WordPair, ...]:
-        """Return the words that differ on triggers, seeds that deviate included, the most frequent
-        first."""
+        """Return the words that differ on triggers, the most frequent first."""
         return ranked_words(self._changes)
 
     def _add_found(self, outcome: OutcomeRecord) -> None:
@@ -256,8 +253,7 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 class Units(NamedTuple):
-    """The units of distances: what L2 is of, what Linf counts, and how many of that there are at
-    most."""
+    """The units of distances: of L2, of Linf, and the largest possible Linf."""
 
     l2: str
     levels: str
@@ -269,8 +265,7 @@ _AUDIO = Units("samples from -1 to 1", "levels of 16 bits", 65_534)
 
 
 def units_of(sample_rate: int | None) -> Units:
-    """Return the units of `edgeflare.metrics`; `sample_rate` is that of audio in Hz, None for
-    images."""
+    """Return the units of distances; `sample_rate` is that of audio in Hz, None for images."""
     return _IMAGES if sample_rate is None else _AUDIO
 
 

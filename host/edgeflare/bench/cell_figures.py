@@ -1,5 +1,4 @@
-"""One strategy on one pair in figures, over all repeats: what was found, its costs, false
-alarms."""
+"""One strategy on one pair, over all repeats: results, costs, false alarms."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,8 +13,7 @@ from edgeflare.statistics import bootstrap_interval, mean, median, upper_bound
 from edgeflare.types import TRIGGERS, FrontPoint, Status
 
 DELAYS_MS = (0, 5, 20, 100)
-"""Delays of a round trip to the device for which seconds are computed, in milliseconds; 0: as
-measured."""
+"""Delays of a round trip in milliseconds for which seconds are computed; 0: as measured."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,7 @@ def costs(rows: Sequence[SearchRow]) -> Costs:
 
 
 class FrontStep(NamedTuple):
-    """From `queries` search queries on, `margin` is the median over the searches of their best
-    margin."""
+    """From `queries` on, `margin` is the median over the searches of their best margin."""
 
     queries: int
     margin: float
@@ -71,8 +68,7 @@ WITHIN_SECONDS = (5, 10, 15)
 
 @dataclass(frozen=True)
 class RepeatFigures:
-    """One repeat: searches, those with a triggering input, and over these the mean queries and
-    seconds."""
+    """One repeat; mean queries and seconds are over the searches that found a trigger."""
 
     repeat: int
     searched: int

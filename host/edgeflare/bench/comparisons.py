@@ -45,8 +45,7 @@ class Contrast:
 
     @property
     def verdict(self) -> str:
-        """Return "more" or "less" for the strategy where `p_holm` is at most 5 %, else "can't
-        tell"."""
+        """Return "more" or "less" where `p_holm` is at most 5 %, else "can't tell"."""
         if self.p_holm > _SIGNIFICANT:
             return "can't tell"
         return "more" if self.difference > 0 else "less"
@@ -73,8 +72,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ComparisonPoint:
-    """A pair of a study: its x, and over the searches that found a triggering input the mean
-    queries and seconds."""
+    """A pair of a study: its x, and the means over the searches that found a trigger."""
 
     pair: str
     x: float
@@ -107,8 +105,7 @@ class Correlation:
 
 
 def compare(rows: Sequence[SearchRow], baseline_rows: Sequence[SearchRow]) -> Comparison | None:
-    """Compare one strategy's searches on a pair with the baseline's; None without a common seed
-    input."""
+    """Compare one strategy's searches on a pair with the baseline's; None without common seeds."""
     mine, its = _by_seed(rows), _by_seed(baseline_rows)
     common = [seed_id for seed_id in mine if seed_id in its]
     if not common:

@@ -57,15 +57,13 @@ def bench_document(
 
 
 def bench_summary(report: BenchReport, *, searches: bool = False) -> list[Block]:
-    """Return the document for a terminal: without repeats, pictures and environment, with each
-    search on demand."""
+    """Return the document for a terminal: without repeats, pictures and environment."""
     each: list[Block] = [Heading("Every search", 2), Table(_SEARCHES, report.searches)]
     return [Heading(report.title, 1), *_body(report), *(each if searches else []), *_left(report)]
 
 
 def _body(report: BenchReport) -> list[Block]:
-    """Return what was found. Control pairs stand apart: the other tables have them only if anything
-    was found there."""
+    """Return the results; other tables have control pairs only if anything was found there."""
     controls = {one.pair for one in report.false_alarms}
     tried = [cell for cell in report.cells if cell.searches]
     results = [cell for cell in tried if cell.pair not in controls]
@@ -299,8 +297,7 @@ def _words(text: str | None) -> str:
 
 
 def _nearest(rows: Sequence[SearchRow]) -> list[SearchRow]:
-    """Return of each strategy the few triggering inputs nearest to their seeds, one of each
-    seed."""
+    """Return each strategy's few triggers nearest to their seeds, one of each seed."""
     found: list[SearchRow] = []
     for strategy in dict.fromkeys(row.strategy for row in rows):
         of_it = sorted((row for row in rows if row.strategy == strategy), key=_distance)

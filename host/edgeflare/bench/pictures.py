@@ -15,8 +15,7 @@ _DPI = 110
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty matplotlib figure of this size in inches. Raises UsageError where matplotlib
-    is missing."""
+    """Return an empty matplotlib figure, in inches. Raises UsageError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -181,8 +180,7 @@ def front_picture(
 
 
 def _curve(axis: Any, margins: Margins, style: Mapping[str, str]) -> Any:
-    """Draw the steps from the first that isn't 0, to the most queries that were spent; return the
-    line."""
+    """Draw the steps from the first above 0 to the most queries spent; return the line."""
     steps = [step for step in margins.steps if step.margin > 0]
     at = [step.queries for step in steps]
     best = [step.margin for step in steps]

@@ -62,8 +62,7 @@ def _differing(
     key: Callable[[CellRecords], Hashable],
     describe: Callable[[CellRecords, CellRecords], str],
 ) -> Iterator[str]:
-    """Yield a sentence where `key` is not the same for all; the largest group of cells comes
-    last."""
+    """Yield a sentence where `key` differs between cells; the largest group comes last."""
     groups: dict[Hashable, _Cells] = {}
     for cell, records in read.items():
         one = key(records)
@@ -110,8 +109,7 @@ def _devices_key(records: CellRecords) -> Hashable:
 
 
 def _describe_devices(records: CellRecords, other: CellRecords) -> str:
-    """Return the devices, with the differences from the other cell's device of that name, or its
-    first."""
+    """Return the devices, with their differences from the other cell's."""
     named = {device.name: device for device in other.devices}
     like = {device.digest for device in other.devices}
     parts = []
@@ -206,8 +204,7 @@ def _compared(suite: Suite) -> dict[str, Any]:
 
 
 def _data_folders(suite: Suite, packaged: Suite) -> int | None:
-    """Return in how many folders of --data a suite has the files of the packaged one; None: in
-    none."""
+    """Return the number of --data folders with the packaged suite's files; None: in none."""
     folders = set()
     for own, its in zip(_paths(suite), _paths(packaged), strict=True):
         if own is None or its is None:
@@ -241,8 +238,7 @@ class BenchDevice:
 
 @dataclass(frozen=True)
 class ResolvedSearch:
-    """What a boundary search used on a pair of what it chooses by the cost of queries where it
-    isn't stated."""
+    """Options that a boundary search chose by the cost of queries, on one pair."""
 
     pair: str
     strategy: str

@@ -177,8 +177,7 @@ def read_cell(bench: Bench, cell: Cell, similarities: Similarities) -> CellRecor
 
 
 def _resolved(search: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a campaign's boundary search was resolved to; nothing of another one, nor
-    before."""
+    """Return the resolved options of a campaign's boundary search; nothing of another one."""
     if search.get("strategy") != STRATEGY:
         return {}
     options = BoundaryOptions.model_validate(search["options"])
@@ -245,8 +244,7 @@ def _answer(label: int | None, output: Output | None) -> int | str | None:
 
 
 def _seed_answer_kept(seed: SeedRecord, outcome: OutcomeRecord) -> bool | None:
-    """Whether the original answers the triggering input with the seed's label, or the same
-    words."""
+    """Whether the original answers the trigger with the seed's label, or the same words."""
     if seed.outputs is None or seed.outputs.original is None:
         return None
     if isinstance(outcome.original, Transcript):

@@ -69,8 +69,7 @@ class TriggerLine(NamedTuple):
 
 
 def summary_document(summary: Summary, *, width: int | None = None) -> list[Block]:
-    """Return the document of `summary`, for a terminal of `width` columns; None: with every step to
-    a trigger."""
+    """Return the document for a terminal of `width` columns; None: with every step to a trigger."""
     from edgeflare.reports.replay import replay_counts
 
     lines = [_trigger_line(one, width) for one in summary.triggers]
@@ -85,8 +84,7 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
 
 
 def campaign_blocks(summary: Summary, triggers: Sequence[Block], name: Name = str) -> list[Block]:
-    """Return key figures, pairs, triggers, devices and notices of a campaign; `name` returns a
-    class's name."""
+    """Return key figures, tables and notices; `name` returns a class's name."""
     return [
         Heading("Key figures"),
         Figures(key_figures(summary, name)),
@@ -374,8 +372,7 @@ def _trigger_line(one: TriggerFigures, width: int | None) -> TriggerLine:
 
 
 def _steps(one: TriggerFigures, width: int | None) -> str:
-    """Return as many of the last steps as fit on two lines of a terminal of `width` columns, all if
-    None."""
+    """Return as many of the last steps as fit on two lines of `width` columns, all if None."""
     if width is None:
         return one.steps(len(one.words))
     room = 2 * max(_LEAST_ROOM, width - len(one.seed_id) - _OTHER_COLUMNS)
@@ -384,8 +381,7 @@ def _steps(one: TriggerFigures, width: int | None) -> str:
 
 
 def text_parts(original: str | None, deployed: str | None) -> tuple[str | None, str | None]:
-    """Return two transcripts from shortly before the first word that differs; unchanged if one is
-    None."""
+    """Return two transcripts from near their first difference; unchanged if one is None."""
     if original is None or deployed is None:
         return original, deployed
     return excerpts(original, deployed)

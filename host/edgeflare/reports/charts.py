@@ -86,8 +86,7 @@ class Point(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line of a chart: its name, a value for each night (None: none that night), the number of
-    its style."""
+    """One line of a chart: name, a value for each night or None, number of its style."""
 
     name: str
     values: Sequence[float | None]

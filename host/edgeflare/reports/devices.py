@@ -165,8 +165,7 @@ _TELEMETRY = (
 
 
 def agreement_blocks(pairs: Sequence[Agreement], every_device: EveryDevice | None) -> list[Block]:
-    """Return how far each pair of devices agrees on the same model and inputs, and how the two
-    differ."""
+    """Return how far each pair of devices agrees, and how the two differ."""
     if not pairs:
         return []
     rows = [
@@ -230,8 +229,7 @@ def examples_line(pair: Agreement) -> str:
 
 
 def gaps_line(pair: Agreement) -> str:
-    """Return how many inputs only one device answered, and how many answers are not finite; empty
-    without any."""
+    """Return the numbers of inputs without two finite answers; empty without any."""
     gaps = (
         (pair.seeds.unanswered, "seeds answered by one of them alone"),
         (pair.triggers.unanswered, "triggers answered by one of them alone"),

@@ -47,8 +47,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Markdown that explains figures, trusted to be well-formed; a terminal shows the `brief` one
-    instead."""
+    """Trusted Markdown that explains figures; a terminal shows the `brief` text instead."""
 
     markdown: str
     brief: str = ""
@@ -77,8 +76,7 @@ class Listing:
 
 
 class KeyFigure(NamedTuple):
-    """One result: its name, its value and what else there is to know. `main`: it belongs on top of
-    a page."""
+    """One result: name, value and a remark. `main`: it belongs on top of a page."""
 
     name: str
     value: str
@@ -161,8 +159,7 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int 
 
 
 def print_document(blocks: Iterable[Block], console: Console | None = None) -> None:
-    """Print a document to stdout; tables drop the less important columns if the terminal is
-    narrow."""
+    """Print a document to stdout; narrow terminals drop less important columns."""
     console = console or Console()
     for block in blocks:
         match block:
@@ -279,8 +276,7 @@ def _markdown_table(
 
 
 def plain(text: str) -> str:
-    """Return text that stays itself in a Markdown table or line: no line break, no markup, no
-    control character."""
+    """Return text escaped for a Markdown table or line, without control characters."""
     words = clean_text(" ".join(text.split()))
     for sign in "\\`*_|<>[]&~$":
         words = words.replace(sign, f"\\{sign}")
@@ -288,8 +284,7 @@ def plain(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return text as a code span of a Markdown line; its fence is longer than any run of backticks
-    in it."""
+    """Return text as a code span; its fence is longer than any run of backticks in it."""
     words = clean_text(" ".join(text.split()))
     fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
     space = " " if "`" in words else ""

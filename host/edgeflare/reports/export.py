@@ -25,8 +25,7 @@ from edgeflare.types import Sample
 
 
 def check_report_path(path: Path, campaign: Path) -> None:
-    """Raise UsageError where a report's file would be a folder, or the database of the campaign
-    itself."""
+    """Raise UsageError if a report's file is a folder, or the campaign's database."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name the file to write")
     if path.resolve() == (campaign / DATABASE_NAME).resolve():
@@ -285,8 +284,7 @@ _MINUTE_COLUMNS = (
 
 
 def write_minutes(file: TextIO, minutes: Iterable[DeviceMinute]) -> None:
-    """Write the minutes as CSV, a line each, UTC, reasons parted by "; "; an unknown figure is
-    empty."""
+    """Write the minutes as CSV, in UTC; an unknown figure is empty."""
     writer = csv.writer(file)
     writer.writerow(_MINUTE_COLUMNS)
     for minute in minutes:

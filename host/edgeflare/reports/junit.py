@@ -1,5 +1,4 @@
-"""A campaign as test cases, in the XML that CI systems read: JUnit's, as Jenkins, GitLab and GitHub
-have it."""
+"""A campaign as JUnit XML, for Jenkins, GitLab and GitHub."""
 
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -145,8 +144,7 @@ def _replay_case(data: ReportData, one: ReplayedInput, command: str) -> Case:
 
 
 def _found_words(data: ReportData, one: OutcomeRecord) -> str:
-    """Return a trigger in words, like ``4 -> 9 at L2 1.31 after 2 queries (margins 0.010,
-    0.050)``."""
+    """Return a trigger like ``4 -> 9 at L2 1.31 after 2 queries (margins 0.010, 0.050)``."""
     where = "on the seed itself"
     if one.status is not Status.SEED_DEVIATES:
         at = "" if one.l2 is None else f"at L2 {one.l2:.3g} "
@@ -185,8 +183,7 @@ _SENTENCES = {
 
 
 class _LimitCrossings:
-    """Returns for one outcome after the other what it crosses: a limit of `_SENTENCES`, or
-    `new_pairs`."""
+    """Checks single outcomes against the limits of `_SENTENCES` and `new_pairs`."""
 
     def __init__(self, store: Store, limits: Sequence[LimitCheck]) -> None:
         checked = {one.name: one.limit for one in limits if one.checked}

@@ -64,8 +64,7 @@ _SMALLEST_WINDOW, _LARGEST_WINDOW = 64, 4096
 _COLUMNS, _ROWS = 300, 128
 
 Shades = NDArray[np.uint8]
-"""Points of a picture by the numbers of their colours, uint8 [rows, columns]; high frequencies are
-above."""
+"""Colour numbers of a picture, uint8 [rows, columns]; high frequencies are above."""
 
 
 class Spectrograms(NamedTuple):
@@ -165,8 +164,7 @@ def panel(*images: Sample) -> Sample:
 
 
 def indexed_png(shades: Shades, palette: Palette) -> bytes:
-    """Return uint8 [height, width], numbers of colours of a palette, as a PNG file with that
-    palette."""
+    """Return uint8 [height, width], colour numbers of a palette, as a PNG file."""
     height, width = shades.shape
     head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     rows = np.pad(shades, ((0, 0), (1, 0)))  # each row begins with its filter: none
@@ -198,8 +196,7 @@ _FONT, _SIZE = cv2.FONT_HERSHEY_SIMPLEX, 0.44
 
 
 class _Drawn(NamedTuple):
-    """One of the three pictures: its title, its points, its colours, and the dB of its scale from
-    top to bottom."""
+    """One of the three pictures; `scale` is in dB from top to bottom."""
 
     title: str
     shades: Shades
@@ -260,8 +257,7 @@ def _times(canvas: NDArray[np.uint8], bottom: int, seconds: float) -> None:
 
 
 def _ticks(end: float, unit: str, most: int = 4) -> Sequence[tuple[float, str]]:
-    """Return the round numbers from 0 to `end` as shares of it, each with its text, the last with
-    the unit."""
+    """Return round numbers from 0 to `end` as shares of it, each with its text."""
     axis = Axis(0.0, end, most)
     inside = [tick for tick in axis.ticks if tick <= end * (1 + 1e-9)]
     texts = [axis.text(tick) for tick in inside]

@@ -1,5 +1,4 @@
-"""Tables of a replay: how many inputs still deviate, which of them, and triggers sent again one by
-one."""
+"""Tables of a replay: inputs by state, those that deviate, and reproductions."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -51,8 +50,7 @@ def replay_inputs(summary: ReplaySummary, name: Name = str) -> list[Block]:
 
 
 def replay_counts(figures: ReplayFigures, summary: ReplaySummary | None = None) -> list[Block]:
-    """Return what was replayed on which model, and how many inputs are in each state, for each
-    device."""
+    """Return what was replayed on which model, and the number of inputs in each state."""
     file = {None: "", True: " (the same file as then)", False: " (another file than then)"}
     text = f"A replay of the {figures.source_kind} {figures.source} on {figures.deployed or '?'}"
     text += file[figures.same_deployed]

@@ -254,8 +254,7 @@ _OF_INPUT = (
 
 
 def _csv(data: ReportData) -> str:
-    """Return a line for each finding, of a replay for each input, below one with the names of the
-    columns."""
+    """Return a line for each finding, or each input of a replay, below the header."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -333,8 +332,7 @@ def _dumped(value: Any) -> str:
 
 
 def _markdown(data: ReportData) -> str:
-    """Return the document: verdict, limits, key figures, pairs of labels, devices, triggers,
-    notices."""
+    """Return verdict, limits, key figures, pairs, devices, triggers and notices."""
     passed = ("Failed. " if data.crossed else "Passed. ") if data.has_limits else ""
     replay = data.replay
     blocks = [

@@ -190,8 +190,7 @@ def _so_far(store: Store, summary: Summary) -> str:
 
 
 def _seeds(store: Store, summary: Summary) -> tuple[int, int]:
-    """Return how many seeds have an outcome, and how many of them lead to a trigger on any
-    device."""
+    """Return the number of seeds with an outcome, and of those with a trigger."""
     if len(summary.replicas) <= 1:
         return summary.finished, _triggers(summary)
     finished, deviating = set(), set()

@@ -75,8 +75,7 @@ def duels_between(
 
 
 def fewest_seeds(level: float) -> int:
-    """Return how many seeds are needed: with fewer even one order of all of them is no surprise at
-    this level."""
+    """Return the smallest number of seeds that can give a verdict at this level."""
     return 1 + math.ceil(-math.log2(1 - level))
 
 

@@ -340,8 +340,7 @@ def _read(
 
 
 def _names(reads: Sequence[CandidateCampaign]) -> list[str]:
-    """Return what the candidates are called: by their file, else their folder, else with a
-    number."""
+    """Return the candidates' names: their files', else their folders', else with a number."""
     for wanted in (
         [Path(read.deployed["name"]).stem for read in reads],
         [read.folder.name for read in reads],
@@ -360,8 +359,7 @@ def _measure(measure: Measure | None, reads: Mapping[str, CandidateCampaign]) ->
 
 
 def _common(reads: Mapping[str, CandidateCampaign]) -> list[str]:
-    """Return the samples that every candidate has finished, in an order that doesn't depend on
-    chance."""
+    """Return the samples that every candidate has finished, sorted."""
     common = frozenset.intersection(*(frozenset(read.done) for read in reads.values()))
     if not common:
         raise UsageError(
@@ -378,8 +376,7 @@ def _value(seed: SeedResults, measure: Measure) -> float:
 
 
 def _ranks(seeds: Mapping[str, Sequence[SeedResults]]) -> dict[str, list[float]]:
-    """Return the mean rank of each seed's searches among all of them, by queries to the first
-    trigger."""
+    """Return each seed's mean rank among all searches, by queries to the first trigger."""
     queries = [
         [[math.inf if one.unsuccessful else one.queries for one in seed.outcomes] for seed in of]
         for of in seeds.values()

@@ -45,14 +45,12 @@ class SearchResult(NamedTuple):
 
     @property
     def unsuccessful(self) -> bool:
-        """Whether nothing was found, so that the queries that a finding would have needed are not
-        known."""
+        """Whether nothing was found, so that the needed queries are not known."""
         return self.status in _NOTHING_FOUND
 
 
 class SeedResults(NamedTuple):
-    """Results of one seed sample, one for each replica, and whether each model's top-1 class is its
-    label."""
+    """Results of one seed sample, one for each replica, and which model gives its label."""
 
     outcomes: tuple[SearchResult, ...]
     original_right: bool | None = None
@@ -99,8 +97,7 @@ class CandidateCampaign:
 
 
 def read_campaign(store: Store) -> CandidateCampaign:
-    """Read what a comparison needs. Raises UsageError where nothing was asked yet, and
-    StoreError."""
+    """Read what a comparison needs. Raises UsageError without any answer, and StoreError."""
     models = store.models
     if not models:
         raise UsageError(
@@ -215,8 +212,7 @@ class Estimate:
 
     @classmethod
     def median_of(cls, values: Sequence[float], level: float) -> "Estimate":
-        """Return the median with the interval between two of the values (Conover, 1999, section
-        3.2)."""
+        """Return the median with its interval (Conover, 1999, section 3.2)."""
         ranked = sorted(values)
         reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(len(ranked)) / 2
         low = max(0, math.floor(len(ranked) / 2 - reach) - 1)

@@ -48,8 +48,7 @@ def verdict(
 
 
 def compared(duel: Duel, measure: str, name: str, *, of_words: bool = False) -> str:
-    """Return how the one of this name is against the other one, in a duel that is no tie; begins
-    with the name."""
+    """Return how the candidate `name` compares with the other one, in a duel that is no tie."""
     other = duel.second if name == duel.first else duel.first
     harder = duel.verdict == name
     means = (_OF_WORDS if of_words else _MEANS)[measure]
@@ -58,8 +57,7 @@ def compared(duel: Duel, measure: str, name: str, *, of_words: bool = False) -> 
 
 
 def _gap(duel: Duel, measure: str, *, harder: bool) -> str:
-    """Return how far one that is harder, or easier, is from the other, with the interval of that,
-    or on how many seeds."""
+    """Return the difference of a duel with its interval, or on how many seeds it shows."""
     if measure.startswith("queries"):
         lower = duel.differing - duel.higher
         mine, its = sorted((duel.higher, lower), reverse=harder)
@@ -128,8 +126,7 @@ def _span(rates: Sequence[float]) -> str:
 
 
 def _distinguishes(words: str, duels: Sequence[Duel], distinguished: int, measure: str) -> str:
-    """Return whether something, described by `words`, can tell candidates apart, and whether
-    `measure` can."""
+    """Return whether what `words` describe distinguishes candidates, and whether `measure` does."""
     apart, pairs = sum(duel.verdict != TIE for duel in duels), len(duels)
     if pairs > 1:
         return (
@@ -146,8 +143,7 @@ def _distinguishes(words: str, duels: Sequence[Duel], distinguished: int, measur
 def shared_places(
     order: Sequence[str], places: Mapping[str, int], duels: Sequence[Duel]
 ) -> Iterator[str]:
-    """Yield a sentence for candidates that share a place through others and don't tie
-    themselves."""
+    """Yield a sentence for candidates that share a place through others without a tie."""
     apart = [
         duel for duel in duels if duel.verdict != TIE and places[duel.first] == places[duel.second]
     ]

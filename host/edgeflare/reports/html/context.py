@@ -133,8 +133,7 @@ def context(
     name: Name,
     replay: ReplaySummary | None = None,
 ) -> dict[str, Any]:
-    """Return the values of ``report.html.j2``; `name` returns a class's name, `replay` is what a
-    replay came to. Raises StoreError."""
+    """Return the values of ``report.html.j2``; `name` returns a class's name. Raises StoreError."""
     summary = summarize(store)
     status = campaign_status(store.folder)
     result = verdict(store, summary, summary.limits, replay)
@@ -344,8 +343,7 @@ def _versions(store: Store) -> list[KeyFigure]:
 
 
 def campaign_toml(config: Mapping[str, Any]) -> str:
-    """Return a stored configuration as TOML; what is not set, and where its folder was, is left
-    out."""
+    """Return a stored configuration as TOML, without its folder and what is not set."""
     plain, tables = [], []
     for name, value in config.items():
         if name == "out":

@@ -82,8 +82,7 @@ class Card(NamedTuple):
 
 @dataclass
 class Facets:
-    """What the gallery can be filtered by, each with its number of findings; `state` is that of a
-    replay."""
+    """The gallery's filters with their numbers of findings; `state` is that of a replay."""
 
     pair: Counter[str] = field(default_factory=Counter)
     device: Counter[str] = field(default_factory=Counter)
@@ -154,8 +153,7 @@ def card(finding: Finding) -> Card:
 
 
 def pair_key(original: int | None, deployed: int | None) -> str:
-    """Return the page's key of a pair of labels, like ``4-9``; "none" where a model gave no
-    label."""
+    """Return the page's key of a pair of labels, like ``4-9``; "none" without a label."""
     return "none" if original is None or deployed is None else f"{original}-{deployed}"
 
 
@@ -194,8 +192,7 @@ def _texts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
 
 
 def _top(original: Output | None, deployed: Output | None) -> list[list[Any]]:
-    """Return (class, original's score, deployed's score) for the top classes of either, the first
-    first."""
+    """Return (class, original's score, deployed's score) for either model's top classes."""
     if isinstance(original, Transcript) or isinstance(deployed, Transcript):
         return []
     known = [scores for scores in (original, deployed) if scores is not None]
@@ -215,8 +212,7 @@ def _largest(scores: Scores) -> Iterable[int]:
 
 
 def _score(scores: Scores | None, number: int) -> float | str | None:
-    """Return a score, "NaN", "inf" or "-inf" where it is none, None where the model was not
-    asked."""
+    """Return a score, or "NaN", "inf" or "-inf"; None where the model was not asked."""
     if scores is None:
         return None
     value = float(scores[number])
@@ -236,8 +232,7 @@ _MOST_NAMED = 200
 
 
 class EndedSearch(NamedTuple):
-    """A search without a trigger: its seed, its device, how many inputs the device was given and
-    how many the original alone, and why it ended so."""
+    """A search without a trigger; `queries` went to both models, `host_queries` to one."""
 
     seed_id: str
     device: str
@@ -255,8 +250,7 @@ class EndedSearches:
 
 
 class SeverestTrigger(NamedTuple):
-    """The severest trigger, and the smaller margin of it, or how far apart its scores are where a
-    tolerance decides."""
+    """The severest trigger, by its smaller margin, or by disagreement under a tolerance."""
 
     severity: float
     finding: Finding
@@ -345,8 +339,7 @@ _SHADES = 5
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """A pair of labels: both classes, the count of its triggers, its key for filters, a shade from
-    1 to 5."""
+    """A pair of labels: its count, its key for filters, a shade from 1 to 5."""
 
     original: int
     deployed: int

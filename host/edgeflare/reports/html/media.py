@@ -1,5 +1,4 @@
-"""The pictures and sounds of a page: some in the page itself, the others as files in a folder next
-to it."""
+"""The pictures and sounds of a page, embedded or as files in a folder next to it."""
 
 import base64
 import hashlib
@@ -162,8 +161,7 @@ class MediaBundle:
             self._folder.rmdir()
 
     def _put(self, pictures: Sequence[tuple[str, Media]]) -> list[int]:
-        """Return the numbers of a finding's pictures and sounds, which are embedded together or not
-        at all."""
+        """Return the numbers of a finding's media, embedded together or not at all."""
         new = {key: one for key, one in pictures if key not in self._numbers}
         size = sum(_embedded_size(one) for one in new.values())
         fits = size <= self._left

@@ -155,8 +155,7 @@ def _data(
 
 
 def _shown(bundle: MediaBundle, one: Card) -> Shown:
-    """Add a card's pictures; of a replay's input without the seed where that is not stored any
-    more."""
+    """Add a card's pictures; the seed of a replay's input may be gone."""
     try:
         return bundle.add(one.seed, one.trigger)
     except StoreError:

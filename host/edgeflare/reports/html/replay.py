@@ -1,5 +1,4 @@
-"""The inputs of a replay in the page's gallery: the state of each, with the seed input it came
-from."""
+"""The inputs of a replay in the page's gallery, each with its state and its seed input."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -76,8 +75,7 @@ class ReplayCards:
         )
 
     def read(self, digest: str) -> Sample:
-        """Return a sample of the replay, or of the campaign. Raises StoreError where neither has
-        it."""
+        """Return a sample of the replay, or of the campaign. Raises StoreError."""
         try:
             return self._store.get_sample(digest)
         except StoreError:
@@ -88,8 +86,7 @@ class ReplayCards:
 
 @contextmanager
 def seeds_of(store: Store) -> Iterator[Store | None]:
-    """Open the campaign that a replay's inputs were found in, through the replays between; None
-    where they come from a corpus, or where the campaign is not there any more."""
+    """Open the campaign behind a replay, and the replays between; None for a corpus or if gone."""
     with ExitStack() as stack:
         yield _found_in(store, stack)
 
@@ -111,8 +108,7 @@ def _found_in(store: Store, stack: ExitStack) -> Store | None:
 
 
 def _now(finding: Finding, one: ReplayedInput) -> Finding:
-    """Return a finding with both models' present answers, and with the distance that its search
-    found."""
+    """Return a finding with both models' present answers and its search's distance."""
     outcome = finding.outcome
     original, deployed = outcome.original, outcome.deployed
     if deployed is None and finding.seed.outputs is not None:

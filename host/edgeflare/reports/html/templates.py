@@ -53,8 +53,7 @@ def embedded_json(value: Any) -> Markup:
 
 
 def _cleaned(value: object) -> object:
-    """Return a value whose texts have no control characters; what is markup is our own and
-    stays."""
+    """Return a value whose texts have no control characters; markup is unchanged."""
     if isinstance(value, Mapping):
         return {_cleaned(key): _cleaned(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
