@@ -48,7 +48,7 @@ def decides_equally(one: Output, other: Output) -> bool:
 
 
 def class_scores(output: Output) -> Scores:
-    """Return the probability of each class, float64 [classes]. Raises TypeError for a transcript."""
+    """Return class probabilities, float64 [classes]. Raises TypeError for a transcript."""
     if isinstance(output, Transcript):
         raise TypeError("a transcript has no classes")
     return output
@@ -63,8 +63,8 @@ _LEVELS = 32767
 def l2(seed: Sample, sample: Sample) -> float:
     """Return the Euclidean length of the difference of two samples.
 
-    Of images (uint8, of one shape) with pixels from 0 to 1. Of audio (float32 [samples]) in its own units, -1 to
-    1; the shorter one is padded with silence.
+    Of images (uint8, of one shape) with pixels from 0 to 1. Of audio (float32 [samples]) in its own
+    units, -1 to 1; the shorter one is padded with silence.
     """
     if _is_audio(seed):
         return float(np.linalg.norm(_audio_difference(seed, sample)))
@@ -74,8 +74,8 @@ def l2(seed: Sample, sample: Sample) -> float:
 def linf(seed: Sample, sample: Sample) -> int:
     """Return the largest difference of one value of two samples, in levels.
 
-    Of images (uint8, of one shape): 0 to 255. Of audio (float32 [samples] in [-1, 1]): in levels of 16 bits, rounded,
-    0 to 65534; the shorter one is padded with silence.
+    Of images (uint8, of one shape): 0 to 255. Of audio (float32 [samples] in [-1, 1]): in levels of
+    16 bits, rounded, 0 to 65534; the shorter one is padded with silence.
     """
     if _is_audio(seed):
         largest = np.abs(_audio_difference(seed, sample)).max(initial=0.0)
@@ -84,7 +84,8 @@ def linf(seed: Sample, sample: Sample) -> int:
 
 
 def snr_db(seed: Sample, sample: Sample) -> float | None:
-    """Return the signal-to-noise ratio of changed audio in dB: the seed's power over that of the difference.
+    """Return the signal-to-noise ratio of changed audio in dB: the seed's power over that of the
+    difference.
 
     None for images, audio of another length, a silent seed, and where nothing is different.
     """
@@ -98,8 +99,9 @@ def snr_db(seed: Sample, sample: Sample) -> float | None:
 def disagreement(original: Output, deployed: Output) -> float:
     """Return the distance of two answers of one kind, 0 to 1.
 
-    Scores, float [classes]: their total variation distance. Transcripts: the number of differing words over
-    that of the longer one. Raises TypeError for one of each kind, UsageError where RapidFuzz is missing.
+    Scores, float [classes]: their total variation distance. Transcripts: the number of differing
+    words over that of the longer one. Raises TypeError for one of each kind, UsageError where
+    RapidFuzz is missing.
     """
     if isinstance(original, Transcript) and isinstance(deployed, Transcript):
         return word_distance(original, deployed)
@@ -109,16 +111,18 @@ def disagreement(original: Output, deployed: Output) -> float:
 
 
 def total_variation(original: Scores, deployed: Scores) -> float:
-    """Return the share of probability, 0 to 1, that two answers, float [classes], put on different classes."""
+    """Return the total variation distance of two answers, float [classes], from 0 to 1."""
     return float(np.abs(original - deployed).sum() / 2)
 
 
 def ssim(seed: Sample, sample: Sample) -> float | None:
-    """Return SSIM of two uint8 images [height, width, channels] of one shape: 1 where they are the same.
+    """Return SSIM of two uint8 images [height, width, channels] of one shape: 1 where they are the
+    same.
 
-    Wang et al. (2004) as scikit-image has it: uniform windows of 7 x 7 or, in a smaller image, the largest
-    odd one that fits; the mean over windows and channels; a range of 255 levels. None for audio, and for less
-    than 3 pixels in a direction. Raises UsageError where scikit-image is missing.
+    Wang et al. (2004) as scikit-image has it: uniform windows of 7 x 7 or, in a smaller image, the
+    largest odd one that fits; the mean over windows and channels; a range of 255 levels. None for
+    audio, and for less than 3 pixels in a direction. Raises UsageError where scikit-image is
+    missing.
     """
     if _is_audio(seed):
         return None

@@ -15,8 +15,8 @@ from edgeflare.types import Decision, Output, Scores, Transcript
 _BUILT_IN = ("auto", "label", "transcript", "tolerance")
 
 OracleName: TypeAlias = Annotated[str, plugins.known_name("oracle", _BUILT_IN)]
-"""A built-in oracle or a user's, an entry point of the group ``edgeflare.oracles``: what returns an `Oracle` when called
-with the margin floor."""
+"""A built-in oracle or a user's, an entry point of the group ``edgeflare.oracles``: what returns an
+`Oracle` when called with the margin floor."""
 
 
 class Oracle(Protocol):
@@ -42,15 +42,15 @@ class Margins(NamedTuple):
 
     @property
     def smaller(self) -> float | None:
-        """The smaller of both; that of one alone where the other has none, None where neither has one."""
+        """The smaller of both; that of one alone where the other has none, else None."""
         return min((one for one in self if one is not None), default=None)
 
 
 def margin(output: Output) -> float | None:
     """Return how far the answer is ahead of the next best one, 0 to 1.
 
-    Of scores, float [classes]: top-1 minus top-2. Of a transcript: the smallest margin of its words. None for
-    less than two classes, no word, NaN or infinity.
+    Of scores, float [classes]: top-1 minus top-2. Of a transcript: the smallest margin of its
+    words. None for less than two classes, no word, NaN or infinity.
     """
     if not is_finite(output):
         return None
@@ -63,11 +63,11 @@ def margin(output: Output) -> float | None:
 
 
 def margins(original: Output, deployed: Output) -> Margins:
-    """Return how sure both models are of what their answers to one sample say.
+    """Return how sure both models are of their answers to one sample.
 
-    Of scores that is each one's `margin`. Of transcripts that differ it is the smallest margin of the words that
-    differ: None for a model that has no word there, where the other one has. Raises UsageError where RapidFuzz is
-    missing.
+    Of scores that is each one's `margin`. Of transcripts that differ it is the smallest margin of
+    the words that differ: None for a model that has no word there, where the other one has. Raises
+    UsageError where RapidFuzz is missing.
     """
     if (
         not isinstance(original, Transcript)
@@ -98,9 +98,10 @@ class LabelOracle:
 
     Differences: a model whose highest probability is shared by two classes has no top-1 label; such
     an answer is a `TIE`, never a deviation decided by index. NaN or infinity in either answer is
-    `NONFINITE`. The paper speaks of neither. Nor does it know a floor: with one above 0, two different
-    labels are `BELOW_FLOOR` where either model's margin is below it. A difference that small is what
-    two builds of one arithmetic already show. Two models that agree do so whatever their margins.
+    `NONFINITE`. The paper speaks of neither. Nor does it know a floor: with one above 0, two
+    different labels are `BELOW_FLOOR` where either model's margin is below it. A difference that
+    small is what two builds of one arithmetic already show. Two models that agree do so whatever
+    their margins.
     """
 
     def __init__(self, floor: float = 0.0) -> None:
@@ -132,9 +133,10 @@ def _top_is_shared(scores: Scores) -> bool:
 class ToleranceOracle:
     """A deviation is scores further apart than a tolerance, whatever the labels.
 
-    Differences: the paper compares labels alone. Scores are apart by their total variation distance: the
-    share of probability, 0 to 1, that they put on different classes. NaN or infinity in either answer is
-    `NONFINITE`. There is no tie and no floor of the margin: a label need not be another one.
+    Differences: the paper compares labels alone. Scores are apart by their total variation
+    distance: the share of probability, 0 to 1, that they put on different classes. NaN or infinity
+    in either answer is `NONFINITE`. There is no tie and no floor of the margin: a label need not be
+    another one.
     """
 
     floor = 0.0
@@ -152,23 +154,26 @@ class ToleranceOracle:
 
 
 class TranscriptOracle:
-    """A deviation is another sentence (DFLARE, section 6.1: it "compares the sentences word by word").
+    """A deviation is another sentence (DFLARE, section 6.1: it "compares the sentences word by
+    word").
 
-    Words are compared as `edgeflare.transcripts` has them: runs of letters, digits and combining marks, with
-    apostrophes inside; Unicode form NFKC, case folded, a typographic apostrophe as a plain one. Punctuation,
-    case and white space make no difference; "30" and "thirty" do.
+    Words are compared as `edgeflare.transcripts` has them: runs of letters, digits and combining
+    marks, with apostrophes inside; Unicode form NFKC, case folded, a typographic apostrophe as a
+    plain one. Punctuation, case and white space make no difference; "30" and "thirty" do.
 
     The margin of a deviation is the smallest of the words that differ, side by side with the fewest
-    substitutions, insertions and deletions: a recogniser that hears one word otherwise may go on otherwise,
-    however sure it then is, so the least sure word decides. A word that only one model has counts with that
-    one's margin. Before the deployed model is asked, the floor is held against the smallest margin of all
-    of the original's words, since which ones will differ is not known yet.
+    substitutions, insertions and deletions: a recogniser that takes one word for another may go on
+    otherwise, however sure it then is, so the least sure word decides. A word that only one model
+    has counts with that one's margin. Before the deployed model is asked, the floor is compared
+    with the smallest margin of all of the original's words, since which ones will differ is not
+    known yet.
 
-    Differences: the paper names no normalisation; ours is the above. A token whose two best have the same
-    probability decides nothing: different transcripts are a `TIE` where a word that differs has no margin. NaN or
-    infinity in either answer's scores is `NONFINITE`. With a floor above 0, different transcripts are `BELOW_FLOOR`
-    where a word that differs has a margin below it. The paper speaks of none of these. Raises UsageError, when it is
-    made, where RapidFuzz is missing, which aligns the words.
+    Differences: the paper names no normalisation; ours is the above. A token whose two best have
+    the same probability decides nothing: different transcripts are a `TIE` where a word that
+    differs has no margin. NaN or infinity in either answer's scores is `NONFINITE`. With a floor
+    above 0, different transcripts are `BELOW_FLOOR` where a word that differs has a margin below
+    it. The paper speaks of none of these. Raises UsageError, when it is made, where RapidFuzz is
+    missing, which aligns the words.
     """
 
     def __init__(self, floor: float = 0.0) -> None:
@@ -205,9 +210,10 @@ def oracle_for(
 ) -> Oracle:
     """Return the oracle of this name for a pair of models; "auto": by the kind of their answers.
 
-    `transcribes`: both models are speech recognisers; `labels_only`: the deployed model tells a label and no scores.
-    `floor` is the margin floor of the label and transcript oracles, `tolerance` that of the tolerance oracle. Raises
-    UsageError where the oracle does not fit the models, and where RapidFuzz is missing.
+    `transcribes`: both models are speech recognisers; `labels_only`: the deployed model returns a
+    label and no scores. `floor` is the margin floor of the label and transcript oracles,
+    `tolerance` that of the tolerance oracle. Raises UsageError where the oracle does not fit the
+    models, and where RapidFuzz is missing.
     """
     if name not in _BUILT_IN:
         return _users(name, floor)
@@ -231,7 +237,7 @@ def oracle_for(
         raise UsageError("the tolerance oracle needs a tolerance: state it with --tolerance")
     if labels_only:
         raise UsageError(
-            "the tolerance oracle compares scores, and the deployed model tells a label alone: use --oracle label, "
+            "the tolerance oracle compares scores, and the deployed model returns a label alone: use --oracle label, "
             "or leave it out"
         )
     return ToleranceOracle(tolerance)

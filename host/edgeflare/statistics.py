@@ -12,9 +12,10 @@ _DRAWN_AT_ONCE = 1 << 22
 _DRAWS = 10_000
 _MOST_DRAWS = 100_000
 _ENUMERATED = 12
-"""Up to so many differences all combinations of signs are computed, above that as many as are drawn."""
+"""Up to this number of differences all combinations of signs are computed, else some drawn."""
 _EQUAL = 1e-9
-"""Relative distance within which two sums of the same numbers count as equal, so that p doesn't follow the CPU's rounding."""
+"""Relative distance within which two sums of the same numbers count as equal, so that p doesn't
+follow the CPU's rounding."""
 
 _A12_SIZES = ((0.21, "large"), (0.14, "medium"), (0.06, "small"))
 _CORRELATION_SIZES = ((0.5, "large"), (0.3, "medium"), (0.1, "small"))
@@ -24,9 +25,10 @@ _CORRELATION_SIZES = ((0.5, "large"), (0.3, "medium"), (0.1, "small"))
 class PairedTest:
     """Two measurements of the same `n` things, a and b, compared.
 
-    `difference` is the mean of a less b, what `p` is of; `p`: see `permutation_p`. `rank_biserial`: matched-pairs
-    rank-biserial correlation in [-1, 1], positive where a is larger. `a12`: Vargha and Delaney's
-    measure, the probability that a value of a is larger than one of b, equal ones counted half.
+    `difference` is the mean of a less b, what `p` is of; `p`: see `permutation_p`. `rank_biserial`:
+    matched-pairs rank-biserial correlation in [-1, 1], positive where a is larger. `a12`: Vargha
+    and Delaney's measure, the probability that a value of a is larger than one of b, equal ones
+    counted half.
     """
 
     difference: float
@@ -51,15 +53,16 @@ def median(values: Sequence[float | None]) -> float | None:
 def bootstrap_interval(
     groups: Sequence[Sequence[float]], *, level: float = 0.95, draws: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the approximate interval of the mean of all values in `groups`, by bootstrap percentiles.
+    """Return the approximate interval of the mean of all values in `groups`, by bootstrap
+    percentiles.
 
-    It is too narrow for few or skewed values (README, "Which of these models?", has its measured coverage): a
-    description of the mean, no test.
+    It is too narrow for few or skewed values (README, "Which of these models?", has its measured
+    coverage): a description of the mean, no test.
 
-    A group is what one seed input's repeats gave. Groups are drawn whole, with replacement: repeats of
-    one seed input are alike, and to draw them singly would make the interval too narrow. Groups may
-    differ in size; empty ones count for nothing. The same arguments give the same interval. Raises
-    ValueError where there is no value at all.
+    A group is what one seed input's repeats gave. Groups are drawn whole, with replacement: repeats
+    of one seed input are alike, and to draw them singly would make the interval too narrow. Groups
+    may differ in size; empty ones count for nothing. The same arguments give the same interval.
+    Raises ValueError where there is no value at all.
     """
     filled = [group for group in groups if len(group)]
     if not filled:
@@ -101,10 +104,11 @@ def paired_test(a: Sequence[float], b: Sequence[float]) -> PairedTest:
 def permutation_p(differences: ArrayLike, *, alpha: float = 0.05) -> float:
     """Return p of the two-sided paired permutation test of the mean difference, (0, 1].
 
-    Exact where both measurements have the same distribution, whatever that is: then the sign of each
-    difference is a matter of chance. Differences of 0 say nothing. All combinations of signs are taken where
-    there are few, or where all differences are of one size (then it is the sign test, of successes McNemar's
-    exact one); else at least 10,000 are drawn, more for a small `alpha`, always the same, and the observed one is counted in.
+    Exact where both measurements have the same distribution, whatever that is: then the sign of
+    each difference is a matter of chance. Differences of 0 say nothing. All combinations of signs
+    are taken where there are few, or where all differences are of one size (then it is the sign
+    test, of successes McNemar's exact one); else at least 10,000 are drawn, more for a small
+    `alpha`, always the same, and the observed one is counted in.
     """
     values = np.asarray(differences, np.float64).ravel()
     values = values[values != 0]
@@ -131,7 +135,7 @@ def permutation_p(differences: ArrayLike, *, alpha: float = 0.05) -> float:
 
 
 def ranked(values: ArrayLike) -> NDArray[np.float64]:
-    """Return the rank of each value, from 1; equal ones, infinite ones too, share the mean of theirs."""
+    """Return the rank of each value, from 1; equal ones share the mean of theirs."""
     _, place, often = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     shared: NDArray[np.float64] = np.cumsum(often) - (often - 1) / 2
     return shared[place]
@@ -140,8 +144,8 @@ def ranked(values: ArrayLike) -> NDArray[np.float64]:
 def mean_ranks(sides: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
     """Return the mean rank of each group among the values of all groups of all sides.
 
-    A side is what was measured, a group of it what the repeats of one seed input gave. A search that found
-    nothing is infinite: it ranks above all that found something, however early it ended.
+    A side is what was measured, a group of it what the repeats of one seed input gave. A search
+    that found nothing is infinite: it ranks above all that found something, however early it ended.
     """
     ranks = iter(ranked([one for side in sides for group in side for one in group]).tolist())
     return [[float(np.mean([next(ranks) for _ in group])) for group in side] for side in sides]
@@ -158,7 +162,8 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Return Pearson's correlation coefficient; None for less than two points, or where one side is constant."""
+    """Return Pearson's correlation coefficient; None for less than two points, or where one side is
+    constant."""
     if len(x) != len(y):
         raise ValueError("both sides need the same number of values")
     if len(x) < 2:
@@ -171,12 +176,12 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def a12_size(a12: float) -> str:
-    """Return how large an effect is, by Vargha and Delaney (2000): 0.56 small, 0.64 medium, 0.71 large."""
+    """Return an effect's size by Vargha and Delaney (2000): 0.56 small, 0.64 medium, 0.71 large."""
     return _size(a12 - 0.5, _A12_SIZES)
 
 
 def rank_biserial_size(correlation: float) -> str:
-    """Return how large an effect is, by Cohen (1988) for correlations: 0.1 small, 0.3 medium, 0.5 large."""
+    """Return an effect's size by Cohen (1988): 0.1 small, 0.3 medium, 0.5 large."""
     return _size(correlation, _CORRELATION_SIZES)
 
 
@@ -199,7 +204,7 @@ def wilson(successes: int, total: int) -> tuple[float, float]:
 
 
 def upper_bound(successes: int, total: int, *, level: float = 0.95) -> float:
-    """Return the one-sided exact bound of a rate (Clopper and Pearson, 1934): above all of `level` of cases."""
+    """Return the one-sided exact upper bound of a rate (Clopper and Pearson, 1934)."""
     if successes == total:
         return 1.0
     low, high = successes / total, 1.0

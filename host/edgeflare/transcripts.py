@@ -1,20 +1,23 @@
-"""The words of transcripts (DFLARE, section 6.1), their alignment, and the distance of two transcripts.
+"""The words of transcripts (DFLARE, section 6.1), their alignment, and the distance of two
+transcripts.
 
-Words are compared as they are spoken, not as they are written: runs of letters, digits and combining marks, with
-apostrophes inside them, in Unicode's form NFKC and case folded (a typographic apostrophe becomes a plain one).
-Punctuation, case and white space make no difference. "30" and "thirty" do: which one a model writes is its own
-decision. A run of letters in a language that is written without spaces is one word.
+Words are compared as they are spoken, not as they are written: runs of letters, digits and
+combining marks, with apostrophes inside them, in Unicode's form NFKC and case folded (a typographic
+apostrophe becomes a plain one). Punctuation, case and white space make no difference. "30" and
+"thirty" do: which one a model writes is its own decision. A run of letters in a language that is
+written without spaces is one word.
 """
 
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from edgeflare.types import Transcript
+from edgeflare.types import Output, Transcript
 
 _BEFORE = 2
 _FROM = 6
@@ -24,7 +27,8 @@ _WORD = re.compile(r"w+(?:'w+)*")
 
 
 class Word(NamedTuple):
-    """A word as it is compared; `probability` is the product of its tokens', `margin` the smallest of theirs.
+    """A word as it is compared; `probability` is the product of its tokens', `margin` the smallest
+    of theirs.
 
     A token's margin is its probability less that of the best other token.
     """
@@ -50,15 +54,11 @@ def spoken(text: str) -> tuple[str, ...]:
     return tuple(word for word, _, _ in _spans(text))
 
 
-def placed(text: str) -> tuple[tuple[str, int, int], ...]:
-    """Return the words of a text as they are compared, each with where in the text it begins and ends."""
-    return _spans(text)
-
-
 def aligned(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | None, Word | None]]:
     """Return pairs of words, aligned with the fewest substitutions, insertions and deletions.
 
-    None in a pair: the other one has an additional word there. Raises UsageError where RapidFuzz is missing.
+    None in a pair: the other one has an additional word there. Raises UsageError where RapidFuzz is
+    missing.
     """
     pairs: list[tuple[Word | None, Word | None]] = []
     for kind, begin, end, start, stop in _steps(_texts(one), _texts(other)):
@@ -71,14 +71,63 @@ def aligned(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | Non
 
 
 def differing(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | None, Word | None]]:
-    """Return those of the `aligned` pairs whose words differ. Raises UsageError where RapidFuzz is missing."""
+    """Return the `aligned` pairs that differ. Raises UsageError where RapidFuzz is missing."""
     if _texts(one) == _texts(other):
         return []
     return [(a, b) for a, b in aligned(one, other) if a is None or b is None or a.text != b.text]
 
 
+class Part(NamedTuple):
+    """A part of a text as the model wrote it; `differs`: a word that the other transcript lacks."""
+
+    text: str
+    differs: bool
+
+
+class WordChange(NamedTuple):
+    """A word of the original and the deployed model's in its place; "" for none."""
+
+    original: str
+    deployed: str
+
+
+@dataclass(frozen=True)
+class TranscriptDiff:
+    """Two transcripts in parts, and the words in which they differ, in their order."""
+
+    original: tuple[Part, ...]
+    deployed: tuple[Part, ...]
+    changes: tuple[WordChange, ...]
+
+
+def transcript_diff(original: Output | None, deployed: Output | None) -> TranscriptDiff | None:
+    """Return where two transcripts differ; None unless both answers are transcripts.
+
+    Words are aligned with the fewest substitutions, insertions and deletions. Raises UsageError
+    where RapidFuzz is missing.
+    """
+    if not (isinstance(original, Transcript) and isinstance(deployed, Transcript)):
+        return None
+    pairs = aligned(words(original), words(deployed))
+    changed = [one is None or other is None or one.text != other.text for one, other in pairs]
+    ours = [differs for (one, _), differs in zip(pairs, changed, strict=True) if one is not None]
+    theirs = [
+        differs for (_, other), differs in zip(pairs, changed, strict=True) if other is not None
+    ]
+    return TranscriptDiff(
+        _parts(original, ours),
+        _parts(deployed, theirs),
+        tuple(
+            WordChange(one.text if one else "", other.text if other else "")
+            for (one, other), differs in zip(pairs, changed, strict=True)
+            if differs
+        ),
+    )
+
+
 def word_distance(one: Transcript, other: Transcript) -> float:
-    """Return the number of differing words over the number of words of the longer transcript, 0 to 1.
+    """Return the number of differing words over the number of words of the longer transcript, 0 to
+    1.
 
     Raises UsageError where RapidFuzz is missing.
     """
@@ -87,7 +136,7 @@ def word_distance(one: Transcript, other: Transcript) -> float:
 
 
 def excerpts(one: str, other: str) -> tuple[str, str]:
-    """Return the part of both texts from two words before their first difference; dots replace the rest."""
+    """Return both texts from two words before their first difference; dots replace the rest."""
     ours, theirs = _spans(one), _spans(other)
     same = 0
     for mine, yours in zip(ours, theirs, strict=False):
@@ -102,6 +151,21 @@ def _excerpt(text: str, spans: "Sequence[tuple[str, int, int]]", same: int) -> s
     begin = spans[first][1] if 0 < first < len(spans) else 0
     stop = spans[end - 1][2] if end < len(spans) else len(text)
     return ("... " if begin else "") + text[begin:stop] + (" ..." if stop < len(text) else "")
+
+
+def _parts(transcript: Transcript, differing: Sequence[bool]) -> tuple[Part, ...]:
+    """Return a transcript's text in stretches, by which of its words differ."""
+    text = "".join(transcript.pieces)
+    parts, place = [], 0
+    for (_, begin, end), differs in zip(_spans(text), differing, strict=True):
+        if differs:
+            parts += [Part(text[place:begin], False), Part(text[begin:end], True)]
+            place = end
+    parts.append(Part(text[place:], False))
+    first, last = parts[0], parts[-1]
+    parts[0] = first._replace(text=first.text.lstrip())
+    parts[-1] = last._replace(text=parts[-1].text.rstrip())
+    return tuple(part for part in parts if part.text)
 
 
 def _texts(some: Sequence[Word]) -> tuple[str, ...]:
@@ -120,7 +184,7 @@ def _steps(
 
 
 def _certainty(scores: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the probability and the margin of a word from its tokens' (probability, highest of all others)."""
+    """Return a word's probability and margin from its tokens' (probability, highest other)."""
     probability, margin = 1.0, 1.0
     for chosen, other in scores:
         probability *= chosen
@@ -138,7 +202,7 @@ def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
 
 
 def _shape(character: str) -> str:
-    """Return w for a character of words, a plain apostrophe for an apostrophe, a space for any other character."""
+    """Return w for a character of words, a plain apostrophe, or a space."""
     if character in "'’":
         return "'"
     return "w" if unicodedata.category(character)[0] in "LNM" else " "

@@ -3,13 +3,13 @@
 import pytest
 from report_stores import transcript
 
-from edgeflare.analysis.transcript_diff import Part, WordChange, change_words, heard
+from edgeflare.transcripts import Part, transcript_diff
 from edgeflare.types import Transcript
 
 
 def told(original: str, deployed: str) -> tuple[list[tuple[str, str]], str, str]:
     """Return the changes, and both texts with brackets around the words that differ."""
-    both = heard(transcript(original), transcript(deployed))
+    both = transcript_diff(transcript(original), transcript(deployed))
     assert both is not None
     texts = [
         "".join(f"[{part.text}]" if part.differs else part.text for part in parts)
@@ -42,16 +42,11 @@ def test_a_word_of_several_pieces_is_marked_whole_and_white_space_around_the_tex
 ):
     pieces = (" It", " is", " frei", "ght", ".", " ")
     original = Transcript(pieces, transcript("a b c d e f").scores)
-    both = heard(original, transcript("It is fright."))
+    both = transcript_diff(original, transcript("It is fright."))
     assert both is not None
     assert both.original == (Part("It is ", False), Part("freight", True), Part(".", False))
 
 
 def test_scores_have_no_words() -> None:
-    assert heard(transcript("no").scores, transcript("no").scores) is None
-    assert heard(transcript("no"), None) is None
-
-
-def test_a_word_that_is_missing_is_told_without_quotes() -> None:
-    assert change_words(WordChange("no", "go")) == '"no" -> "go"'
-    assert change_words(WordChange("", "nothing")) == 'nothing -> "nothing"'
+    assert transcript_diff(transcript("no").scores, transcript("no").scores) is None
+    assert transcript_diff(transcript("no"), None) is None

@@ -1,4 +1,4 @@
-"""What a campaign's folder says: figures and pictures. Reads the store, and nothing else."""
+"""Figures of campaigns, replays and corpora, read from their stores."""
 
 import lazy_loader
 

@@ -21,13 +21,18 @@ from .corpus import (
     remove_from_corpus as remove_from_corpus,
 )
 from .data_frames import Frames as Frames, to_frames as to_frames
-from .devices import DeviceFigures as DeviceFigures, Transfer as Transfer
+from .devices import (
+    DeviceFigures as DeviceFigures,
+    TelemetryFigures as TelemetryFigures,
+    Transfer as Transfer,
+)
 from .limits import LimitCheck as LimitCheck, check_limits as check_limits
 from .outcome_stats import (
     Failure as Failure,
     LabelPair as LabelPair,
     Spread as Spread,
     TriggerFigures as TriggerFigures,
+    WordPair as WordPair,
 )
 from .ranking.comparison import Duel as Duel
 from .ranking.ranking import (
@@ -46,5 +51,3 @@ from .replay import (
     replay_summary as replay_summary,
 )
 from .summary import Summary as Summary, summarize as summarize
-from .telemetry import TelemetryFigures as TelemetryFigures
-from .transcript_diff import WordPair as WordPair

@@ -1,5 +1,6 @@
-"""How far two devices with the same model agree, and what sets apart those that don't."""
+"""How far two devices with the same model agree, and the differences of those that don't."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -8,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from edgeflare.analysis.outcome_stats import output_kind
 from edgeflare.metrics import decides_equally, is_finite, is_same
 from edgeflare.store import SeedComparison, Store, TriggerAnswer
 from edgeflare.types import Decision, Output, Transcript
@@ -31,11 +33,12 @@ _HARDWARE = frozenset(
 
 @dataclass(frozen=True)
 class FingerprintDifference:
-    """A field of two devices' fingerprints that differs, as `first` and `second` have it; JSON values.
+    """A field of two devices' fingerprints that differs, as `first` and `second` have it; JSON
+    values.
 
     A field of the runtime in effect is named ``runtime.threads``. `side` is what it belongs to:
-    "hardware" (board, processor, its flags, architecture, GPU), "runtime" (package, version, delegate,
-    kernels, threads, options) or "system" (kernel, operating system, Python, numpy).
+    "hardware" (board, processor, its flags, architecture, GPU), "runtime" (package, version,
+    delegate, kernels, threads, options) or "system" (kernel, operating system, Python, numpy).
     """
 
     field: str
@@ -44,7 +47,7 @@ class FingerprintDifference:
     side: DifferenceKind
 
     def named(self, value: Any) -> Any:
-        """Return one of the two values as people know it: an Arm processor's name for its part number."""
+        """Return one of the two values for people, such as an Arm processor's name."""
         from edgeflare.devices.cpu_names import shown_name  # devices bring much, as below
 
         return shown_name(value) if self.field == "cpu" and isinstance(value, str) else value
@@ -67,8 +70,8 @@ def what_differs(
 def cause_of(found: Iterable[FingerprintDifference]) -> Cause:
     """Return what another answer of two devices can come from, by elimination.
 
-    The system is blamed where nothing else differs: the runtime computes the answer on the processor,
-    with little of the system's own. "unexplained" where nothing that is known differs.
+    The system is blamed where nothing else differs: the runtime computes the answer on the
+    processor, with little of the system's own. "unexplained" where nothing that is known differs.
     """
     sides = {one.side for one in found}
     if {"hardware", "runtime"} <= sides:
@@ -93,12 +96,12 @@ class Compared:
     """Two devices' answers to the same inputs; each input counts once.
 
     Of `inputs` that both have answered `bit_equal` have the very same scores in all classes, on
-    `labels_differ` of them the top-1 class (the first of those that tie), or a word, is another one, and on
-    `nonfinite` NaN or infinity is in an answer: those have no label and no difference.
+    `labels_differ` of them the top-1 class (the first of those that tie), or a word, is another
+    one, and on `nonfinite` NaN or infinity is in an answer: those have no label and no difference.
     `largest_difference` is the largest one of any class's score, in probability (0 to 1), and
-    `largest_on` the seed whose input that was; None where nothing can be subtracted: no inputs, transcripts, or
-    a model that tells labels only. `unanswered` inputs have the answer of one of both: the other could
-    not answer, or has not yet.
+    `largest_on` the seed whose input that was; None where nothing can be subtracted: no inputs,
+    transcripts, or a model that returns labels only. `unanswered` inputs have the answer of one of
+    both: the other could not answer, or has not yet.
     """
 
     inputs: int
@@ -112,7 +115,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class OneSided:
-    """A triggering input, found from this seed, that triggers on `on_device` and not on the other one.
+    """A triggering input, found from this seed, that triggers on `on_device` and not on the other
+    one.
 
     `trigger` is the digest of its sample.
     """
@@ -126,13 +130,13 @@ class OneSided:
 class Agreement:
     """What two devices of a replicated campaign answer to the same inputs.
 
-    `seeds` are the campaign's; `triggers` the triggering inputs that either device came upon, one that
-    both did counted once, a seed that deviates itself among them. Of those that both have answered
-    `on_both` trigger on both devices, so they come of what both share: the model's compression.
-    `only_first` and `only_second` trigger on one of the two; on `narrowly` of them the other device does
-    not agree with the original either, but ties, or deviates with a margin below the floor. `examples`
-    are the first ten of them. `cause` is what those can come from, judged by the fingerprints of the two;
-    `differences` is all in which these differ.
+    `seeds` are the campaign's; `triggers` the triggering inputs that either device came upon, one
+    that both did counted once, a seed that deviates itself among them. Of those that both have
+    answered `on_both` trigger on both devices, so they come of what both share: the model's
+    compression. `only_first` and `only_second` trigger on one of the two; on `narrowly` of them the
+    other device does not agree with the original either, but ties, or deviates with a margin below
+    the floor. `examples` are the first ten of them. `cause` is what those can come from, judged by
+    the fingerprints of the two; `differences` is all in which these differ.
     """
 
     first: str
@@ -164,14 +168,14 @@ class EveryDevice:
 def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]:
     """Compare each pair of devices that searched for themselves, and all of them together.
 
-    Nothing and None where devices shared the seeds, or there is one. Reads the store a page at a time;
-    raises StoreError.
+    Nothing and None where devices shared the seeds, or there is one. Reads the store a page at a
+    time; raises StoreError.
     """
     names: list[str] = [name for name in store.fact("replicas") or () if name]
     if len(names) < 2:
         return (), None
-    kind = store.models.get("deployed", {}).get("output", {}).get("kind")
-    pairs = [_Pair(*both, measured=kind != "label") for both in combinations(names, 2)]
+    measured = output_kind(store.models) != "label"
+    pairs = [_Pair(*both, measured) for both in combinations(names, 2)]
     answered = on_all = 0
     for seed in store.comparisons(names):
         for pair in pairs:
@@ -180,62 +184,60 @@ def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]
             if len(by_device) == len(names):
                 answered += 1
                 on_all += all(one.deviates for one in by_device.values())
-    prints = prints_of(store)
+    fingerprints = _fingerprints(store)
     return tuple(
-        pair.agreement(what_differs(prints.get(pair.first, {}), prints.get(pair.second, {})))
+        pair.agreement(
+            what_differs(fingerprints.get(pair.first, {}), fingerprints.get(pair.second, {}))
+        )
         for pair in pairs
     ), EveryDevice(len(names), answered, on_all)
 
 
-def prints_of(store: Store) -> dict[str, dict[str, Any]]:
-    """Return each device's fingerprint by its name, of devices that are alike maybe that of one name only."""
+def _fingerprints(store: Store) -> dict[str, dict[str, Any]]:
+    """Return each device's fingerprint by name; of equivalent devices maybe one name only."""
     return store.fingerprints() or {one.name: one.fingerprint for one in store.devices()}
 
 
-@dataclass
 class _Comparing:
-    """Counts for `Compared`."""
+    """Running counts for `Compared`; `measured`: the answers are scores or transcripts."""
 
-    measured: bool
-    inputs: int = 0
-    bit_equal: int = 0
-    labels_differ: int = 0
-    nonfinite: int = 0
-    unanswered: int = 0
-    largest: float | None = None
-    largest_on: str | None = None
+    def __init__(self, measured: bool) -> None:
+        self._measured = measured
+        self._counts: Counter[str] = Counter()
+        self._largest: tuple[float, str] | None = None
 
     def add(self, seed_id: str, first: Output | None, second: Output | None) -> None:
+        counts = self._counts
         if first is None or second is None:
-            self.unanswered += (first is None) != (second is None)
+            counts["unanswered"] += (first is None) != (second is None)
             return
-        self.inputs += 1
-        self.bit_equal += is_same(first, second)
+        counts["inputs"] += 1
+        counts["bit_equal"] += is_same(first, second)
         if not (is_finite(first) and is_finite(second)):
-            self.nonfinite += 1
+            counts["nonfinite"] += 1
             return
-        self.labels_differ += not decides_equally(first, second)
-        if not self.measured or isinstance(first, Transcript) or isinstance(second, Transcript):
+        counts["labels_differ"] += not decides_equally(first, second)
+        if not self._measured or isinstance(first, Transcript) or isinstance(second, Transcript):
             return
         difference = float(np.abs(first - second).max())
-        if self.largest is None or difference > self.largest:
-            self.largest, self.largest_on = difference, seed_id
+        if self._largest is None or difference > self._largest[0]:
+            self._largest = difference, seed_id
 
     def compared(self) -> Compared:
+        counts = self._counts
         return Compared(
-            inputs=self.inputs,
-            bit_equal=self.bit_equal,
-            labels_differ=self.labels_differ,
-            nonfinite=self.nonfinite,
-            unanswered=self.unanswered,
-            largest_difference=self.largest,
-            largest_on=self.largest_on,
+            counts["inputs"],
+            counts["bit_equal"],
+            counts["labels_differ"],
+            counts["nonfinite"],
+            counts["unanswered"],
+            *(self._largest or (None, None)),
         )
 
 
 @dataclass
 class _Pair:
-    """Two devices, compared seed by seed as they pass by."""
+    """Running comparison of two devices."""
 
     first: str
     second: str
@@ -297,19 +299,20 @@ NOT_ATTRIBUTED: TriggerCause = "not attributed"
 
 
 class Causes:
-    """Tells the cause of each trigger of one seed after the other, the seeds in their order.
+    """Causes of triggers, seed by seed in the order of the seeds.
 
-    A trigger that triggers on every device that answered it comes of what all share: "compression". Where
-    it does so on some only, the cause is judged by `cause_of` from the fingerprints of the two devices
-    that are most alike of all pairs in which it triggers on one and not on the other. "not attributed"
-    where devices shared the seeds, there is one, or no other device has answered.
+    The cause of an input that triggers on every device that answered it is what all share:
+    "compression". Where it does so on some only, the cause is judged by `cause_of` from the
+    fingerprints of the two devices that are most alike of all pairs in which it triggers on one and
+    not on the other. "not attributed" where devices shared the seeds, there is one, or no other
+    device has answered.
     """
 
     def __init__(self, store: Store, replicas: Sequence[str]) -> None:
         self._comparisons: Iterator[SeedComparison] = iter(())
         if len(replicas) > 1:
             self._comparisons = store.comparisons(replicas)
-        self._prints = prints_of(store) if len(replicas) > 1 else {}
+        self._prints = _fingerprints(store) if len(replicas) > 1 else {}
         self._here: SeedComparison | None = None
         self._differences = cache(self._what_differs)
 
@@ -322,9 +325,9 @@ class Causes:
             self._here = next(self._comparisons, None)
             if self._here is None:
                 return NOT_ATTRIBUTED
-        return self._judged(self._here.triggers.get(trigger or "", {}))
+        return self._cause(self._here.triggers.get(trigger or "", {}))
 
-    def _judged(self, answers: Mapping[str, TriggerAnswer]) -> TriggerCause:
+    def _cause(self, answers: Mapping[str, TriggerAnswer]) -> TriggerCause:
         triggering = [name for name, answer in answers.items() if answer.deviates]
         others = [name for name, answer in answers.items() if not answer.deviates]
         if len(answers) < 2:

@@ -5,10 +5,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from edgeflare.analysis.opening import opened
 from edgeflare.errors import UsageError
 from edgeflare.seeds.folder import read_names
-from edgeflare.store import Store
+from edgeflare.store import Store, opened
 from edgeflare.types import Transcript
 
 _LONGEST = 9
@@ -18,12 +17,12 @@ _LONGEST = 9
 def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
     """Read the names of a campaign's classes, in the order of their numbers.
 
-    The file is text with a name a line, a JSON list of names, or (`.json` or `.toml`) a mapping of names to
-    class numbers as the seeds have it, or of class numbers to names; of several names for one class the
-    first counts.
+    The file is text with a name a line, a JSON list of names, or (`.json` or `.toml`) a mapping of
+    names to class numbers as the seeds have it, or of class numbers to names; of several names for
+    one class the first counts.
 
-    Raises UsageError for a file that can't be read, says something else, or lacks a name for a class of the
-    campaign's models; StoreError where the campaign's folder can't be used.
+    Raises UsageError for a file that can't be read, has other content, or lacks a name for a
+    class of the campaign's models; StoreError where the campaign's folder can't be used.
     """
     names = _numbered(read_names(path, f"The file of class names {path}"), path)
     with opened(campaign) as store:
@@ -31,14 +30,14 @@ def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
     missing = next((number for number in range(needed) if number not in names), None)
     if missing is not None:
         raise UsageError(
-            f"{path} has no name for class {missing}: it names {len(names)} of {needed} classes; add the "
-            "others."
+            f"{path} has no name for class {missing}: it names {len(names)} of {needed} classes; add "
+            "the others"
         )
     return tuple(names[number] for number in range(needed))
 
 
 def _numbered(data: Any, path: Path) -> Mapping[int, str]:
-    """Return what a file of names says: each class's number and its name."""
+    """Return each class's number and name from the content of a file of names."""
     pairs: list[tuple[Any, Any]] = []
     if isinstance(data, list):
         pairs = [pair for pair in enumerate(data) if pair[1] != ""]
@@ -57,7 +56,7 @@ def _numbered(data: Any, path: Path) -> Mapping[int, str]:
             return names
     raise UsageError(
         f"{path} names no classes: give it a name a line, a JSON list of names, or a mapping such as "
-        '{"cat": 0, "dog": 1} or {"0": "cat", "1": "dog"}.'
+        '{"cat": 0, "dog": 1} or {"0": "cat", "1": "dog"}'
     )
 
 
@@ -68,7 +67,8 @@ def _number(text: str) -> int | None:
 def known_class_names(
     store: Store, class_names: Sequence[str] | None = None
 ) -> tuple[str, ...] | None:
-    """Return these names, or by default those of the campaign's own label mapping where that is still there.
+    """Return these names, or by default those of the campaign's own label mapping where that is
+    still there.
 
     Raises UsageError where there are fewer names than classes.
     """
@@ -76,7 +76,7 @@ def known_class_names(
         needed = class_count(store)
         if len(class_names) < needed:
             raise UsageError(
-                f"There are {len(class_names)} class names for {needed} classes; give one for each."
+                f"there are {len(class_names)} class names for {needed} classes; give one for each"
             )
         return tuple(class_names)
     path = (store.campaign.get("seeds") or {}).get("labels")
@@ -96,7 +96,7 @@ def class_name(names: Sequence[str] | None, number: int | None) -> str:
 
 
 def class_count(store: Store) -> int:
-    """Return how many classes the campaign's models tell apart; 0 of transcripts, and where no answer is known."""
+    """Return the number of classes; 0 of transcripts, and where no answer is known."""
     for seed in islice(store.seeds(), 256):
         if seed.outputs and seed.outputs.original is not None:
             known = seed.outputs.original

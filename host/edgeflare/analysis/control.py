@@ -1,4 +1,4 @@
-"""What a campaign's control says: how often the search takes the original itself for another model."""
+"""Figures of a campaign's control: how often the search raises a false alarm."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +12,15 @@ ControlState: TypeAlias = Literal["not-begun", "begun", "finished", "refused", "
 
 @dataclass(frozen=True)
 class ControlFigures:
-    """What the control of a campaign came to so far; see `edgeflare.campaign.control`.
+    """Results of a campaign's control so far; see `edgeflare.campaign.control`.
 
-    `state`: "refused" where it can't be run, `refusal` saying why, "gone" where it was finished and its
-    folder is not there any more.
-    Of `searches` that asked the device `false_alarms` ended with a
-    trigger, so that `rate` of them did, None while there are none; `unasked` ended without asking it, and `failed` because the
-    model can't answer. `upper_bound` is above the true rate
-    in 95 % of cases (one-sided, Clopper and Pearson 1934). `unfinished` searches are to come. `model`
-    is the file that the original was compared with, its own (`own_file`) or a copy's, `runtime` what
-    was in effect there. `margin_floor` is the campaign's; `largest_margin` the smallest one that would
+    `state`: "refused" where it can't be run, `refusal` saying why, "gone" where it was finished and
+    its folder is not there any more. Of `searches` that asked the device `false_alarms` ended with
+    a trigger, so that `rate` of them did, None while there are none; `unasked` ended without asking
+    it, and `failed` because the model can't answer. `upper_bound` is above the true rate in 95 % of
+    cases (one-sided, Clopper and Pearson 1934). `unfinished` searches are to come. `model` is the
+    file that the original was compared with, its own (`own_file`) or a copy's, `runtime` what was
+    in effect there. `margin_floor` is the campaign's; `largest_margin` the smallest one that would
     have let no false alarm count, exclusive.
     """
 
@@ -49,7 +48,7 @@ class ControlFigures:
 
 
 def control_figures(store: Store) -> ControlFigures | None:
-    """Count what a campaign's control came to; None where none is wanted."""
+    """Return the figures of a campaign's control; None where none is wanted."""
     config = store.campaign
     if not config.get("control"):
         return None
@@ -64,13 +63,13 @@ def control_figures(store: Store) -> ControlFigures | None:
     searches = unasked = alarms = finished = 0
     total = store.seed_count()
     margin = None
-    there = bool(store.fact("control_begun")) and (folder / DATABASE_NAME).is_file()
+    exists = bool(store.fact("control_begun")) and (folder / DATABASE_NAME).is_file()
     refusal = store.fact(REFUSED)
     ended = bool(store.fact("control_finished"))
-    state: ControlState = "begun" if there else "not-begun"
+    state: ControlState = "begun" if exists else "not-begun"
     if ended:
-        state = "refused" if refusal else "finished" if there else "gone"
-    if there:
+        state = "refused" if refusal else "finished" if exists else "gone"
+    if exists:
         with Store.open(folder) as control:
             searches, unasked, alarms, margin = count_alarms(control)
             finished = control.tally().done

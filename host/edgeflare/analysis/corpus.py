@@ -1,4 +1,4 @@
-"""A trigger corpus fed with campaigns and replays, and told in figures."""
+"""Campaigns and replays added to a trigger corpus, and figures of a corpus."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -15,13 +15,12 @@ from edgeflare.analysis.corpus_import import (
     found_in_campaign,
     found_in_replay,
     is_replay,
-    looks_of,
     model_name,
+    observations_of,
 )
-from edgeflare.analysis.opening import opened
 from edgeflare.campaign.replay.results import replay_fact, replayed_inputs
 from edgeflare.errors import UsageError
-from edgeflare.store import Store
+from edgeflare.store import Store, opened
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import Added, CorpusCampaign, CorpusRemoved, Observation
 
@@ -30,9 +29,9 @@ from edgeflare.store.corpus.records import Added, CorpusCampaign, CorpusRemoved,
 class CorpusAddition:
     """What became of a campaign's, or a replay's, confirmed triggers in a corpus.
 
-    `new` are entries now, `replaced` those that had to go for them; `known` were there to the bit, `near`
-    are near duplicates that found no place. `noted` counts the inputs of a replay whose entries were
-    told what became of them. `entries` is how many the corpus has now.
+    `new` are entries now, `replaced` those that had to go for them; `known` were there to the bit,
+    `near` are near duplicates that found no place. `noted` counts the inputs of a replay whose
+    results were noted at their entries. `entries` is how many the corpus has now.
     """
 
     folder: str
@@ -59,14 +58,14 @@ def add_to_corpus(
 ) -> CorpusAddition:
     """Add every confirmed trigger of a campaign to a corpus, which is made where there is none.
 
-    One that still runs gives what it found so far. Of a replay the triggers that the corpus lacks are
-    added, and its entries are told what became of them, as `note_replay` does. The same again changes
-    nothing. `model` is what the deployed model is called in the corpus, with the device the target of a
-    replay; None: by its file's name. `per_pair` is how many entries one seed input and class pair may
-    have from now on; None: 3 for a new corpus, else what it has.
+    One that still runs gives what it found so far. Of a replay the triggers that the corpus lacks
+    are added, and its results are noted, as `note_replay` does. The same again changes nothing.
+    `model` is what the deployed model is called in the corpus, with the device the target of a
+    replay; None: by its file's name. `per_pair` is how many entries one seed input and class pair
+    may have from now on; None: 3 for a new corpus, else what it has.
 
-    Raises UsageError where the inputs' shape or the number of classes is another than the corpus', or the models are
-    speech recognisers, which have no classes, and StoreError.
+    Raises UsageError where the inputs' shape or the number of classes is another than the corpus',
+    or the models are speech recognisers, which have no classes, and StoreError.
     """
     with opened(campaign) as store:
         check_classes(store)
@@ -75,26 +74,27 @@ def add_to_corpus(
             if not is_replay(store):
                 return _add(into, store, found_in_campaign(store, name), name)
             with found_in_replay(store, name) as found:
-                entries = into.known(sighting.sample for sighting in found.sightings)
-                lacking = [one for one in found.sightings if one.sample not in entries]
-                addition = _add(into, store, replace(found, sightings=lacking), name)
-            noted = into.note(looks_of(store, name))
+                entries = into.known(one.sample for one in found.triggers)
+                lacking = [one for one in found.triggers if one.sample not in entries]
+                addition = _add(into, store, replace(found, triggers=lacking), name)
+            noted = into.note(observations_of(store, name))
             notices = (*addition.notices, *_unknown_fixed(into, store))
             return replace(addition, noted=noted, notices=notices)
 
 
 def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | None = None) -> int:
-    """Tell a corpus' entries what became of them in a replay; return how many inputs were of an entry.
+    """Note the results of a replay at a corpus' entries; return how many inputs have an entry.
 
-    So what deviated is fixed, and what comes back after that is new, in the next replay. Inputs that
-    deviated, but not each time, that gave NaN or infinity, or on which a device could not answer leave
-    their entries as they were. `model` is what the deployed model is called in the corpus; None: by its
-    file's name. Raises StoreError where it is no replay, or a folder can't be used, UsageError for transcripts.
+    So what deviated is fixed, and what comes back after that is new, in the next replay. Inputs
+    that deviated, but not each time, that gave NaN or infinity, or on which a device could not
+    answer leave their entries as they were. `model` is what the deployed model is called in the
+    corpus; None: by its file's name. Raises StoreError where it is no replay, or a folder can't be
+    used, UsageError for transcripts.
     """
     with opened(replay) as store, _in_corpus(corpus, create=False) as into:
         replay_fact(store)
         check_classes(store)
-        return into.note(looks_of(store, model or model_name(store)))
+        return into.note(observations_of(store, model or model_name(store)))
 
 
 def remove_from_corpus(
@@ -105,9 +105,10 @@ def remove_from_corpus(
     fixed_for: float | None = None,
     dry_run: bool = False,
 ) -> CorpusRemoved:
-    """Remove entries of a corpus, and the samples nobody refers to any more; return what went.
+    """Remove entries of a corpus, and the samples that no entry refers to any more; return the
+    counts.
 
-    Exactly one of `model`, `pair` and `fixed_for` (days) says which; see `Corpus.remove`. Raises
+    Exactly one of `model`, `pair` and `fixed_for` (days) selects them; see `Corpus.remove`. Raises
     UsageError, also for a model that the corpus doesn't know, and StoreError.
     """
     with _in_corpus(corpus, create=False) as into:
@@ -121,28 +122,30 @@ def _check_model(corpus: Corpus, model: str) -> None:
     known = corpus.models()
     if model in known:
         return
-    names = sorted({*known, *(look.model for look in corpus.looks())})
+    names = sorted({*known, *(one.model for one in corpus.looks())})
     if model not in names:
-        there = f"it knows {', '.join(names)}" if names else "it knows none yet"
-        raise UsageError(f"the corpus {corpus.folder} knows no deployed model {model!r}: {there}")
+        known_names = f"it knows {', '.join(names)}" if names else "it knows none yet"
+        raise UsageError(
+            f"the corpus {corpus.folder} knows no deployed model {model!r}: {known_names}"
+        )
 
 
 def _add(corpus: Corpus, store: Store, found: Findings, model: str) -> CorpusAddition:
     notices = _notices(corpus, store, found)
     added = Added(0, 0, 0, 0)
-    if found.sightings:
-        first = found.sightings[0]
+    if found.triggers:
+        first = found.triggers[0]
         about = CorpusCampaign(
             store.id,
             model,
             first.original_sha256,
             first.deployed_sha256,
             datetime.now(timezone.utc),
-            triggers=len(found.sightings),
+            triggers=len(found.triggers),
             near=0,
         )
         form = form_of(store, found.read(first.sample))
-        added = corpus.add(found.sightings, form, found.read, campaign=about)
+        added = corpus.add(found.triggers, form, found.read, campaign=about)
     return CorpusAddition(
         str(store.folder),
         store.id,
@@ -154,7 +157,7 @@ def _add(corpus: Corpus, store: Store, found: Findings, model: str) -> CorpusAdd
 
 
 def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
-    """Tell of fixed triggers of a replay whose campaign was not added yet, so that nothing can be noted."""
+    """Return a notice of fixed triggers whose campaign is not in the corpus."""
     source = replay_fact(store)["source"]
     added = {campaign.id for campaign in corpus.campaigns()}
     if source["kind"] != "campaign" or source.get("campaign") in added:
@@ -167,9 +170,9 @@ def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
     count = len(fixed - set(corpus.known(fixed)))
     if not count:
         return ()
-    told = "1 trigger that is" if count == 1 else f"{count} triggers that are"
+    triggers = "1 trigger that is" if count == 1 else f"{count} triggers that are"
     text = (
-        f"{told} fixed in {store.folder}: the corpus knows nothing of {'it' if count == 1 else 'them'} yet; "
+        f"{triggers} fixed in {store.folder}: the corpus knows nothing of {'it' if count == 1 else 'them'} yet; "
         f"add the campaign {source['folder']}, then {store.folder} again"
     )
     return (text,)
@@ -180,7 +183,7 @@ def _notices(corpus: Corpus, store: Store, found: Findings) -> tuple[str, ...]:
     if not store.fact("finished"):
         notices.append(f"{store.folder} is not finished: what it found so far was added")
     originals = {campaign.original_sha256 for campaign in corpus.campaigns()}
-    if found.sightings and originals and found.sightings[0].original_sha256 not in originals:
+    if found.triggers and originals and found.triggers[0].original_sha256 not in originals:
         notices.append(
             f"the original model of {store.folder} is another file than the corpus' triggers were found "
             "with so far: if it is not the same network retrained, keep a corpus of its own for it"
@@ -217,9 +220,9 @@ class CorpusPair(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusTarget:
-    """What a deployed model on a device said when it last looked at the entries.
+    """The last answers of a deployed model on a device to the entries.
 
-    `deviating`, `agreeing` and `unseen` (never looked at) are all entries of the corpus together.
+    `deviating`, `agreeing` and `unseen` (never sent to it) are all entries of the corpus together.
     """
 
     model: str
@@ -234,11 +237,12 @@ class CorpusTarget:
 class CorpusSummary:
     """A corpus in figures.
 
-    `shape` of the inputs is [height, width, channels], of audio [], with `rate` in Hz, which images have not; it and
-    `classes` are None until something was added. `seeds` counts the seed inputs that entries come from, `sightings` how often entries were found,
-    `near` the near duplicates that were refused. `pairs` are by the number of entries. `models` says
-    how many entries each deployed model showed, `originals` how many each original model's file
-    (SHA-256). `found_first` and `found_last` are those of the entries, UTC; `size` is in bytes.
+    `shape` of the inputs is [height, width, channels], of audio [], with `rate` in Hz, which images
+    have not; it and `classes` are None until something was added. `seeds` counts the seed inputs
+    that entries come from, `sightings` how often entries were found, `near` the near duplicates
+    that were refused. `pairs` are by the number of entries. `models` counts the entries that each
+    deployed model showed, `originals` how many each original model's file (SHA-256). `found_first`
+    and `found_last` are those of the entries, UTC; `size` is in bytes.
     """
 
     folder: str
@@ -277,10 +281,10 @@ class CorpusSummary:
 
 
 def corpus_summary(corpus: Corpus | Path) -> CorpusSummary:
-    """Tell what a corpus has. Raises StoreError where its folder can't be used."""
+    """Return figures of a corpus. Raises StoreError where its folder can't be used."""
     if not isinstance(corpus, Corpus):
-        with Corpus.open(corpus) as there:
-            return corpus_summary(there)
+        with Corpus.open(corpus) as opened_corpus:
+            return corpus_summary(opened_corpus)
     entries = list(corpus.entries())
     pairs = Counter((entry.original_label, entry.deployed_label) for entry in entries)
     found = [entry.found_at for entry in entries]
@@ -309,18 +313,18 @@ def corpus_summary(corpus: Corpus | Path) -> CorpusSummary:
     )
 
 
-def _targets(looks: Iterable[Observation], entries: int) -> tuple[CorpusTarget, ...]:
+def _targets(observations: Iterable[Observation], entries: int) -> tuple[CorpusTarget, ...]:
     of_target: dict[tuple[str, str], list[Observation]] = defaultdict(list)
-    for look in looks:
-        of_target[look.model, look.device].append(look)
+    for one in observations:
+        of_target[one.model, one.device].append(one)
     return tuple(
         CorpusTarget(
             model,
             device,
-            deviating=sum(look.deviated for look in there),
-            agreeing=sum(not look.deviated for look in there),
-            unseen=entries - len(there),
-            looked_at=max(look.looked_at for look in there),
+            deviating=sum(one.deviated for one in latest),
+            agreeing=sum(not one.deviated for one in latest),
+            unseen=entries - len(latest),
+            looked_at=max(one.looked_at for one in latest),
         )
-        for (model, device), there in sorted(of_target.items())
+        for (model, device), latest in sorted(of_target.items())
     )

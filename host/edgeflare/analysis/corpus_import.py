@@ -1,4 +1,4 @@
-"""What a campaign, or a replay, has for a trigger corpus."""
+"""Triggers and observations of a campaign, or a replay, for a trigger corpus."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,12 +20,13 @@ _SeedSample = Callable[[str, str], str | None]
 
 @dataclass(frozen=True)
 class Findings:
-    """The confirmed triggers of a campaign, in the order they were found; `read` gives a digest's sample.
+    """The confirmed triggers of a campaign, in the order they were found; `read` gives a digest's
+    sample.
 
     `unplaced` counts triggers of a replay whose seed inputs can't be found any more.
     """
 
-    sightings: Sequence[TriggerRecord]
+    triggers: Sequence[TriggerRecord]
     read: Callable[[str], Sample]
     unplaced: int = 0
 
@@ -49,11 +50,11 @@ def form_of(store: Store, sample: Sample) -> Form:
 
 
 def check_classes(store: Store) -> None:
-    """Raise UsageError for a campaign with speech recognisers: a corpus keeps decisions between classes."""
+    """Raise UsageError for speech recognisers: a corpus has decisions between classes only."""
     if transcribes(store):
         raise UsageError(
             f"{store.folder} has transcripts, and a corpus keeps decisions between classes only; send its triggers "
-            f"again with `edgeflare replay {store.folder}`."
+            f"again with `edgeflare replay {store.folder}`"
         )
 
 
@@ -61,22 +62,22 @@ def found_in_campaign(store: Store, model: str) -> Findings:
     """Return the triggers of a campaign, whose deployed model is called `model`."""
     seeds = {seed.id: seed for seed in store.seeds()}
     origin = _origin_of(store, model)
-    sightings = []
+    triggers = []
     for outcome in _with_trigger(store):
         seed = seeds[outcome.seed_id]
         digests = outcome.trigger or seed.sample, seed.sample
         distances = outcome.l2 or 0.0, outcome.linf or 0
-        sightings += _sighting(origin, outcome, digests, distances, seed.id, seed.label)
-    return Findings(sightings, store.get_sample)
+        triggers += _trigger_record(origin, outcome, digests, distances, seed.id, seed.label)
+    return Findings(triggers, store.get_sample)
 
 
 @contextmanager
 def found_in_replay(store: Store, model: str) -> Iterator[Findings]:
-    """Give the triggers of a replay, while where they came from is open for their seeds."""
+    """Give the triggers of a replay, with its source open for their seed samples."""
     seeds = {seed.id: seed.sample for seed in store.seeds()}
     origin = _origin_of(store, model)
     inputs = {about["id"]: about for about in replay_fact(store)["inputs"]}
-    sightings: list[TriggerRecord] = []
+    triggers: list[TriggerRecord] = []
     foreign: set[str] = set()
     unplaced = 0
     with ExitStack() as stack:
@@ -100,14 +101,14 @@ def found_in_replay(store: Store, model: str) -> Iterator[Findings]:
                 foreign.add(seed)
                 pair = read(seed), read(sample)
                 distances = l2(*pair), linf(*pair)
-            sightings += _sighting(
+            triggers += _trigger_record(
                 origin, outcome, (sample, seed), distances, about["seed_id"], about["label"]
             )
-        yield Findings(sightings, read, unplaced)
+        yield Findings(triggers, read, unplaced)
 
 
-def looks_of(store: Store, model: str) -> Iterator[Observation]:
-    """Yield what a replay said of its inputs; of those that did not answer steadily it says nothing."""
+def observations_of(store: Store, model: str) -> Iterator[Observation]:
+    """Yield the answers of a replay to its inputs, but for those that changed between queries."""
     origin = _origin_of(store, model)
     when = {(one.replica, one.seed_id): one.finished_at for one in store.outcomes()}
     for one in replayed_inputs(store):
@@ -146,7 +147,7 @@ def _origin_of(store: Store, model: str) -> _Origin:
     return _Origin(original, deployed, model, store.id)
 
 
-def _sighting(
+def _trigger_record(
     origin: _Origin,
     outcome: OutcomeRecord,
     digests: tuple[str, str],
@@ -154,7 +155,7 @@ def _sighting(
     seed_id: str,
     seed_label: int | None,
 ) -> list[TriggerRecord]:
-    """Return a trigger as a sighting; none where a label is not known."""
+    """Return the record of a trigger; none where a label is not known."""
     if outcome.original_label is None or outcome.deployed_label is None:
         return []
     return [
@@ -176,7 +177,7 @@ def _sighting(
 
 
 def _source(store: Store, stack: ExitStack) -> Store | Corpus | None:
-    """Open where a replay had its inputs first, behind other replays; None where that is gone."""
+    """Open the first source of a replay's inputs, behind other replays; None if it is gone."""
     folder = Path(replay_fact(store)["source"]["folder"])
     try:
         if is_corpus(folder):
@@ -188,7 +189,7 @@ def _source(store: Store, stack: ExitStack) -> Store | Corpus | None:
 
 
 def _seed_samples(source: Store | Corpus | None) -> _SeedSample:
-    """Return what tells the digest of a seed input's sample, by its id and the trigger's digest."""
+    """Return a function of a seed's id and a trigger's digest that returns the seed's digest."""
     if isinstance(source, Corpus):
         known = {entry.sample: entry.seed_sample for entry in source.entries()}
         return lambda _, sample: known.get(sample)

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edgeflare.analysis.findings import findings
-from edgeflare.analysis.opening import opened
 from edgeflare.campaign.replay.results import REPLAY, STATES, replayed_inputs
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.metrics import numbers, text_of, top_label
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store import OutcomeRecord, Store, opened
 from edgeflare.strategies.mutation_path import describe_mutations
 from edgeflare.types import TRIGGERS, Decision, Output, Scores, Status
 
@@ -40,7 +39,7 @@ def outcomes(store: Store) -> Iterator[dict[str, Any]]:
 
 
 def triggers(store: Store) -> Iterator[dict[str, Any]]:
-    """The triggering inputs in the order of the seeds, then of the devices that searched for themselves."""
+    """The triggering inputs in the order of the seeds, then of the replicas."""
     for finding in findings(store):
         one = finding.outcome
         if one.status in TRIGGERS:
@@ -81,7 +80,7 @@ def seeds(store: Store) -> Iterator[dict[str, Any]]:
 
 
 def telemetry(store: Store) -> Iterator[dict[str, Any]]:
-    """The devices' minutes as they were recorded; one that was interrupted is there in several parts."""
+    """The devices' minutes as recorded; one that was interrupted has several rows."""
     for minute in store.telemetry():
         yield {**vars(minute), "throttle_reasons": ", ".join(minute.throttle_reasons)}
 
@@ -241,19 +240,21 @@ _TRANSFERS = {
 
 @dataclass(frozen=True)
 class Frames:
-    """Data frames of one campaign or several, which the column `campaign` tells apart.
+    """Data frames of one campaign or several, distinguished by the column `campaign`.
 
-    `outcomes`: how the search from each seed input ended. `triggers`: the triggering inputs in the order of
-    the seeds; `severity` is the smaller one of both models' margins, `cause` and `command` as in `Finding`.
-    `seeds`: both models' answers on each seed input, a row for each device that searched for itself.
-    `telemetry`: the devices' minutes. `replays`: of a replay what became of each input on each device, see
-    `ReplayedInput`; its seeds are the inputs that were sent again. `transfers`: what each device of a
-    fleet that searched for themselves answers to the triggers of another one.
+    `outcomes`: how the search from each seed input ended. `triggers`: the triggering inputs in the
+    order of the seeds; `severity` is the smaller one of both models' margins, `cause` and `command`
+    as in `Finding`. `seeds`: both models' answers on each seed input, a row for each device that
+    searched for itself. `telemetry`: the devices' minutes. `replays`: of a replay what became of
+    each input on each device, see `ReplayedInput`; its seeds are the inputs that were sent again.
+    `transfers`: what each device of a fleet that searched for themselves answers to the triggers of
+    another one.
 
-    What may be missing is NA; labels are nullable integers, times are UTC, names of few kinds are categories.
-    `original_scores` and `deployed_scores` are arrays, float64 [classes], of a transcript [pieces, 2] as in
-    `Transcript`, None where there are none; of transcripts there are texts in place of labels. Samples
-    are digests, for `Store.get_sample`. Distances and margins have the units of `OutcomeRecord`.
+    What may be missing is NA; labels are nullable integers, times are UTC, names of few kinds are
+    categories. `original_scores` and `deployed_scores` are arrays, float64 [classes], of a
+    transcript [pieces, 2] as in `Transcript`, None where there are none; of transcripts there are
+    texts in place of labels. Samples are digests, for `Store.get_sample`. Distances and margins
+    have the units of `OutcomeRecord`.
     """
 
     outcomes: "pd.DataFrame"
@@ -267,10 +268,11 @@ class Frames:
 def to_frames(campaigns: "Source | Sequence[Source]") -> Frames:
     """Return a campaign, or several below each other, as data frames.
 
-    A campaign is named by its folder, or is an open store. In the column `campaign` it has its folder's
-    name, or the whole path where two have the same one.
+    A campaign is named by its folder, or is an open store. In the column `campaign` it has its
+    folder's name, or the whole path where two have the same one.
 
-    Raises UsageError where pandas is missing or a campaign is named twice, StoreError where a folder can't be used.
+    Raises UsageError where pandas is missing or a campaign is named twice, StoreError where a
+    folder can't be used.
     """
     try:
         import pandas as pd

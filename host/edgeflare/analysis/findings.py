@@ -1,6 +1,5 @@
-"""A campaign's findings one by one, each with its seed, its cause, and how to see it again."""
+"""A campaign's findings one by one, each with its seed, cause and command to reproduce it."""
 
-import hashlib
 import heapq
 import math
 import re
@@ -17,22 +16,22 @@ from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.strategies.mutation_path import describe_mutations
 from edgeflare.types import TRIGGERS, Output, Status, Transcript
 
-_STEM_LENGTH = 60
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
 _FINDINGS = TRIGGERS | {Status.UNSTABLE, Status.NONFINITE}
 
 
 def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str, Any]:
-    """Return what an outcome says of a finding, as a JSON object.
+    """Return a finding's outcome as a JSON object.
 
-    Scores are lists of float [classes], of a transcript [pieces][2]: the probability of each of its pieces and that
-    of the best other one; the texts and pieces are None of scores. `trigger_sample` is a digest in the campaign's store, None
-    where the seed itself is the finding; `device` and `environment` are digests that `campaign.json`
-    explains. `round_trips` are the search's requests to the device, `device_seconds` its own time for them
-    and for confirmations; `front` lists the deviations on the
-    way that no earlier one beats in both margin and L2. `words` has each of the `mutations` as text.
-    `replica` is the device that searched for itself, "" in a pool that shares the seeds.
+    Scores are lists of float [classes], of a transcript [pieces][2]: the probability of each of its
+    pieces and that of the best other one; the texts and pieces are None of scores. `trigger_sample`
+    is a digest in the campaign's store, None where the seed itself is the finding; `device` and
+    `environment` are digests that `campaign.json` explains. `round_trips` are the search's requests
+    to the device, `device_seconds` its own time for them and for confirmations; `front` lists the
+    deviations on the way that no earlier one beats in both margin and L2. `words` has each of the
+    `mutations` as text. `replica` is the device that searched for itself, "" in a pool that shares
+    the seeds.
     """
     row = {
         "seed_id": outcome.seed_id,
@@ -44,8 +43,8 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
         "deployed_label": outcome.deployed_label,
         "original_text": text_of(outcome.original),
         "deployed_text": text_of(outcome.deployed),
-        "original_scores": _list(outcome.original),
-        "deployed_scores": _list(outcome.deployed),
+        "original_scores": score_list(outcome.original),
+        "deployed_scores": score_list(outcome.deployed),
         "original_pieces": _pieces(outcome.original),
         "deployed_pieces": _pieces(outcome.deployed),
         "original_margin": outcome.original_margin,
@@ -78,57 +77,12 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
     return plain
 
 
-def finding_row(
-    outcome: Mapping[str, Any],
-    seed: SeedRecord,
-    files: Mapping[str, str],
-    amplification: float | None,
-) -> dict[str, Any]:
-    """Return everything that is needed to see a finding again: the `outcome_part`, and what its seed says.
-
-    `seed_sample` and `trigger_sample` are one and the same where the seed itself is the finding;
-    `amplification` is the factor of the difference picture, None of audio, which has none.
-    """
-    original, deployed, _ = seed.outputs or (None, None, None)
-    row = {
-        **outcome,
-        "label": seed.label,
-        "seed_sample": seed.sample,
-        "trigger_sample": outcome["trigger_sample"] or seed.sample,
-        "seed_original_text": text_of(original),
-        "seed_deployed_text": text_of(deployed),
-        "seed_original_scores": _list(original),
-        "seed_deployed_scores": _list(deployed),
-        "files": dict(files),
-        "amplification": amplification,
-    }
-    plain: dict[str, Any] = jsonable(row)
-    return plain
-
-
-def file_stem(seed: SeedRecord, replica: str = "") -> str:
-    """Return the beginning of a finding's file names: unique, and plain on every file system.
-
-    It ends in the device's name where each device searched for itself.
-    """
-    stem = f"{seed.position:05d}-{_plain(re.sub(r'[.][A-Za-z]+$', '', seed.id))}"
-    if not replica:
-        return stem
-    plain = _plain(replica)
-    if plain != replica:  # two devices may have the same plain name
-        plain += f"-{hashlib.sha256(replica.encode()).hexdigest()[:6]}"
-    return f"{stem}-{plain}"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[-_STEM_LENGTH:]
-
-
 def csv_cell(value: Any) -> Any:
-    """Return a value as a CSV cell that no spreadsheet takes for a formula; numbers, texts of numbers too, stay.
+    """Return a value as a CSV cell that no spreadsheet takes for a formula; numbers, texts of
+    numbers too, stay.
 
-    A text that begins as a formula does (``= + - @``, tab, a line end) gets an apostrophe before it. Carriage returns
-    become line feeds, since the writer leaves them without quotes.
+    A text that begins as a formula does (``= + - @``, tab, a line end) gets an apostrophe before
+    it. Carriage returns become line feeds, since the writer leaves them without quotes.
     """
     if not isinstance(value, str):
         return value
@@ -147,7 +101,8 @@ def jsonable(value: Any) -> Any:
     return value
 
 
-def _list(output: Output | None) -> list[Any] | None:
+def score_list(output: Output | None) -> list[Any] | None:
+    """Return the scores of an answer as JSON, None without an answer."""
     return None if output is None else numbers(output).astype(float).tolist()
 
 
@@ -156,7 +111,7 @@ def _pieces(output: Output | None) -> list[str] | None:
 
 
 def has_input(outcome: OutcomeRecord) -> bool:
-    """Whether there is an input to show: of a finding, or the one on which a device can't answer."""
+    """Whether there is an input to show: a finding's, or one that a device can't answer."""
     failed = outcome.status is Status.FAILED and outcome.trigger is not None
     return failed or outcome.status in _FINDINGS
 
@@ -165,9 +120,9 @@ def has_input(outcome: OutcomeRecord) -> bool:
 class Finding:
     """An input to show, with the seed that it was found from.
 
-    `seed` has as outputs the answers of the device that found it. `cause` is what a trigger comes of, see
-    `Causes`; "not attributed" for what is no trigger. `command` is a line for a shell that sends the
-    input again.
+    `seed` has as outputs the answers of the device that found it. `cause` is what a trigger comes
+    of, see `Causes`; "not attributed" for what is no trigger. `command` is a line for a shell that
+    sends the input again.
     """
 
     seed: SeedRecord
@@ -177,13 +132,12 @@ class Finding:
 
 
 def findings(store: Store) -> Iterator[Finding]:
-    """Every finding that has an input to show, in the order of the seeds, then of the devices that
-    searched for themselves; read a page at a time. Raises StoreError."""
+    """Yield the `results` that have an input to show. Raises StoreError."""
     return (one for one in results(store) if has_input(one.outcome))
 
 
 def results(store: Store) -> Iterator[Finding]:
-    """Every outcome, found or not, in the order of `findings`; read a page at a time. Raises StoreError."""
+    """Yield every outcome, by seed and replica, reading page by page. Raises StoreError."""
     replicas = replica_names(store)
     causes, commands = Causes(store, replicas), Commands(store)
     ranked = (
@@ -198,7 +152,7 @@ def results(store: Store) -> Iterator[Finding]:
 
 
 class Commands:
-    """The lines for a shell that send a campaign's inputs again, from any folder of this machine."""
+    """The command lines that send a campaign's inputs again, from any folder."""
 
     def __init__(self, store: Store) -> None:
         self._folder = str(store.folder.resolve())
@@ -207,8 +161,7 @@ class Commands:
         self._devices = dict(zip(names, devices, strict=True)) if same else {}
 
     def replay(self, seed_id: str, replica: str) -> str:
-        """Return the line that sends what was found from a seed input again: to the device that searched
-        for itself, as the campaign's configuration names it, or to a pool."""
+        """Return the command that sends a seed's finding to its replica's device, or a pool."""
         words = ["edgeflare", "replay", self._folder, "--trigger", seed_id]
         if replica:
             words += ["--device", self._devices.get(replica, replica)]

@@ -1,4 +1,4 @@
-"""Whether a campaign keeps to its limits: each held against what was found, in one sentence."""
+"""Whether a campaign keeps its limits: a sentence for each one."""
 
 import math
 import re
@@ -12,27 +12,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare.analysis.findings import jsonable
-from edgeflare.analysis.opening import opened
-from edgeflare.analysis.outcome_stats import transcribes
+from edgeflare.analysis.outcome_stats import output_kind, transcribes
 from edgeflare.campaign.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store import OutcomeRecord, Store, opened
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Status
 
 
 @dataclass(frozen=True)
 class LimitCheck:
-    """One limit, held against what a campaign found.
+    """One limit, compared with what a campaign found.
 
-    `name` and `limit` are as in `LimitsConfig`; `value` is what the limit is about: a share, a number of
-    queries (infinite where the median seed has no triggering input), a distance, a margin or a count;
-    None where there is none. `crossed`: the limit doesn't hold, or a finished campaign has nothing to tell
-    it by. `words` is one sentence with the counts and the first few that cross it. `checked` is False
-    for a limit that says nothing of such a campaign.
+    `name` and `limit` are as in `LimitsConfig`; `value` is what the limit is about: a share, a
+    number of queries (infinite where the median seed has no triggering input), a distance, a margin
+    or a count; None where there is none. `crossed`: the limit doesn't hold, or a finished campaign
+    can't be judged by it. `words` is one sentence with the counts and the first few that cross it.
+    `checked` is False for a limit that does not apply to such a campaign.
     """
 
     name: str
@@ -51,15 +50,13 @@ class LimitCheck:
 def check_limits(
     campaign: Store | Path, limits: "LimitsConfig | None" = None
 ) -> tuple[LimitCheck, ...]:
-    """Hold what a campaign found so far against limits: its own, where none are given.
+    """Compare what a campaign found so far with limits, by default its own.
 
-    There is one check for each limit that is set, in the order of `LimitsConfig`; none for a campaign
-    without limits. Of a replay the new triggering inputs are counted, of any other campaign the rest; a
-    limit that says nothing of it is told as not checked. Raises StoreError where the campaign's folder
-    can't be used, UsageError where the baseline of given limits can't.
+    There is one check for each limit that is set, in the order of `LimitsConfig`; none for a
+    campaign without limits. Of a replay the new triggering inputs are counted, of any other
+    campaign the rest; a limit that does not apply to it is not checked. Raises StoreError where the
+    campaign's folder can't be used, UsageError where the baseline of given limits can't.
     """
-    from edgeflare.campaign.settings.limits import LimitsConfig
-
     with opened(campaign) as store:
         with decoding(store.folder, "the setting limits"):
             own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
@@ -67,28 +64,27 @@ def check_limits(
         wanted = limits.model_dump(exclude_defaults=True, exclude={"baseline"})
         if not wanted:
             return ()
-        seen = LimitContext(store, limits, own=limits == own)
-        return tuple(_check(seen, name, limit) for name, limit in wanted.items())
+        context = LimitContext(store, limits, own=limits == own)
+        return tuple(_check(context, name, limit) for name, limit in wanted.items())
 
 
-def _check(seen: "LimitContext", name: str, limit: float | bool) -> LimitCheck:
-
-    if seen.is_replay != (name in FOR_REPLAYS):
-        why = "a replay searches nothing" if seen.is_replay else "this is no replay"
+def _check(context: "LimitContext", name: str, limit: float | bool) -> LimitCheck:
+    if context.is_replay != (name in _FOR_REPLAYS):
+        why = "a replay searches nothing" if context.is_replay else "this is no replay"
         return LimitCheck(name, limit, None, False, f"{name}: not checked, {why}", checked=False)
-    verdict = VERDICTS[name](seen)
+    verdict = _CHECKS[name](context)
     names = f": {verdict.names}" if verdict.crossed and verdict.names else ""
-    so_far = "" if seen.finished else "so far "
+    so_far = "" if context.finished else "so far "
     words = f"{name}: {so_far}{verdict.words}{names}{verdict.aside}"
     return LimitCheck(name, limit, verdict.value, verdict.crossed, words)
 
 
-NAMED = 3
-"""So many of those that cross a limit are named."""
+_NAMED = 3
+"""Number of outcomes that cross a limit which are shown by name."""
 
 
 class Offender(NamedTuple):
-    """One that crosses a limit: where it sorts among the others, the worst first, and its name."""
+    """An outcome that crosses a limit; `Offenders` sorts by rank, then by name."""
 
     rank: float
     by_name: tuple[str | int, ...]
@@ -96,31 +92,32 @@ class Offender(NamedTuple):
 
 
 class Offenders:
-    """Counts those that cross a limit, and keeps the worst few."""
+    """Counts the outcomes that cross a limit, and has the worst few by name."""
 
     def __init__(self) -> None:
         self.count = 0
         self._worst: list[Offender] = []
 
     def add(self, name: str, rank: float = 0.0) -> None:
-        """Take one; those of the same rank sort by name, numbers in it by their value."""
+        """Add one; those of the same rank sort by name, numbers in it by their value."""
         self.count += 1
         parts = re.split(r"([0-9]+)", name)  # each second one is a number
         by_name = (int(part) if place % 2 else part for place, part in enumerate(parts))
         self._worst.append(Offender(rank, tuple(by_name), name))
         self._worst.sort()
-        del self._worst[NAMED:]
+        del self._worst[_NAMED:]
 
     @property
     def words(self) -> str:
         """The worst few by name, and how many more there are."""
-        return named([one.name for one in self._worst], self.count)
+        return _first_names([one.name for one in self._worst], self.count)
 
 
 class Rule(NamedTuple):
     """A limit that a single outcome can cross: `figure` of it is below the limit, or above.
 
-    A lower limit holds for triggers that were searched for, an upper one for seeds that deviate, too.
+    A lower limit holds for triggers that were searched for, an upper one for seeds that deviate,
+    too.
     """
 
     name: str
@@ -140,10 +137,10 @@ _RULES = (
 )
 
 
-def held_against(
+def applicable_rules(
     one: OutcomeRecord, limits: Mapping[str, float]
 ) -> Iterator[tuple[Rule, float, float]]:
-    """Yield each rule for which `limits` has a limit and the outcome a value: the rule, the value, the limit."""
+    """Yield rule, value and limit for each rule that has a limit and applies to the outcome."""
     for rule in _RULES:
         limit = limits.get(rule.name)
         concerned = one.status is Status.FOUND if rule.below else one.status in TRIGGERS
@@ -152,9 +149,10 @@ def held_against(
 
 
 class LimitCounts:
-    """Takes outcomes one by one; of those that cross a limit the worst few are kept by name.
+    """Counts of the outcomes that limits are about.
 
-    `worst` has for each rule the value that is nearest to crossing its limit, or farthest beyond it.
+    `worst` has for each rule the value that is nearest to crossing its limit, or farthest beyond
+    it.
     """
 
     def __init__(self, limits: LimitsConfig) -> None:
@@ -167,7 +165,7 @@ class LimitCounts:
         self.pairs: Counter[Pair] = Counter()
 
     def add(self, one: OutcomeRecord) -> None:
-        """Take an outcome."""
+        """Count an outcome."""
         name = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
         self.statuses[one.status] += 1
         found = one.status is Status.FOUND
@@ -181,11 +179,11 @@ class LimitCounts:
             return
         if one.original_label is not None and one.deployed_label is not None:
             self.pairs[one.original_label, one.deployed_label] += 1
-        for rule, value, limit in held_against(one, self._limits):
+        for rule, value, limit in applicable_rules(one, self._limits):
             worse = min if rule.below else max
             self.worst[rule.name] = worse(self.worst[rule.name], value)
             if rule.crossed_by(value, limit):
-                text = str(value) if isinstance(value, int) else number(value, limit)
+                text = str(value) if isinstance(value, int) else distinct_number(value, limit)
                 self.crossing[rule.name].add(f"{name} ({text})", value if rule.below else -value)
 
     @property
@@ -195,23 +193,23 @@ class LimitCounts:
 
     @property
     def median(self) -> float:
-        """The median of the queries to the first triggering input; infinite where half have none."""
+        """The median of the queries to the first trigger; infinite where half have none."""
         return float(np.median(np.asarray(self.first_queries)))
 
 
 def known_pairs(store: Store, limits: LimitsConfig, *, own: bool = True) -> set[Pair]:
-    """Return the baseline's pairs; for a campaign's `own` limits as they were when it began.
+    """Return the baseline's pairs; for a campaign's `own` limits as they were at its start.
 
     Raises UsageError if the baseline can't be read.
     """
-    kept = store.fact(BASELINE_PAIRS) if own else None
-    if kept is not None:
-        return {(original, deployed) for original, deployed in kept}
+    stored = store.fact(BASELINE_PAIRS) if own else None
+    if stored is not None:
+        return {(original, deployed) for original, deployed in stored}
     return baseline_pairs(limits) or set()
 
 
-def answered(store: Store) -> int:
-    """Return how many seeds both models have answered, each device's counted where it searches for itself."""
+def _answered_seeds(store: Store) -> int:
+    """Return the number of seeds that both models have answered, per replica."""
     return sum(
         seed.outputs is not None
         for replica in replica_names(store)
@@ -219,37 +217,37 @@ def answered(store: Store) -> int:
     )
 
 
-def named(names: Sequence[str], count: int) -> str:
+def _first_names(names: Sequence[str], count: int) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {count - len(names)} more" if count > len(names) else ""
     return ", ".join(names) + more
 
 
-def pair_words(pairs: Mapping[Pair, int]) -> str:
-    """Return the first few pairs of labels with how many triggering inputs each has, the most frequent first."""
+def _pair_words(pairs: Mapping[Pair, int]) -> str:
+    """Return the most frequent pairs of labels with their counts."""
     ranked = sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
-    return named(
-        [f"{original} -> {deployed} ({count})" for (original, deployed), count in ranked[:NAMED]],
+    return _first_names(
+        [f"{original} -> {deployed} ({count})" for (original, deployed), count in ranked[:_NAMED]],
         len(ranked),
     )
 
 
-def number(value: float, beside: float) -> str:
-    """Return a number in three digits, or in as many as tell it from another one beside it."""
+def distinct_number(value: float, other: float) -> str:
+    """Return a number in three digits, or in as many as it takes to differ from `other`."""
     for digits in (3, 6):
         text = f"{value:.{digits}g}"
-        if value == beside or text != f"{beside:.{digits}g}":
+        if value == other or text != f"{other:.{digits}g}":
             return text
     return repr(value)
 
 
-def percent(rate: float, beside: float | None = None) -> str:
-    """Return a share in per cent, told apart from another one beside it."""
-    return f"{100 * rate:g} %" if beside is None else f"{number(100 * rate, 100 * beside)} %"
+def _percent(rate: float, other: float | None = None) -> str:
+    """Return a share in per cent, in enough digits to differ from `other`."""
+    return f"{100 * rate:g} %" if other is None else f"{distinct_number(100 * rate, 100 * other)} %"
 
 
 class LimitContext:
-    """What the limits are held against. `own`: they are the campaign's own, and not others."""
+    """What the checks of one campaign need. `own`: the limits are the campaign's own."""
 
     def __init__(self, store: Store, limits: LimitsConfig, *, own: bool) -> None:
         self.store = store
@@ -264,7 +262,7 @@ class LimitContext:
 
 
 class LimitVerdict(NamedTuple):
-    """What a limit comes to: see `LimitCheck`. `names` are told where it is crossed, `aside` always."""
+    """Result of a limit, see `LimitCheck`; `names` are shown if it is crossed, `aside` always."""
 
     value: float | None
     crossed: bool
@@ -273,36 +271,36 @@ class LimitVerdict(NamedTuple):
     aside: str = ""
 
 
-def _max_deviation_rate(seen: LimitContext) -> LimitVerdict:
-    counts, limit = seen.counts, seen.limits.max_deviation_rate or 0.0
+def _max_deviation_rate(context: LimitContext) -> LimitVerdict:
+    counts, limit = context.counts, context.limits.max_deviation_rate or 0.0
     if not counts.searched:
-        return _nothing(seen, "searched")
+        return _undecidable(context, "searched")
     rate = counts.found.count / counts.searched
     words = (
-        f"{counts.found.count} of {_searched(seen)} ({percent(rate, limit)}) have a triggering input, "
-        f"at most {percent(limit)} are allowed"
+        f"{counts.found.count} of {_searched(context)} ({_percent(rate, limit)}) have a triggering input, "
+        f"at most {_percent(limit)} are allowed"
     )
     return LimitVerdict(rate, rate > limit, words, counts.found.words, _aside(counts))
 
 
-def _max_seed_deviation_rate(seen: LimitContext) -> LimitVerdict:
-    these, limit = seen.counts.seeds, seen.limits.max_seed_deviation_rate or 0.0
-    known = answered(seen.store)
+def _max_seed_deviation_rate(context: LimitContext) -> LimitVerdict:
+    these, limit = context.counts.seeds, context.limits.max_seed_deviation_rate or 0.0
+    known = _answered_seeds(context.store)
     if not known:
-        return _nothing(seen, "answered")
+        return _undecidable(context, "answered")
     rate = these.count / known
-    what = "answers to seeds" if seen.each_device else "answered seeds"
+    what = "answers to seeds" if context.each_device else "answered seeds"
     words = (
-        f"{these.count} of {known} {what} ({percent(rate, limit)}) deviate as they are, "
-        f"at most {percent(limit)} are allowed"
+        f"{these.count} of {known} {what} ({_percent(rate, limit)}) deviate as they are, "
+        f"at most {_percent(limit)} are allowed"
     )
-    return LimitVerdict(rate, rate > limit, words, these.words, _failures(seen.counts))
+    return LimitVerdict(rate, rate > limit, words, these.words, _failures(context.counts))
 
 
-def _min_median_queries(seen: LimitContext) -> LimitVerdict:
-    counts, limit = seen.counts, seen.limits.min_median_queries or 0
+def _min_median_queries(context: LimitContext) -> LimitVerdict:
+    counts, limit = context.counts, context.limits.min_median_queries or 0
     if not counts.searched:
-        return _nothing(seen, "searched")
+        return _undecidable(context, "searched")
     median = counts.median
     took = (
         "is without one"
@@ -310,7 +308,7 @@ def _min_median_queries(seen: LimitContext) -> LimitVerdict:
         else f"took {median:g} {'query' if median == 1 else 'queries'} to the first one"
     )
     words = (
-        f"of {_searched(seen)}, {counts.found.count} of them with a triggering input, the median {took}, "
+        f"of {_searched(context)}, {counts.found.count} of them with a triggering input, the median {took}, "
         f"at least {limit} are wanted"
     )
     return LimitVerdict(
@@ -318,45 +316,45 @@ def _min_median_queries(seen: LimitContext) -> LimitVerdict:
     )
 
 
-def _min_l2(seen: LimitContext) -> LimitVerdict:
-    counts, limit = seen.counts, seen.limits.min_l2 or 0.0
+def _min_l2(context: LimitContext) -> LimitVerdict:
+    counts, limit = context.counts, context.limits.min_l2 or 0.0
     rule = f"none may be nearer than {limit:g}"
     if not counts.found.count:
         return LimitVerdict(None, False, f"no triggering input was found, {rule} to its seed")
     nearest = counts.worst["min_l2"]
     words = (
-        f"the nearest of {counts.found.count} triggering inputs is L2 {number(nearest, limit)} from "
+        f"the nearest of {counts.found.count} triggering inputs is L2 {distinct_number(nearest, limit)} from "
         f"its seed, {rule}"
     )
     return _with_offenders(nearest, counts.crossing["min_l2"], words, "nearer")
 
 
-def _max_severity(seen: LimitContext) -> LimitVerdict:
-    counts, limit = seen.counts, seen.limits.max_severity or 0.0
+def _max_severity(context: LimitContext) -> LimitVerdict:
+    counts, limit = context.counts, context.limits.max_severity or 0.0
     found = counts.found.count + counts.seeds.count
     rule = f"none may have one above {limit:g}"
     if not found:
         return LimitVerdict(None, False, f"no triggering input was found, so no margin, {rule}")
     worst = counts.worst["max_severity"]
-    most = number(worst, limit)
+    most = distinct_number(worst, limit)
     words = f"the most severe of {found} triggering inputs has a smaller margin of {most}, {rule}"
     return _with_offenders(worst, counts.crossing["max_severity"], words, "above it")
 
 
-def _max_disagreement(seen: LimitContext) -> LimitVerdict:
-    counts, limit = seen.counts, seen.limits.max_disagreement or 0.0
+def _max_disagreement(context: LimitContext) -> LimitVerdict:
+    counts, limit = context.counts, context.limits.max_disagreement or 0.0
     found = counts.found.count + counts.seeds.count
-    rule = f"at most {percent(limit)} may be"
+    rule = f"at most {_percent(limit)} may be"
     if not found:
         return LimitVerdict(None, False, f"no triggering input was found, {rule}")
-    if seen.store.models.get("deployed", {}).get("output", {}).get("kind") == "label":
+    if output_kind(context.store.models) == "label":
         return LimitVerdict(
             None, True, "can't be told, and counts as crossed: the device tells labels only"
         )
     worst = counts.worst["max_disagreement"]
-    most = percent(worst, limit)
+    most = _percent(worst, limit)
     apart = f"put {most} of the probability on different classes"
-    if transcribes(seen.store):
+    if transcribes(context.store):
         apart = f"differ in {most} of the words"
     words = f"of {found} triggering inputs the models' answers to the worst one {apart}, {rule}"
     return _with_offenders(worst, counts.crossing["max_disagreement"], words, "above it")
@@ -368,59 +366,59 @@ def _with_offenders(value: float, these: Offenders, words: str, where: str) -> L
     return LimitVerdict(value, these.count > 0, words, these.words)
 
 
-def _new_pairs(seen: LimitContext) -> LimitVerdict:
-    if transcribes(seen.store):
+def _new_pairs(context: LimitContext) -> LimitVerdict:
+    if transcribes(context.store):
         return LimitVerdict(
             None, True, "can't be told, and counts as crossed: transcripts have no classes"
         )
-    pairs = seen.counts.pairs
+    pairs = context.counts.pairs
     try:
-        known = known_pairs(seen.store, seen.limits, own=seen.own)
+        known = known_pairs(context.store, context.limits, own=context.own)
     except UsageError as error:
-        if not seen.own:
+        if not context.own:
             raise
         return LimitVerdict(None, True, f"can't be told, and counts as crossed: {error}")
     new = {pair: count for pair, count in pairs.items() if pair not in known}
     words = (
         f"{len(new)} of {len(pairs)} deviating class pairs are not among the {len(known)} of "
-        f"{seen.limits.baseline}, none may be new"
+        f"{context.limits.baseline}, none may be new"
     )
-    return LimitVerdict(len(new), bool(new), words, pair_words(new))
+    return LimitVerdict(len(new), bool(new), words, _pair_words(new))
 
 
-def _max_new_triggers(seen: LimitContext) -> LimitVerdict:
-    new, total, limit = Offenders(), 0, seen.limits.max_new_triggers or 0
+def _max_new_triggers(context: LimitContext) -> LimitVerdict:
+    new, total, limit = Offenders(), 0, context.limits.max_new_triggers or 0
     unclear = 0
-    for one in replayed_inputs(seen.store):
+    for one in replayed_inputs(context.store):
         total += 1
         unclear += one.state in ("unstable", "nonfinite", "failed")
         if one.state == "new":
-            new.add(f"{one.id} on {one.device}" if seen.each_device else one.id)
+            new.add(f"{one.id} on {one.device}" if context.each_device else one.id)
     words = (
         f"{new.count} of {total} replayed inputs deviate now and did not before, "
         f"at most {limit} may"
     )
-    if total and unclear == total and seen.finished:
+    if total and unclear == total and context.finished:
         words = f"can't be told, and counts as crossed: none of {total} inputs gave a steady answer"
         return LimitVerdict(None, True, words)
     aside = f"; {unclear} gave no steady answer" if unclear else ""
     return LimitVerdict(new.count, new.count > limit, words, new.words, aside)
 
 
-def _nothing(seen: LimitContext, done: str) -> LimitVerdict:
-    """Return that there is nothing to tell a limit by: of a finished campaign that is no good sign."""
-    if not seen.finished:
+def _undecidable(context: LimitContext, done: str) -> LimitVerdict:
+    """Return that a limit can't be judged, which counts as crossed in a finished campaign."""
+    if not context.finished:
         return LimitVerdict(None, False, f"no seed is {done}")
     words = f"can't be told, and counts as crossed: no seed was {done}"
-    return LimitVerdict(None, True, words, aside=_aside(seen.counts))
+    return LimitVerdict(None, True, words, aside=_aside(context.counts))
 
 
-def _searched(seen: LimitContext) -> str:
-    return f"{seen.counts.searched} {'searches' if seen.each_device else 'searched seeds'}"
+def _searched(context: LimitContext) -> str:
+    return f"{context.counts.searched} {'searches' if context.each_device else 'searched seeds'}"
 
 
 def _aside(counts: LimitCounts) -> str:
-    """Return which seeds a rate of those searched says nothing of."""
+    """Return which seeds a rate of the searched ones leaves out."""
     deviate = counts.seeds.count
     text = f"; {deviate} more deviate as they are" if deviate else ""
     return text + _failures(counts)
@@ -435,9 +433,9 @@ def _failures(counts: LimitCounts) -> str:
     return text
 
 
-FOR_REPLAYS = ("max_new_triggers",)
+_FOR_REPLAYS = ("max_new_triggers",)
 """The limits of replays; the others are of campaigns that search."""
-VERDICTS: Mapping[str, Callable[[LimitContext], LimitVerdict]] = {
+_CHECKS: Mapping[str, Callable[[LimitContext], LimitVerdict]] = {
     "max_deviation_rate": _max_deviation_rate,
     "max_seed_deviation_rate": _max_seed_deviation_rate,
     "min_median_queries": _min_median_queries,

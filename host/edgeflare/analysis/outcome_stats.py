@@ -1,4 +1,4 @@
-"""Figures of many outcomes, gathered as they pass by; only numbers are kept."""
+"""Figures of many outcomes, computed in one pass over the store."""
 
 from array import array
 from bisect import insort
@@ -12,7 +12,6 @@ import numpy as np
 from edgeflare._internal.files import natural_key
 from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceCounts
-from edgeflare.analysis.transcript_diff import WordChange, WordPair, heard
 from edgeflare.metrics import text_of
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.store.records import SEARCH_ENDS
@@ -22,6 +21,7 @@ from edgeflare.strategies.mutation_path import (
     describe_mutations,
     join_last,
 )
+from edgeflare.transcripts import WordChange, transcript_diff
 from edgeflare.types import TRIGGERS, Status
 
 _SHOWN = 10
@@ -29,9 +29,10 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class TriggerFigures:
-    """A triggering input: its seed, the device that searched for itself ("": a pool), both models' labels
-    (class indices) or, of speech recognisers, their texts, and the steps from the seed to it in words, without those that
-    change nothing; none where it was not found by mutations. `disagreement` is how far both answers are apart, see `edgeflare.metrics`."""
+    """A triggering input: its seed, the device that searched for itself ("": a pool), both models'
+    labels (class indices) or, of speech recognisers, their texts, and the steps from the seed to it
+    in words, without those that change nothing; none where it was not found by mutations.
+    `disagreement` is how far both answers are apart, see `edgeflare.metrics`."""
 
     seed_id: str
     replica: str
@@ -43,19 +44,19 @@ class TriggerFigures:
     disagreement: float | None = None
 
     def steps(self, most: int) -> str:
-        """Return the last `most` of the steps as one text, and how many are before them; "" for none."""
+        """Return the last `most` of the steps as one text, with the number of those before."""
         return join_last(self.words, most)
 
 
-class TriggersSeen:
-    """Takes the outcomes with a triggering input one by one; of them only the first few are kept."""
+class _FirstTriggers:
+    """The first few triggers, and counts of their corruptions."""
 
     def __init__(self) -> None:
         self._first: list[tuple[Any, OutcomeRecord]] = []
         self._corruptions: Counter[str] = Counter()
 
     def add(self, outcome: OutcomeRecord) -> None:
-        """Take an outcome."""
+        """Count an outcome."""
         self._corruptions.update(corruption_names(outcome.mutations))
         insort(
             self._first,
@@ -81,7 +82,7 @@ class TriggersSeen:
         )
 
     def corruptions(self) -> dict[str, int]:
-        """Return on how many triggering inputs each natural corruption was used, the most frequent first."""
+        """Return the number of triggers for each natural corruption, the most frequent first."""
         return dict(sorted(self._corruptions.items(), key=lambda one: (-one[1], one[0])))
 
 
@@ -108,6 +109,19 @@ class LabelPair:
 
 
 @dataclass(frozen=True)
+class WordPair:
+    """Number of triggering inputs on which `deployed` stands in place of `original` in the
+    transcripts.
+
+    Words are as `edgeflare.transcripts` compares them; "" where one of the two has none.
+    """
+
+    original: str
+    deployed: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Failure:
     """A seed on which a device could not answer, and why."""
 
@@ -118,7 +132,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the `searches` without a trigger covered: `unasked` of them gave the device no input beyond the seed.
+    """What the `searches` without a trigger covered: `unasked` of them gave the device no input
+    beyond the seed.
 
     `device_queries` inputs were given to both models, `host_queries` to the original alone.
     """
@@ -142,7 +157,7 @@ class Coverage:
 
 
 class OutcomeFigures:
-    """Takes outcomes one by one and tells their figures; see `Summary` for what they mean."""
+    """Running figures of outcomes, see `Summary`."""
 
     def __init__(self) -> None:
         self.statuses: Counter[Status] = Counter()
@@ -157,12 +172,12 @@ class OutcomeFigures:
         self.searched_seconds, self.found_seconds = array("d"), array("d")
         self.original_margins, self.deployed_margins = array("d"), array("d")
         self.l2, self.linf, self.snr_db = array("d"), array("d"), array("d")
-        self.triggers = TriggersSeen()
+        self.triggers = _FirstTriggers()
         self._pairs: Counter[tuple[int, int]] = Counter()
         self._changes: Counter[WordChange] = Counter()
 
     def add(self, outcome: OutcomeRecord) -> None:
-        """Take an outcome."""
+        """Count an outcome."""
         self.statuses[outcome.status] += 1
         self.replicas.add(outcome.replica)
         self.devices.add(outcome)
@@ -183,7 +198,9 @@ class OutcomeFigures:
             )
         if outcome.status is Status.FOUND:
             self._add_found(outcome)
-        if outcome.status in TRIGGERS and (both := heard(outcome.original, outcome.deployed)):
+        if outcome.status in TRIGGERS and (
+            both := transcript_diff(outcome.original, outcome.deployed)
+        ):
             self._changes.update(set(both.changes))
         if outcome.status is Status.GAVE_UP and outcome.detail:
             self.given_up[outcome.detail] += 1
@@ -196,7 +213,7 @@ class OutcomeFigures:
         return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
     def word_pairs(self) -> tuple[WordPair, ...]:
-        """Return the words that are others on triggers, seeds that deviate among them, the most frequent first."""
+        """Return the words that differ on triggers, the most frequent first."""
         return ranked_words(self._changes)
 
     def _add_found(self, outcome: OutcomeRecord) -> None:
@@ -217,7 +234,7 @@ class OutcomeFigures:
 
 
 def ranked_words(changes: Mapping[WordChange, int]) -> tuple[WordPair, ...]:
-    """Return words and what was heard instead with their counts, the most frequent first."""
+    """Return pairs of words with their counts, the most frequent first."""
     pairs = [WordPair(*change, count) for change, count in changes.items()]
     return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
@@ -236,7 +253,7 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 class Units(NamedTuple):
-    """The units of distances: what L2 is of, what Linf counts, and how many of that there are at most."""
+    """The units of distances: of L2, of Linf, and the largest possible Linf."""
 
     l2: str
     levels: str
@@ -248,7 +265,7 @@ _AUDIO = Units("samples from -1 to 1", "levels of 16 bits", 65_534)
 
 
 def units_of(sample_rate: int | None) -> Units:
-    """Return the units of `edgeflare.metrics`; `sample_rate` is that of audio in Hz, None for images."""
+    """Return the units of distances; `sample_rate` is that of audio in Hz, None for images."""
     return _IMAGES if sample_rate is None else _AUDIO
 
 
@@ -263,5 +280,9 @@ def tolerance_of(search: Mapping[str, Any]) -> float | None:
 
 def transcribes(store: Store) -> bool:
     """Whether a campaign's models are speech recognisers, which answer with a text."""
-    output = store.models.get("deployed", {}).get("output") or {}
-    return bool(output.get("kind") == "transcript")
+    return output_kind(store.models) == "transcript"
+
+
+def output_kind(models: Mapping[str, Any]) -> str:
+    """Return what the deployed model returns, such as "label" or "transcript"; "" if unknown."""
+    return str(((models.get("deployed") or {}).get("output") or {}).get("kind", ""))

@@ -1,11 +1,10 @@
-"""What became of the inputs of a replay, in figures and one by one."""
+"""Results of a replay, in figures and one by one."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from edgeflare.analysis.opening import opened
 from edgeflare.campaign.replay.results import (
     STATES,
     ReplayedInput,
@@ -14,15 +13,17 @@ from edgeflare.campaign.replay.results import (
     replayed_inputs,
 )
 from edgeflare.campaign.status import expected_outcomes
-from edgeflare.store import Store
+from edgeflare.store import Store, opened
 
 
 @dataclass(frozen=True)
 class ReplayFigures:
-    """A replay in figures: `counts` has how many inputs are in each state, `by_device` the same for each device.
+    """A replay in figures: `counts` has how many inputs are in each state, `by_device` the same for
+    each device.
 
-    Of those that still deviate `elsewhere` have other labels than before; of the fixed ones `narrow` are so
-    narrowly: with a tie, or a margin below the floor. The rest is as in `ReplaySummary`.
+    Of those that still deviate `elsewhere` have other labels than before; of the fixed ones
+    `narrow` are so narrowly: with a tie, or a margin below the floor. The rest is as in
+    `ReplaySummary`.
     """
 
     source: str
@@ -38,14 +39,14 @@ class ReplayFigures:
 
 @dataclass(frozen=True)
 class ReplaySummary:
-    """What a replay told so far; see `ReplayedInput` for the states.
+    """Results of a replay so far; see `ReplayedInput` for the states.
 
-    `source` is the folder of the campaign, replay or corpus (`source_kind`) that the inputs came from, and
-    `campaign` its id, None for a corpus. `inputs` has a row for each input and each device that
-    was to answer it (each one where devices search for themselves, else the one that took it), in the order
-    of devices and inputs; `unfinished` are still to be asked about. `original` and `deployed` are the
-    names of the models' files; `same_original` and `same_deployed` whether they are those of the source,
-    byte for byte, None where that is unknown.
+    `source` is the folder of the campaign, replay or corpus (`source_kind`) that the inputs came
+    from, and `campaign` its id, None for a corpus. `inputs` has a row for each input and each
+    device that was to answer it (each one where devices search for themselves, else the one that
+    took it), in the order of devices and inputs; `unfinished` are still to be asked about.
+    `original` and `deployed` are the names of the models' files; `same_original` and
+    `same_deployed` whether they are those of the source, byte for byte, None where that is unknown.
     """
 
     folder: str
@@ -76,7 +77,7 @@ class ReplaySummary:
 
     @property
     def fixed(self) -> tuple[ReplayedInput, ...]:
-        """Those that deviated when last looked at, and don't now."""
+        """Those that deviated before, and don't now."""
         return self._of("fixed")
 
     @property
@@ -130,7 +131,7 @@ class ReplaySummary:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, and the `figures` beside them."""
+        """Return a JSON object with the same names, and those of `figures`."""
         return {
             **vars(self),
             **asdict(self.figures),
@@ -144,7 +145,8 @@ class ReplaySummary:
 
 
 def replay_summary(replay: Store | Path) -> ReplaySummary:
-    """Tell what a replay came to so far. Raises StoreError where its folder can't be used or is no replay's."""
+    """Return the results of a replay so far. Raises StoreError where its folder can't be used or is
+    no replay's."""
     with opened(replay) as store:
         source = replay_fact(store)["source"]
         inputs = tuple(replayed_inputs(store))

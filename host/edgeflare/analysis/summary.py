@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
 from edgeflare.analysis.control import ControlFigures, control_figures
-from edgeflare.analysis.devices import DeviceFigures, Transfer, transfers
+from edgeflare.analysis.devices import (
+    DeviceFigures,
+    TelemetryCounts,
+    TelemetryFigures,
+    Transfer,
+    transfers,
+)
 from edgeflare.analysis.limits import LimitCheck, check_limits
-from edgeflare.analysis.opening import opened
 from edgeflare.analysis.outcome_stats import (
     Coverage,
     Failure,
@@ -17,13 +22,12 @@ from edgeflare.analysis.outcome_stats import (
     OutcomeFigures,
     Spread,
     TriggerFigures,
+    WordPair,
     spread,
 )
-from edgeflare.analysis.telemetry import TelemetryCounts, TelemetryFigures
-from edgeflare.analysis.transcript_diff import WordPair
 from edgeflare.metrics import top_label
 from edgeflare.statistics import median
-from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store
+from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store, opened
 from edgeflare.store.records import REPLAY
 from edgeflare.types import Decision, Status
 
@@ -35,31 +39,33 @@ if TYPE_CHECKING:
 class Summary:
     """What a campaign found so far.
 
-    `finished` seeds have an outcome, `unfinished` ones not yet; where each device searches for itself
-    (`replicas` names them) a seed counts once for each. `by_status` counts the outcomes by
+    `finished` seeds have an outcome, `unfinished` ones not yet; where each device searches for
+    itself (`replicas` names them) a seed counts once for each. `by_status` counts the outcomes by
     each `Status`. `searched` are the finished ones but for those that were a finding themselves;
-    `success_rate` is found / searched, None while nothing was searched. `queries_*` are search queries and
-    `seconds_*` search time without queueing: over the seeds with a triggering input, and over all that were
-    searched; None for no seed at all. `queries_found` counts up to the first trigger, though a search went
-    on for a more severe one. `total_queries` has the five counters, `round_trips` the requests of searches
-    to the devices, over all outcomes; `wall_s` are the seconds of all its runs by the clock. `label_pairs`, most frequent first, medians of the margins (top-1
-    minus top-2), of L2, Linf and `snr_db` (as `edgeflare.metrics` has them; the last of audio only) are over the
-    triggering inputs. Of speech recognisers `word_pairs`, most frequent first, take the place of pairs of labels; they
-    are counted on seeds that deviate, too.
-    `sample_rate` is that of audio in Hz, None of images. `ties` counts
-    seeds on which a model's top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model
-    gives (of several replicas, the first that answered). `by_device` has a row for each device, `transfers`
-    one for each pair of devices whose triggering inputs were exchanged; `agreements` compares the answers
-    of each pair of devices that searched for themselves, `every_device` those of all of them together, None
-    where there is but one or they shared the seeds; `given_up` counts why searches gave
-    up, `coverage` what those without a trigger asked; `failures` are the first 20 seeds on which a device could not answer. `triggers` are the first 10
-    triggering inputs by their seeds' names, in words; `corruptions` tells on how many of all triggering
-    inputs each natural corruption was used, most frequent first, by name. `control` is None where no
-    control is wanted. `search` is the configuration's table of that name. `devices` (one for each
-    fingerprint) and `models` are as the store has them. `telemetry` has a row for each device that was
-    watched while it answered; `throttled` names those that were slowed down meanwhile, and the `notices`
-    end with a sentence on each. `limits` has a check for each limit that the campaign is to keep to; `replay`
-    tells of a replay what became of its inputs.
+    `success_rate` is found / searched, None while nothing was searched. `queries_*` are search
+    queries and `seconds_*` search time without queueing: over the seeds with a triggering input,
+    and over all that were searched; None for no seed at all. `queries_found` counts up to the first
+    trigger, though a search went on for a more severe one. `total_queries` has the five counters,
+    `round_trips` the requests of searches to the devices, over all outcomes; `wall_s` are the
+    seconds of all its runs by the clock. `label_pairs`, most frequent first, medians of the margins
+    (top-1 minus top-2), of L2, Linf and `snr_db` (as `edgeflare.metrics` has them; the last of
+    audio only) are over the triggering inputs. Of speech recognisers `word_pairs`, most frequent
+    first, take the place of pairs of labels; they are counted on seeds that deviate, too.
+    `sample_rate` is that of audio in Hz, None of images. `ties` counts seeds on which a model's
+    top-1 was a tie; `*_right` counts the `labelled` seeds whose label a model gives (of several
+    replicas, the first that answered). `by_device` has a row for each device, `transfers` one for
+    each pair of devices whose triggering inputs were exchanged; `agreements` compares the answers
+    of each pair of devices that searched for themselves, `every_device` those of all of them
+    together, None where there is but one or they shared the seeds; `given_up` counts why searches
+    gave up, `coverage` what those without a trigger asked; `failures` are the first 20 seeds on
+    which a device could not answer. `triggers` are the first 10 triggering inputs by their seeds'
+    names, in words; `corruptions` counts the triggering inputs with each natural corruption, most
+    frequent first, by name. `control` is None where no control is wanted. `search` is the
+    configuration's table of that name. `devices` (one for each fingerprint) and `models` are as the
+    store has them. `telemetry` has a row for each device that was watched while it answered;
+    `throttled` names those that were slowed down meanwhile, and the `notices` end with a sentence
+    on each. `limits` has a check for each of the campaign's limits, `replay` the figures of a
+    replay.
     """
 
     campaign: str

@@ -1,10 +1,14 @@
 # The public names; read at run time, too.
 # ruff: noqa: I001 - one import a part
 
-from .cell_figures import CellFigures as CellFigures
+from .cell_figures import (
+    CellFigures as CellFigures,
+    Costs as Costs,
+    FalseAlarms as FalseAlarms,
+    FrontStep as FrontStep,
+)
 from .cells import Bench as Bench, Cell as Cell, open_bench as open_bench
 from .comparisons import Comparison as Comparison, Correlation as Correlation
-from .costs import Costs as Costs, FalseAlarms as FalseAlarms, FrontStep as FrontStep
 from .document import bench_summary as bench_summary
 from .made_models import perturb_weights as perturb_weights
 from .report import BenchReport as BenchReport, bench_report as bench_report

@@ -1,4 +1,4 @@
-"""Strategies beside each other, and pairs along an axis."""
+"""Strategies compared with the baseline, and correlations over the pairs of a study."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,19 +17,19 @@ from edgeflare.statistics import (
 )
 
 _LEAST_POINTS = 3
-_SURE = 0.05
-"""A p value of this at most, adjusted, is a verdict."""
+_SIGNIFICANT = 0.05
+"""Largest adjusted p value of a verdict."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """One measure of a strategy beside the baseline's, paired by seed input.
+    """One measure of a strategy and of the baseline, paired by seed input.
 
-    `ratio` is mean / baseline mean, a description. `difference`, `p`, `rank_biserial` and `a12`, as in `PairedTest`
-    (positive and above 0.5 where the strategy has more), are of ranks where a search can end without the figure; the sizes
-    are their effect in words: negligible, small, medium or
-    large (Cohen 1988; Vargha and Delaney 2000). `p_holm` is p, adjusted by Holm (1979) for all the comparisons of
-    this measure in the report.
+    `ratio` is mean / baseline mean, a description. `difference`, `p`, `rank_biserial` and `a12`, as
+    in `PairedTest` (positive and above 0.5 where the strategy has more), are of ranks where a
+    search can end without the figure; the sizes are their effect in words: negligible, small,
+    medium or large (Cohen 1988; Vargha and Delaney 2000). `p_holm` is p, adjusted by Holm (1979)
+    for all the comparisons of this measure in the report.
     """
 
     mean: float
@@ -45,19 +45,20 @@ class Contrast:
 
     @property
     def verdict(self) -> str:
-        """Return "more" or "less" for the strategy where `p_holm` is at most 5 %, else "can't tell"."""
-        if self.p_holm > _SURE:
+        """Return "more" or "less" where `p_holm` is at most 5 %, else "can't tell"."""
+        if self.p_holm > _SIGNIFICANT:
             return "can't tell"
         return "more" if self.difference > 0 else "less"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A strategy beside the baseline on one pair.
+    """A strategy compared with the baseline on one pair.
 
-    Over the `seeds` seed inputs that both searched from, with the mean of each one's repeats. Success is compared
-    by itself, by an exact test. Queries and seconds until a triggering input was found are compared by their ranks, and
-    a search that found nothing ranks above all others; in their means it counts what it spent.
+    Over the `seeds` seed inputs that both searched from, with the mean of each one's repeats.
+    Success is compared by itself, by an exact test. Queries and seconds until a triggering input
+    was found are compared by their ranks, and a search that found nothing ranks above all others;
+    in their means it counts what it spent.
     """
 
     pair: str
@@ -71,7 +72,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ComparisonPoint:
-    """A pair of a study: its x, and over the searches that found a triggering input the mean queries and seconds."""
+    """A pair of a study: its x, and the means over the searches that found a trigger."""
 
     pair: str
     x: float
@@ -82,11 +83,12 @@ class ComparisonPoint:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's correlation of x with mean queries and with mean seconds over a study's pairs (section 5.4.1).
+    """Pearson's correlation of x with mean queries and with mean seconds over a study's pairs
+    (section 5.4.1).
 
-    None for less than three points that have the figure, since two always lie on a line, or where all
-    are equal. The means are over the searches that found a triggering input; `lowest_success` is the
-    lowest success rate of the points: below 1 the means leave out searches that needed more.
+    None for less than three points that have the figure, since two always lie on a line, or where
+    all are equal. The means are over the searches that found a triggering input; `lowest_success`
+    is the lowest success rate of the points: below 1 the means leave out searches that needed more.
     """
 
     study: str
@@ -103,7 +105,7 @@ class Correlation:
 
 
 def compare(rows: Sequence[SearchRow], baseline_rows: Sequence[SearchRow]) -> Comparison | None:
-    """Compare one strategy's searches on a pair with the baseline's; None without a common seed input."""
+    """Compare one strategy's searches on a pair with the baseline's; None without common seeds."""
     mine, its = _by_seed(rows), _by_seed(baseline_rows)
     common = [seed_id for seed_id in mine if seed_id in its]
     if not common:
@@ -152,7 +154,8 @@ def adjusted(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
 def correlate(
     study: str, strategy: str, xs: dict[str, float], cells: Sequence[CellFigures]
 ) -> Correlation:
-    """Return the correlation of one strategy's figures with x, which `xs` gives for each pair of the study.
+    """Return the correlation of one strategy's figures with x, which `xs` gives for each pair of
+    the study.
 
     Pairs of the same x are one point, the mean of their figures.
     """
@@ -164,8 +167,8 @@ def correlate(
     return Correlation(
         study=study,
         strategy=strategy,
-        queries=_along([(point.x, point.queries) for point in points]),
-        seconds=_along([(point.x, point.seconds) for point in points]),
+        queries=_correlation([(point.x, point.queries) for point in points]),
+        seconds=_correlation([(point.x, point.seconds) for point in points]),
         lowest_success=min(
             (point.success_rate for point in points if point.success_rate is not None), default=None
         ),
@@ -173,7 +176,7 @@ def correlate(
     )
 
 
-def _along(points: Sequence[tuple[float, float | None]]) -> float | None:
+def _correlation(points: Sequence[tuple[float, float | None]]) -> float | None:
     at: dict[float, list[float]] = {}
     for x, y in points:
         if y is not None:

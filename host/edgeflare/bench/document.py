@@ -8,12 +8,13 @@ from itertools import groupby
 from edgeflare._internal.text import NOTHING, margin_text, number_text, p_value_text, percent_text
 from edgeflare.bench import explanations
 from edgeflare.bench.cell_figures import (
+    DELAYS_MS,
     WITHIN_SECONDS,
     CellFigures,
+    Costs,
     is_shorter,
 )
 from edgeflare.bench.comparisons import Comparison, Contrast
-from edgeflare.bench.costs import DELAYS_MS, Costs
 from edgeflare.bench.environment_text import environment
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.searches import SearchRow
@@ -38,7 +39,8 @@ def bench_document(
     pictures: Mapping[str, str] | None = None,
     fronts: Mapping[str, str] | None = None,
 ) -> list[Block]:
-    """Return the whole document; `pictures` has for each pair its histogram's path, from the document's folder.
+    """Return the whole document; `pictures` has for each pair its histogram's path, from the
+    document's folder.
 
     `fronts` has those of the pictures of margins.
     """
@@ -55,13 +57,13 @@ def bench_document(
 
 
 def bench_summary(report: BenchReport, *, searches: bool = False) -> list[Block]:
-    """Return the document for a terminal: without repeats, pictures and environment, with each search on demand."""
+    """Return the document for a terminal: without repeats, pictures and environment."""
     each: list[Block] = [Heading("Every search", 2), Table(_SEARCHES, report.searches)]
     return [Heading(report.title, 1), *_body(report), *(each if searches else []), *_left(report)]
 
 
 def _body(report: BenchReport) -> list[Block]:
-    """Return what was found. Control pairs stand apart: the other tables have them only if anything was found there."""
+    """Return the results; other tables have control pairs only if anything was found there."""
     controls = {one.pair for one in report.false_alarms}
     tried = [cell for cell in report.cells if cell.searches]
     results = [cell for cell in tried if cell.pair not in controls]
@@ -95,12 +97,12 @@ def _state(report: BenchReport) -> Text:
     searches = f"{len(report.searches):,} searches"
     if not left and not report.failed:
         return Text(f"{searches} in {total} cells: the bench is finished.")
-    told = [f"of {total} cells {done} finished"]
+    parts = [f"of {total} cells {done} finished"]
     if left:
-        told.append(f"{left} not finished")
+        parts.append(f"{left} not finished")
     if report.failed:
-        told.append(f"{len(report.failed)} can't be run")
-    return Text(f"{searches} so far; {', '.join(told)} (see the end).", "strong")
+        parts.append(f"{len(report.failed)} can't be run")
+    return Text(f"{searches} so far; {', '.join(parts)} (see the end).", "strong")
 
 
 _WHERE = (
@@ -150,7 +152,7 @@ _RESULTS = (
 
 
 def _published(cells: Sequence[CellFigures]) -> list[Block]:
-    """Return the means beside those that others have published; nothing without any."""
+    """Return published means with ours; nothing without any."""
     rows = [(cell, theirs) for cell in cells for theirs in cell.published]
     columns = (
         Column("pair", 0, lambda row: row[0].pair, text=True),
@@ -273,7 +275,7 @@ def _other_endings(cell: CellFigures) -> str:
 
 
 def _examples(searches: Sequence[SearchRow]) -> list[Block]:
-    """Return what both models heard, a table for each pair that transcribes; nothing if nothing was found."""
+    """Return examples of both transcripts, a table for each pair; nothing if nothing was found."""
     transcribed = [row for row in searches if row.found and row.original_text is not None]
     blocks: list[Block] = [Heading("Examples", 2), explanations.EXAMPLES] if transcribed else []
     for pair, rows in groupby(transcribed, key=lambda row: row.pair):
@@ -295,7 +297,7 @@ def _words(text: str | None) -> str:
 
 
 def _nearest(rows: Sequence[SearchRow]) -> list[SearchRow]:
-    """Return of each strategy the few triggering inputs nearest to their seeds, one of each seed."""
+    """Return each strategy's few triggers nearest to their seeds, one of each seed."""
     found: list[SearchRow] = []
     for strategy in dict.fromkeys(row.strategy for row in rows):
         of_it = sorted((row for row in rows if row.strategy == strategy), key=_distance)

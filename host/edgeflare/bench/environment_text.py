@@ -38,7 +38,7 @@ def _settings(report: BenchReport) -> str:
         _limit(settings["timeout_s"], "seconds"),
     )
     floor = settings["margin_floor"]
-    told = [
+    limits = [
         f"suite {code(report.suite)}",
         f"at most {settings['seeds']} seed inputs of each pair",
         f"campaign seeds from {settings['seed']}, {settings['repeats']} in all",
@@ -48,14 +48,16 @@ def _settings(report: BenchReport) -> str:
     rows = [
         f"- {plain(strategy['name'])}: {_strategy(strategy)}" for strategy in settings["strategies"]
     ]
-    asked = ", ".join(f"{count:,} {plain(kind)}" for kind, count in report.queries.items() if count)
+    queries_in_all = ", ".join(
+        f"{count:,} {plain(kind)}" for kind, count in report.queries.items() if count
+    )
     return "\n".join(
         [
             *([f"- {code(report.command)}"] if report.command else []),
-            f"- {'; '.join(told)}; where a strategy has its own, it says so here",
+            f"- {'; '.join(limits)}; where a strategy has its own, it says so here",
             *rows,
             *map(_resolved, report.resolved),
-            f"- queries in all: {asked or 'none'}",
+            f"- queries in all: {queries_in_all or 'none'}",
         ]
     )
 
@@ -65,16 +67,16 @@ def _limit(value: float, unit: str) -> str:
 
 
 def _strategy(strategy: Mapping[str, Any]) -> str:
-    told = [f"strategy {code(strategy['strategy'])}"]
+    parts = [f"strategy {code(strategy['strategy'])}"]
     for name, value in (strategy.get("options") or {}).items():
-        told.append(code(f"{name} = {value}"))
+        parts.append(code(f"{name} = {value}"))
     for name in ("operators", "seeds", "repeats", "max_queries", "timeout_s", "margin_floor"):
         value = strategy.get(name)
         if isinstance(value, list):
             value = ", ".join(map(str, value))
         if value not in (None, ""):
-            told.append(f"{plain(name)} {plain(str(value))}")
-    return ", ".join(told)
+            parts.append(f"{plain(name)} {plain(str(value))}")
+    return ", ".join(parts)
 
 
 def _resolved(one: ResolvedSearch) -> str:

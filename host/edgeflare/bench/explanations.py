@@ -126,7 +126,7 @@ FRONTS = (
 
 
 def quality(*, images: bool, audio: bool) -> Explanation:
-    """Return what the figures of triggering inputs mean, of pairs that take images, audio, or some of each."""
+    """Return what the figures of triggering inputs mean, for images, audio, or both."""
     far = _OF_IMAGES if images or not audio else _OF_AUDIO
     of_audio = f"{_OF_AUDIO_TOO} {_SURE_OF_WORDS}" if images else _SURE_OF_WORDS
     about = f"Medians over the triggering inputs. {far} {_SURE}"

@@ -6,17 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.bench.cell_figures import CellFigures
-from edgeflare.bench.costs import FrontStep
+from edgeflare.bench.cell_figures import CellFigures, FrontStep
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.searches import SearchRow
 from edgeflare.errors import UsageError
 
-DPI = 110
+_DPI = 110
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty matplotlib figure of so many inches. Raises UsageError where matplotlib is missing."""
+    """Return an empty matplotlib figure, in inches. Raises UsageError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -24,7 +23,7 @@ def new_figure(width: float, height: float) -> Any:
         raise UsageError(
             "the pictures need matplotlib; install it with `pip install 'edgeflare[bench]'`"
         ) from error
-    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
@@ -47,10 +46,10 @@ def histograms(
 ) -> bytes:
     """Return a PNG with a panel a strategy: how many seed inputs needed how many queries.
 
-    `queries` has for each strategy one number a seed input on which a triggering input was found: the
-    mean of its repeats; `seeds` how many were searched from. All panels share the range of queries,
-    on a logarithmic scale where one strategy needs 20 times as many as another. Raises UsageError
-    where matplotlib is missing.
+    `queries` has for each strategy one number a seed input on which a triggering input was found:
+    the mean of its repeats; `seeds` how many were searched from. All panels share the range of
+    queries, on a logarithmic scale where one strategy needs 20 times as many as another. Raises
+    UsageError where matplotlib is missing.
     """
     figure = new_figure(_HISTOGRAM_WIDTH, _PANEL_HEIGHT * len(queries) + _MARGIN)
     axes = figure.subplots(len(queries), 1, sharex=True, squeeze=False)[:, 0]
@@ -113,7 +112,7 @@ _NONE = "no triggering input in most of the searches"
 
 
 class Margins(NamedTuple):
-    """What is drawn of one strategy on one pair.
+    """Data of one strategy on one pair.
 
     `steps` as `median_front` returns them; its curve ends at `queries`, the most that a search
     spent. `triggers` are (L2, smaller margin) of each triggering input for which both are known.
@@ -129,21 +128,21 @@ def front_picture(
 ) -> bytes:
     """Return a PNG of two panels: the smaller margin against device queries, and against L2.
 
-    Both share the margin's logarithmic scale, on which a margin of 0 is not seen; queries and L2 are
-    logarithmic where the largest is 20 times the smallest or more. `of`: what L2 is the distance of. Raises UsageError where matplotlib
-    is missing.
+    Both share the margin's logarithmic scale, on which a margin of 0 is not seen; queries and L2
+    are logarithmic where the largest is 20 times the smallest or more. `of`: what L2 is the
+    distance of. Raises UsageError where matplotlib is missing.
     """
     lines = -(-len(strategies) // _PER_LINE)
     figure = new_figure(_WIDTH, _HEIGHT + _LEGEND_LINE * lines)
     left, right = figure.subplots(1, 2, sharey=True)
     handles = {}
     for number, (name, margins) in enumerate(strategies.items()):
-        look = {
+        style = {
             "color": _COLOURS[number % len(_COLOURS)],
             "linestyle": _STYLES[number // len(_COLOURS) % len(_STYLES)],
         }
-        handles[name] = _curve(left, margins, look)
-        _dots(right, margins.triggers, look["color"])
+        handles[name] = _curve(left, margins, style)
+        _dots(right, margins.triggers, style["color"])
     _logarithmic(left.set_xscale, (one.queries for one in strategies.values()))
     _logarithmic(right.set_xscale, (l2 for one in strategies.values() for l2, _ in one.triggers))
     known = [margin for one in strategies.values() for margin in _margin_axis(one) if margin > 0]
@@ -180,17 +179,17 @@ def front_picture(
     return as_png(figure)
 
 
-def _curve(axis: Any, margins: Margins, look: Mapping[str, str]) -> Any:
-    """Draw the steps from the first that isn't 0, to the most queries that were spent; return the line."""
+def _curve(axis: Any, margins: Margins, style: Mapping[str, str]) -> Any:
+    """Draw the steps from the first above 0 to the most queries spent; return the line."""
     steps = [step for step in margins.steps if step.margin > 0]
     at = [step.queries for step in steps]
     best = [step.margin for step in steps]
     if steps:
         at.append(max(margins.queries, at[-1]))
         best.append(best[-1])
-    (line,) = axis.plot(at, best, drawstyle="steps-post", linewidth=1.8, **look)
+    (line,) = axis.plot(at, best, drawstyle="steps-post", linewidth=1.8, **style)
     if steps:
-        axis.plot(at[:1], best[:1], "o", markersize=5, color=look["color"])
+        axis.plot(at[:1], best[:1], "o", markersize=5, color=style["color"])
     return line
 
 

@@ -1,4 +1,4 @@
-"""A bench in figures: everything its report says."""
+"""All figures of a bench's report."""
 
 import shlex
 from collections import Counter
@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare.analysis.findings import jsonable
-from edgeflare.bench.cell_figures import CellFigures, PublishedFigures, cell_figures
+from edgeflare.bench.cell_figures import (
+    CellFigures,
+    FalseAlarms,
+    PublishedFigures,
+    cell_figures,
+    false_alarms,
+)
 from edgeflare.bench.cells import Bench, Cell, cells, open_bench
 from edgeflare.bench.comparisons import Comparison, Correlation, adjusted, compare, correlate
-from edgeflare.bench.costs import FalseAlarms, false_alarms
 from edgeflare.bench.searches import CellRecords, SearchRow, Similarities, read_cell
 from edgeflare.bench.suite import Suite, load_suite, suite_about, suite_names
 from edgeflare.devices.equivalence import differences
@@ -25,7 +30,7 @@ _SIDES = ("original", "deployed")
 _Cells = dict[Cell, CellRecords]
 
 
-def distinct_models(read: Mapping[Cell, CellRecords]) -> dict[str, tuple[dict[str, Any], ...]]:
+def _distinct_models(read: Mapping[Cell, CellRecords]) -> dict[str, tuple[dict[str, Any], ...]]:
     """Return for each pair what its cells had as models, each once; wherever the files lay."""
     found: dict[str, list[dict[str, Any]]] = {}
     for cell, records in read.items():
@@ -37,15 +42,15 @@ def distinct_models(read: Mapping[Cell, CellRecords]) -> dict[str, tuple[dict[st
     return {pair: tuple(models) for pair, models in found.items()}
 
 
-def sameness_notices(read: Mapping[Cell, CellRecords]) -> Iterator[str]:
+def _consistency_notices(read: Mapping[Cell, CellRecords]) -> Iterator[str]:
     """Yield a sentence for each pair whose cells differ in models or devices, naming the cells.
 
     Last come the cells that went on with ``--force`` although something had changed.
     """
     for pair in dict.fromkeys(cell.pair for cell in read):
         own = {cell: one for cell, one in read.items() if cell.pair == pair}
-        yield from _differing(pair, "with the same models", own, _models_key, _models_told)
-        yield from _differing(pair, "on the same devices", own, _devices_key, _devices_told)
+        yield from _differing(pair, "with the same models", own, _models_key, _describe_models)
+        yield from _differing(pair, "on the same devices", own, _devices_key, _describe_devices)
     for cell, records in read.items():
         yield from (f"{cell.name}: {text}" for text in records.forced)
 
@@ -55,9 +60,9 @@ def _differing(
     how: str,
     read: _Cells,
     key: Callable[[CellRecords], Hashable],
-    told: Callable[[CellRecords, CellRecords], str],
+    describe: Callable[[CellRecords, CellRecords], str],
 ) -> Iterator[str]:
-    """Yield a sentence where `key` is not the same for all; the largest group of cells comes last."""
+    """Yield a sentence where `key` differs between cells; the largest group comes last."""
     groups: dict[Hashable, _Cells] = {}
     for cell, records in read.items():
         one = key(records)
@@ -68,11 +73,11 @@ def _differing(
     most, *others = sorted(groups.values(), key=len, reverse=True)
     usual = next(iter(most.values()))
     parts = [
-        f"{', '.join(cell.name for cell in group)} {told(next(iter(group.values())), usual)}"
+        f"{', '.join(cell.name for cell in group)} {describe(next(iter(group.values())), usual)}"
         for group in others
     ]
     rest = f"{len(most)} others" if len(most) > 1 else next(iter(most)).name
-    parts.append(f"{rest} {told(usual, next(iter(others[0].values())))}")
+    parts.append(f"{rest} {describe(usual, next(iter(others[0].values())))}")
     yield (
         f"the cells of {pair} were not all run {how}, so that their figures don't belong together: "
         + "; ".join(parts)
@@ -84,8 +89,8 @@ def _models_key(records: CellRecords) -> Hashable:
     return sums if any(sums) else None
 
 
-def _models_told(records: CellRecords, other: CellRecords) -> str:
-    """Name the models that differ from the other cell's."""
+def _describe_models(records: CellRecords, other: CellRecords) -> str:
+    """Return the models that differ from the other cell's."""
     named = []
     for side in _SIDES:
         model = _model(records, side)
@@ -103,8 +108,8 @@ def _devices_key(records: CellRecords) -> Hashable:
     return frozenset(device.digest for device in records.devices)
 
 
-def _devices_told(records: CellRecords, other: CellRecords) -> str:
-    """Name the devices and what is different from the other cell's device of that name, or its first."""
+def _describe_devices(records: CellRecords, other: CellRecords) -> str:
+    """Return the devices, with their differences from the other cell's."""
     named = {device.name: device for device in other.devices}
     like = {device.digest for device in other.devices}
     parts = []
@@ -134,10 +139,11 @@ _NUMBERS = ("seeds", "repeats", "max_queries")
 
 
 def command(suite: Suite, devices: Sequence[str]) -> str | None:
-    """Return the command that runs this suite on these devices; None where it is not a packaged one.
+    """Return the command that runs this suite on these devices; None where it is not a packaged
+    one.
 
-    It makes the same cells of the same files: paths may differ in the folders that --data named, and in
-    where EdgeFlare is installed.
+    It makes the same cells of the same files: paths may differ in the folders that --data named,
+    and in where EdgeFlare is installed.
     """
     if suite.name not in suite_names():
         return None
@@ -148,14 +154,15 @@ def command(suite: Suite, devices: Sequence[str]) -> str | None:
         return None
     if flags is None:
         return None
-    asked = [
+    flags_of_devices = [
         part for device in devices if list(devices) != ["local"] for part in ("--device", device)
     ]
-    return shlex.join(["edgeflare", "bench", "run", suite.name, *flags, *asked])
+    return shlex.join(["edgeflare", "bench", "run", suite.name, *flags, *flags_of_devices])
 
 
 def _flags(suite: Suite, packaged: Suite) -> list[str] | None:
-    """Return the folders of the packaged suite's files and the fewest flags that narrow it to this one.
+    """Return the folders of the packaged suite's files and the fewest flags that narrow it to this
+    one.
 
     None where none do.
     """
@@ -197,7 +204,7 @@ def _compared(suite: Suite) -> dict[str, Any]:
 
 
 def _data_folders(suite: Suite, packaged: Suite) -> int | None:
-    """Return in how many folders of --data a suite has the files of the packaged one; None: in none."""
+    """Return the number of --data folders with the packaged suite's files; None: in none."""
     folders = set()
     for own, its in zip(_paths(suite), _paths(packaged), strict=True):
         if own is None or its is None:
@@ -231,7 +238,7 @@ class BenchDevice:
 
 @dataclass(frozen=True)
 class ResolvedSearch:
-    """What a boundary search used on a pair of what it chooses by the cost of queries where it isn't stated."""
+    """Options that a boundary search chose by the cost of queries, on one pair."""
 
     pair: str
     strategy: str
@@ -245,18 +252,17 @@ class ResolvedSearch:
 class BenchReport:
     """What a bench found so far; figures, comparisons and correlations are over its finished cells.
 
-    `suite` is the suite's name, `settings` the whole of it as JSON, `asked_devices` the devices that it
-    was given, `command` the one that runs the same again (None where the suite is not a packaged one).
-    `cells` has a row for each pair and strategy; `comparisons` one for each strategy but the
-    `baseline` on each pair; `correlations` one for each study and strategy; `false_alarms` one for each
-    strategy on each control pair. `finished`, `unfinished` and
-    `missing` are cells by name (pair/strategy/repeat), `failed` those that can't be run, and why.
-    `queries` counts by kind over all outcomes. `devices`, `environments` (versions on the host) and
-    `models` (of each pair; several where cells had different ones) are what the searches ran on.
-    `resolved` has a row for each pair and strategy of the boundary search (several where cells differ).
-    `notices` say, among others, where cells of one pair don't belong together. `audio` names the pairs whose
-    samples are audio. `searches` are all that have ended; they are
-    not in the JSON.
+    `suite` is the suite's name, `settings` the whole of it as JSON, `asked_devices` the devices
+    that it was given, `command` the one that runs the same again (None where the suite is not a
+    packaged one). `cells` has a row for each pair and strategy; `comparisons` one for each strategy
+    but the `baseline` on each pair; `correlations` one for each study and strategy; `false_alarms`
+    one for each strategy on each control pair. `finished`, `unfinished` and `missing` are cells by
+    name (pair/strategy/repeat), `failed` those that can't be run, and why. `queries` counts by kind
+    over all outcomes. `devices`, `environments` (versions on the host) and `models` (of each pair;
+    several where cells had different ones) are what the searches ran on. `resolved` has a row for
+    each pair and strategy of the boundary search (several where cells differ). `notices` say, among
+    others, where cells of one pair don't belong together. `audio` names the pairs whose samples are
+    audio. `searches` are all that have ended; they are not in the JSON.
     """
 
     suite: str
@@ -295,15 +301,15 @@ class BenchReport:
 def bench_report(bench: Bench | Path) -> BenchReport:
     """Read a bench, or its folder, finished or not.
 
-    Without scikit-image SSIM is None; a notice says so. Raises
-    UsageError or StoreError for a folder that is no bench, StoreError where a campaign can't be read.
+    Without scikit-image SSIM is None; a notice says so. Raises UsageError or StoreError for a
+    folder that is no bench, StoreError where a campaign can't be read.
     """
     if not isinstance(bench, Bench):
         bench = open_bench(Path(bench))
     suite = bench.suite
     similarities = Similarities(bench.folder)
     read = {cell: read_cell(bench, cell, similarities) for cell in cells(suite)}
-    notices = [*sameness_notices(read), *([similarities.notice] if similarities.notice else [])]
+    notices = [*_consistency_notices(read), *([similarities.notice] if similarities.notice else [])]
     searches = tuple(row for records in read.values() for row in records.rows)
     states = {cell: bench.state(cell) for cell in read}
     whole = {cell: one for cell, one in read.items() if states[cell] == "finished"}
@@ -344,7 +350,7 @@ def bench_report(bench: Bench | Path) -> BenchReport:
         queries={kind: queries[kind] for kind in ("seed", "search", "confirmation", "host_only")},
         devices=_devices(read.values()),
         environments=_environments(read.values()),
-        models=distinct_models(read),
+        models=_distinct_models(read),
         resolved=_resolved(read),
         notices=tuple(notices),
         settings=suite.model_dump(mode="json"),
@@ -357,11 +363,7 @@ def _figures(suite: Suite, read: Mapping[Cell, CellRecords]) -> tuple[CellFigure
     figures = []
     for pair in suite.pairs:
         for strategy in suite.strategies_of(pair.name):
-            mine = [
-                records
-                for cell, records in read.items()
-                if (cell.pair, cell.strategy) == (pair.name, strategy.name)
-            ]
+            mine = _of_search(read, pair.name, strategy.name)
             published = [
                 PublishedFigures(one.source, one.queries, one.success, one.seconds)
                 for one in suite.published
@@ -381,16 +383,17 @@ def _figures(suite: Suite, read: Mapping[Cell, CellRecords]) -> tuple[CellFigure
     return tuple(figures)
 
 
+def _of_search(read: Mapping[Cell, CellRecords], pair: str, strategy: str) -> list[CellRecords]:
+    """Return the records of all repeats of a strategy on a pair."""
+    return [one for cell, one in read.items() if (cell.pair, cell.strategy) == (pair, strategy)]
+
+
 def _false_alarms(suite: Suite, read: Mapping[Cell, CellRecords]) -> tuple[FalseAlarms, ...]:
     found = []
     for pair in (pair for pair in suite.pairs if pair.control):
         for strategy in suite.strategies_of(pair.name):
-            rows = [
-                row
-                for cell, records in read.items()
-                if (cell.pair, cell.strategy) == (pair.name, strategy.name)
-                for row in records.rows
-            ]
+            searches = _of_search(read, pair.name, strategy.name)
+            rows = [row for records in searches for row in records.rows]
             found.append(false_alarms(pair.name, strategy.name, strategy.margin_floor or 0.0, rows))
     return tuple(found)
 
@@ -425,12 +428,12 @@ def _correlations(suite: Suite, figures: Sequence[CellFigures]) -> tuple[Correla
 
 
 def _resolved(read: Mapping[Cell, CellRecords]) -> tuple[ResolvedSearch, ...]:
-    told = [
+    resolved = [
         ResolvedSearch(cell.pair, cell.strategy, **records.resolved)
         for cell, records in read.items()
         if records.resolved
     ]
-    return tuple(dict.fromkeys(told))
+    return tuple(dict.fromkeys(resolved))
 
 
 def _devices(all_records: Iterable[CellRecords]) -> tuple[BenchDevice, ...]:

@@ -28,7 +28,8 @@ class _Key(NamedTuple):
 
 
 class Similarities:
-    """SSIM of triggering inputs: what an earlier report in `folder` says is taken over, others are computed.
+    """SSIM of triggering inputs: those of an earlier report in `folder` are taken over, others are
+    computed.
 
     Without scikit-image those that would be computed are None, and `notice` says so.
     """
@@ -50,7 +51,7 @@ class Similarities:
 
 
 def _earlier(path: Path) -> dict[_Key, float]:
-    """Return what an earlier report's file says; nothing where it can't be read."""
+    """Return SSIM from an earlier report's file; nothing if it can't be read."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             return {
@@ -64,23 +65,25 @@ def _earlier(path: Path) -> dict[_Key, float]:
 
 _FORCED = "resumed with --force"
 _USUALLY_TIED = 2
-_STEPS_TOLD = 5
+_STEPS_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class SearchRow:
     """How one search ended.
 
-    `searched` is False where the seed itself was a finding, `found` True where a triggering input was
-    found and confirmed. `queries` are search queries (one input given to both models counts once),
-    `seconds` search time without queueing. `host_queries` are inputs given to the original alone,
-    `device_queries` all that the device was given: the seed, the search's and those that confirm;
-    `round_trips` are the search's requests to the device. `front` are the deviations on the way that no
-    earlier one beats in both margin and distance. Of the triggering input, None without one: its distances
-    to the seed (`l2` on a scale of pixels from 0 to 1, of audio of samples from -1 to 1; `linf` in levels of 8 bits, of
-    audio of 16; `ssim` 1 for equal images, `snr_db` of audio), both
-    models' margins (top-1 minus top-2) and labels, or texts of speech recognisers, whether the original still gives it the seed's
-    label or words, its digest, and in `words` what was done to the seed (the last 5 steps) and both labels. `ssim` is None, too, for images below 3 pixels or without scikit-image.
+    `searched` is False where the seed itself was a finding, `found` True where a triggering input
+    was found and confirmed. `queries` are search queries (one input given to both models counts
+    once), `seconds` search time without queueing. `host_queries` are inputs given to the original
+    alone, `device_queries` all that the device was given: the seed, the search's and those that
+    confirm; `round_trips` are the search's requests to the device. `front` are the deviations on
+    the way that no earlier one beats in both margin and distance. Of the triggering input, None
+    without one: its distances to the seed (`l2` on a scale of pixels from 0 to 1, of audio of
+    samples from -1 to 1; `linf` in levels of 8 bits, of audio of 16; `ssim` 1 for equal images,
+    `snr_db` of audio), both models' margins (top-1 minus top-2) and labels, or texts of speech
+    recognisers, whether the original still gives it the seed's label or words, its digest, and in
+    `words` what was done to the seed (the last 5 steps) and both labels. `ssim` is None, too, for
+    images below 3 pixels or without scikit-image.
     """
 
     pair: str
@@ -112,7 +115,8 @@ class SearchRow:
 
     @property
     def smaller_margin(self) -> float | None:
-        """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
+        """The smaller margin of both models, from 0 to 1; that of one alone where the other has
+        none."""
         return Margins(self.original_margin, self.deployed_margin).smaller
 
     def to_json(self) -> dict[str, Any]:
@@ -122,12 +126,12 @@ class SearchRow:
 
 @dataclass(frozen=True)
 class CellRecords:
-    """What a cell's campaign holds: its searches, and what is known of it as a whole.
+    """A cell's campaign: its searches, and what is known of it as a whole.
 
-    `ties` are the seeds on which a model's top-1 was a tie; `queries` count by kind over all outcomes;
-    `forced` are the campaign's notices that it went on although something had changed. `resolved` are the
-    boundary search's options that depend on what queries cost, once they are chosen; else it is empty. `sample_rate` is
-    that of audio in Hz.
+    `ties` are the seeds on which a model's top-1 was a tie; `queries` count by kind over all
+    outcomes; `forced` are the campaign's notices that it went on although something had changed.
+    `resolved` are the boundary search's options that depend on what queries cost, once they are
+    chosen; else it is empty. `sample_rate` is that of audio in Hz.
     """
 
     rows: list[SearchRow] = field(default_factory=list)
@@ -141,16 +145,8 @@ class CellRecords:
     sample_rate: int | None = None
 
 
-def search_rows(bench: Bench, cell: Cell) -> list[SearchRow]:
-    """Return the searches of a cell that have ended, in the order of its seeds; none for a missing cell.
-
-    Raises StoreError where its campaign can't be read.
-    """
-    return read_cell(bench, cell, Similarities()).rows
-
-
 def read_cell(bench: Bench, cell: Cell, similarities: Similarities) -> CellRecords:
-    """Return all that a cell's campaign holds so far. Raises StoreError where it can't be read."""
+    """Return what a cell's campaign has so far. Raises StoreError where it can't be read."""
     if bench.state(cell) == "missing":
         return CellRecords()
     with Store.open(bench.campaign(cell)) as store:
@@ -181,7 +177,7 @@ def read_cell(bench: Bench, cell: Cell, similarities: Similarities) -> CellRecor
 
 
 def _resolved(search: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a campaign's boundary search was resolved to; nothing of another one, nor before."""
+    """Return the resolved options of a campaign's boundary search; nothing of another one."""
     if search.get("strategy") != STRATEGY:
         return {}
     options = BoundaryOptions.model_validate(search["options"])
@@ -199,7 +195,7 @@ def _row(
     similarities: Similarities,
 ) -> SearchRow:
     found = outcome.status is Status.FOUND
-    told = SearchRow(
+    row = SearchRow(
         pair=cell.pair,
         strategy=cell.strategy,
         repeat=cell.repeat,
@@ -217,9 +213,9 @@ def _row(
         front=tuple(outcome.front),
     )
     if not found or outcome.trigger is None:
-        return told
+        return row
     return SearchRow(
-        **vars(told)
+        **vars(row)
         | {
             "l2": outcome.l2,
             "linf": outcome.linf,
@@ -231,24 +227,24 @@ def _row(
             "deployed_label": outcome.deployed_label,
             "original_text": text_of(outcome.original),
             "deployed_text": text_of(outcome.deployed),
-            "seed_label_kept": _kept(seed, outcome),
+            "seed_label_kept": _seed_answer_kept(seed, outcome),
             "trigger": outcome.trigger,
             "words": describe_finding(
                 outcome.mutations,
-                _said(outcome.original_label, outcome.original),
-                _said(outcome.deployed_label, outcome.deployed),
-                _STEPS_TOLD,
+                _answer(outcome.original_label, outcome.original),
+                _answer(outcome.deployed_label, outcome.deployed),
+                _STEPS_SHOWN,
             ),
         }
     )
 
 
-def _said(label: int | None, output: Output | None) -> int | str | None:
+def _answer(label: int | None, output: Output | None) -> int | str | None:
     return output.text if isinstance(output, Transcript) else label
 
 
-def _kept(seed: SeedRecord, outcome: OutcomeRecord) -> bool | None:
-    """Whether the original gives the triggering input the label that it gave the seed, or hears the same words."""
+def _seed_answer_kept(seed: SeedRecord, outcome: OutcomeRecord) -> bool | None:
+    """Whether the original answers the trigger with the seed's label, or the same words."""
     if seed.outputs is None or seed.outputs.original is None:
         return None
     if isinstance(outcome.original, Transcript):

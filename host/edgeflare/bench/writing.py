@@ -10,9 +10,8 @@ from typing import Any
 
 from edgeflare._internal.files import write_durably
 from edgeflare.analysis.findings import csv_cell
-from edgeflare.bench.cell_figures import WITHIN_SECONDS, CellFigures
+from edgeflare.bench.cell_figures import DELAYS_MS, WITHIN_SECONDS, CellFigures
 from edgeflare.bench.cells import Cell
-from edgeflare.bench.costs import DELAYS_MS
 from edgeflare.bench.document import bench_document
 from edgeflare.bench.pictures import draw
 from edgeflare.bench.report import BenchReport
@@ -21,7 +20,7 @@ from edgeflare.reports.document import to_markdown
 from edgeflare.reports.export import written_to
 from edgeflare.types import Status
 
-SUMMARY_COLUMNS = (
+_SUMMARY_COLUMNS = (
     *("pair", "strategy", "seeds", "searches", "searched", "found", "success_rate"),
     *("queries_mean", "queries_low", "queries_high", "queries_median", "queries_p90"),
     *("queries_spent_mean", "seconds_mean", "seconds_median"),
@@ -33,21 +32,22 @@ SUMMARY_COLUMNS = (
     *(status.value.replace("-", "_") for status in Status if status is not Status.FOUND),
     *("published_source", "published_queries", "published_success", "published_seconds"),
 )
-"""The columns of summary.csv; empty where nothing is known."""
+"""The columns of summary.csv; an unknown figure is empty."""
 
-SEARCH_COLUMNS = tuple(field.name for field in fields(SearchRow))
+_SEARCH_COLUMNS = tuple(field.name for field in fields(SearchRow))
 """The columns of searches.csv; see `SearchRow`. `front` is JSON."""
 
 _HISTOGRAMS, _FRONTS = "histograms", "fronts"
 
 
 def write_report(report: BenchReport, folder: Path) -> list[Path]:
-    """Write report.md, report.json, summary.csv, searches.csv and two pictures a pair; return their paths.
+    """Write report.md, report.json, summary.csv, searches.csv and two pictures a pair; return their
+    paths.
 
-    The pictures are ``histograms/PAIR.png`` of queries and ``fronts/PAIR.png`` of margins. Each file
-    takes the place of an earlier one once it is whole; pictures that an earlier report had
-    and this one has not are removed. Without matplotlib there are no pictures, and the report says so. Raises StoreError where the folder can't be written, DiskFullError where no
-    space is left.
+    The pictures are ``histograms/PAIR.png`` of queries and ``fronts/PAIR.png`` of margins. Each
+    file takes the place of an earlier one once it is whole; pictures that an earlier report had and
+    this one has not are removed. Without matplotlib there are no pictures, and the report says so.
+    Raises StoreError where the folder can't be written, DiskFullError where no space is left.
     """
     pictures = draw(report)
     if pictures.notice:
@@ -58,8 +58,8 @@ def write_report(report: BenchReport, folder: Path) -> list[Path]:
     files = {
         "report.md": f"{to_markdown(bench_document(report, links, fronts))}\n".encode(),
         "report.json": json.dumps(report.to_json(), indent=2, allow_nan=False).encode(),
-        "summary.csv": _csv(SUMMARY_COLUMNS, summary),
-        SEARCHES_NAME: _csv(SEARCH_COLUMNS, map(_search_line, report.searches)),
+        "summary.csv": _csv(_SUMMARY_COLUMNS, summary),
+        SEARCHES_NAME: _csv(_SEARCH_COLUMNS, map(_search_line, report.searches)),
         **{links[pair]: picture for pair, picture in pictures.histograms.items()},
         **{fronts[pair]: picture for pair, picture in pictures.fronts.items()},
     }
@@ -123,10 +123,10 @@ def _summary_lines(cell: CellFigures) -> Iterator[dict[str, Any]]:
         },
     }
     for one in cell.published or (None,):
-        told = (
+        published = (
             {} if one is None else {f"published_{key}": part for key, part in asdict(one).items()}
         )
-        yield line | told
+        yield line | published
 
 
 def _csv(columns: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> bytes:

@@ -1,4 +1,4 @@
-"""Reports of campaigns, replays, rankings and corpora: their wording, and the formats they are written in."""
+"""Reports of campaigns, replays, rankings and corpora: their wording and their formats."""
 
 import lazy_loader
 

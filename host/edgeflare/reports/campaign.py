@@ -1,4 +1,4 @@
-"""What a campaign found: key figures, tables and sentences for every kind of report."""
+"""Key figures, tables and sentences of a campaign, for every kind of report."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -32,6 +32,8 @@ from edgeflare.transcripts import excerpts
 
 MOST_SHOWN = 10
 """Number of pairs, triggers and inputs shown; the rest is counted."""
+STEPS_SHOWN = 5
+"""Number of steps to a trigger that files and pages show; the others are counted."""
 NO_WORD = "(nothing)"
 """Stands for a word that one of two transcripts does not have."""
 END_WORDS = {
@@ -46,10 +48,10 @@ END_WORDS = {
 """Name of each way in which a search ends without finding a trigger."""
 
 _FAILURES_SHOWN = 5
-_STEPS_SHOWN = 3
+_TERMINAL_STEPS = 3
 _LEAST_ROOM = 20
 _OTHER_COLUMNS = 40
-"""Columns of a terminal needed beside a trigger's seed and steps."""
+"""Columns of a terminal needed next to a trigger's seed and steps."""
 Name = Callable[[int | None], str]
 
 
@@ -67,7 +69,7 @@ class TriggerLine(NamedTuple):
 
 
 def summary_document(summary: Summary, *, width: int | None = None) -> list[Block]:
-    """Return all that `summary` says, for a terminal of `width` columns; None: with every step to a trigger."""
+    """Return the document for a terminal of `width` columns; None: with every step to a trigger."""
     from edgeflare.reports.replay import replay_counts
 
     lines = [_trigger_line(one, width) for one in summary.triggers]
@@ -82,11 +84,11 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
 
 
 def campaign_blocks(summary: Summary, triggers: Sequence[Block], name: Name = str) -> list[Block]:
-    """Return key figures, pairs, triggers, devices and notices of a campaign; `name` returns a class's name."""
+    """Return key figures, tables and notices; `name` returns a class's name."""
     return [
         Heading("Key figures"),
         Figures(key_figures(summary, name)),
-        *pairs_tables(summary, name),
+        *_pairs_tables(summary, name),
         *triggers,
         *devices_tables(summary),
         *agreement_blocks(summary.agreements, summary.every_device),
@@ -110,7 +112,7 @@ def limits_list(limits: Sequence[LimitCheck]) -> list[Block]:
 
 
 def notices_list(notices: Sequence[str]) -> list[Block]:
-    """Return what there is to know beside the figures."""
+    """Return the notices as a list; nothing without any."""
     items = tuple(Item(one, "warn") for one in notices)
     return [Heading("Notices"), Listing(items)] if items else []
 
@@ -119,7 +121,8 @@ def notices_list(notices: Sequence[str]) -> list[Block]:
 
 
 def key_figures(summary: Summary, name: Name = str) -> tuple[KeyFigure, ...]:
-    """Return models, devices, success, costs, distances and the control; what is not known is left out.
+    """Return models, devices, success, costs, distances and the control; what is not known is left
+    out.
 
     `name` returns a class's name.
     """
@@ -312,7 +315,7 @@ def control_setting(control: ControlFigures) -> str:
 # Pairs and triggers
 
 
-def pairs_tables(summary: Summary, name: Name = str) -> list[Block]:
+def _pairs_tables(summary: Summary, name: Name = str) -> list[Block]:
     """Return which answers, classes or words, take the place of which, the most frequent first."""
     blocks: list[Block] = []
     if words := summary.word_pairs:
@@ -369,16 +372,16 @@ def _trigger_line(one: TriggerFigures, width: int | None) -> TriggerLine:
 
 
 def _steps(one: TriggerFigures, width: int | None) -> str:
-    """Return as many of the last steps as fit on two lines of a terminal of `width` columns, all if None."""
+    """Return as many of the last steps as fit on two lines of `width` columns, all if None."""
     if width is None:
         return one.steps(len(one.words))
     room = 2 * max(_LEAST_ROOM, width - len(one.seed_id) - _OTHER_COLUMNS)
-    texts = [one.steps(most) for most in range(_STEPS_SHOWN, 0, -1)]
+    texts = [one.steps(most) for most in range(_TERMINAL_STEPS, 0, -1)]
     return next((text for text in texts if len(text) <= room), texts[-1])
 
 
 def text_parts(original: str | None, deployed: str | None) -> tuple[str | None, str | None]:
-    """Return two transcripts from shortly before the first word that differs; unchanged if one is None."""
+    """Return two transcripts from near their first difference; unchanged if one is None."""
     if original is None or deployed is None:
         return original, deployed
     return excerpts(original, deployed)
@@ -389,6 +392,14 @@ def answer_words(label: int | None, text: str | None, name: Name = str) -> str:
     if text is not None:
         return f'"{text}"'
     return NOTHING if label is None else name(label)
+
+
+def answers_text(
+    labels: tuple[int | None, int | None], texts: tuple[str | None, str | None], name: Name
+) -> str:
+    """Return both models' answers, such as ``4 -> 9`` or ``"no" -> "go"``."""
+    both = zip(labels, texts, strict=True)
+    return " -> ".join(name(label) if text is None else f'"{text}"' for label, text in both)
 
 
 def known_cause(cause: str) -> str:

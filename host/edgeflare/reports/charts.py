@@ -8,14 +8,18 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 from markupsafe import Markup
 
+from edgeflare._internal.text import counted
+
 _MOST_DIGITS = 4
 
 
 class Axis:
-    """An axis from one round number to another one, with round steps of 1, 2 or 5 times a power of ten.
+    """An axis from one round number to another one, with round steps of 1, 2 or 5 times a power of
+    ten.
 
-    It holds every number from `low` to `high`, which are finite. `ticks` are its numbers from one end to the
-    other, `most` steps at most, two more where neither end is round; with `whole` none is a fraction.
+    It holds every number from `low` to `high`, which are finite. `ticks` are its numbers from one
+    end to the other, `most` steps at most, two more where neither end is round; with `whole` none
+    is a fraction.
     """
 
     def __init__(self, low: float, high: float, most: int = 4, *, whole: bool = False) -> None:
@@ -82,7 +86,7 @@ class Point(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line of a chart: its name, a value for each night (None: none that night), the number of its style."""
+    """One line of a chart: name, a value for each night or None, number of its style."""
 
     name: str
     values: Sequence[float | None]
@@ -107,8 +111,9 @@ class _Bins(NamedTuple):
 def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
     """Return a histogram of finite numbers as an ``<svg>``, or a sentence where there are none.
 
-    `title` says what is counted, `unit` what is on the horizontal axis. Whole numbers of a small range have
-    a bar each; numbers from 0 upwards that span more than a factor of 50 are on a logarithmic axis.
+    `title` says what is counted, `unit` what is on the horizontal axis. Whole numbers of a small
+    range have a bar each; numbers from 0 upwards that span more than a factor of 50 are on a
+    logarithmic axis.
     """
     numbers = np.asarray([value for value in values if math.isfinite(value)], np.float64)
     if not numbers.size:
@@ -142,7 +147,7 @@ def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
     return _drawing(f"{title}: {words}.", parts)
 
 
-def course(times: Sequence[datetime], values: Sequence[float | None], title: str) -> Markup:
+def time_chart(times: Sequence[datetime], values: Sequence[float | None], title: str) -> Markup:
     """Return numbers over time as an ``<svg>`` with one line; empty if there is no number."""
     known = (
         (at.timestamp(), value) for at, value in zip(times, values, strict=True) if _is_drawn(value)
@@ -188,9 +193,9 @@ def line_chart(
 ) -> Markup | None:
     """Return a chart of some lines over the same nights; None if no night has a value.
 
-    The vertical axis spans the values, and `least` and `most` if given. The first line carries
-    each night's mark: a disc (green), a diamond (red), a triangle on the axis (away), a cross on the axis
-    (not run). `words` formats a value for people.
+    The vertical axis spans the values, and `least` and `most` if given. The first line carries each
+    night's mark: a disc (green), a diamond (red), a triangle on the axis (away), a cross on the
+    axis (not run). `words` formats a value for people.
     """
     ends = [value for line in lines for value in line.values if _is_drawn(value)]
     if not ends:
@@ -223,17 +228,17 @@ def line_chart(
     for place, (night, value) in enumerate(zip(nights, lines[0].values, strict=True)):
         if _is_drawn(value) or night.state in ("away", "failed", "regression"):
             here = [(line.name, line.values[place]) for line in lines]
-            told = [f"{name} {words(one)}" for name, one in here if _is_drawn(one)]
+            texts = [f"{name} {words(one)}" for name, one in here if _is_drawn(one)]
             y = _down(upright, value) if _is_drawn(value) else _HEIGHT - _BOTTOM
-            said = ", ".join([f"{night.day}: {STATE_WORDS[night.state]}", *told])
-            parts.append(mark(night.state, xs[place], y, said))
+            tooltip = ", ".join([f"{night.day}: {STATE_WORDS[night.state]}", *texts])
+            parts.append(mark(night.state, xs[place], y, tooltip))
     return _drawing(_alternative(title, nights, lines, words), parts)
 
 
-def mark(state: str, x: float, y: float, said: str = "") -> Markup:
-    """Return a night's mark at a place; `said` is its tooltip."""
+def mark(state: str, x: float, y: float, tooltip: str = "") -> Markup:
+    """Return a night's mark at a place, with an optional tooltip."""
     size = _MARK_SIZE if state in ("green", "first") else _MARK_SIZE + 2
-    title = Markup("<title>{}</title>").format(said) if said else Markup("")
+    title = Markup("<title>{}</title>").format(tooltip) if tooltip else Markup("")
     return Markup('<path class="mark {}" d="{}">{}</path>').format(
         state, _outline(state, x, y, size), title
     )
@@ -243,11 +248,11 @@ def _alternative(
     title: str, nights: Sequence[Point], lines: Sequence[Line], words: Callable[[float], str]
 ) -> str:
     """Return what a chart shows, in words."""
-    said = [f"{title} over {len(nights)} night{'' if len(nights) == 1 else 's'}"]
+    sentences = [f"{title} over {counted(len(nights), 'night')}"]
     for line in lines:
         values = [value for value in line.values if _is_drawn(value)]
         if values:
-            said.append(
+            sentences.append(
                 f"{line.name}: lowest {words(min(values))}, highest {words(max(values))}, "
                 f"last {words(values[-1])}"
             )
@@ -255,8 +260,8 @@ def _alternative(
         days = [night.day for night in nights if night.state == state]
         if days:
             more = f" and {len(days) - 3} more" if len(days) > 3 else ""
-            said.append(f"{STATE_WORDS[state]} on {', '.join(days[-3:])}{more}")
-    return ". ".join(said)
+            sentences.append(f"{STATE_WORDS[state]} on {', '.join(days[-3:])}{more}")
+    return ". ".join(sentences)
 
 
 def _is_drawn(value: float | None) -> TypeGuard[float]:
@@ -351,7 +356,7 @@ def _outline(state: str, x: float, y: float, size: float) -> str:
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return at most so many points as can be seen: of each stretch the largest."""
+    """Return at most `_MOST_POINTS` points: the largest of each stretch."""
     size = -(-len(points) // _MOST_POINTS)
     return [
         max(points[at : at + size], key=lambda one: one[1]) for at in range(0, len(points), size)

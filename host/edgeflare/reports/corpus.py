@@ -40,7 +40,7 @@ def removed_document(removed: CorpusRemoved, *, dry_run: bool) -> list[Block]:
 
 
 def corpus_document(summary: CorpusSummary) -> list[Block]:
-    """Return figures of a corpus, what each model said of its entries last, and the pairs of classes."""
+    """Return figures of a corpus, each model's last answers, and the pairs of classes."""
     targets = (
         Column("model", 0, lambda one: one.model, text=True),
         Column("device", 0, lambda one: one.device, text=True),

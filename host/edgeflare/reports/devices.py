@@ -5,8 +5,8 @@ from typing import Any
 
 from edgeflare._internal.text import NOTHING, counted, percent_text
 from edgeflare.analysis.agreement import Agreement, EveryDevice, FingerprintDifference
+from edgeflare.analysis.devices import TelemetryFigures
 from edgeflare.analysis.summary import Summary
-from edgeflare.analysis.telemetry import TelemetryFigures
 from edgeflare.reports.document import Block, Column, Heading, Item, Listing, Table, table_of
 
 NO_SEARCH = "none"
@@ -27,7 +27,8 @@ _FIELD_NAMES = {
 def runtime_words(runtime: Mapping[str, Any], *, brief: bool = False) -> str:
     """Return a runtime in effect, like ``tflite (ai-edge-litert 2.3.0), XNNPACK, threads 1``.
 
-    `brief`: without options, only what executes the operators (a delegate, or the nodes of each provider).
+    `brief`: without options, only what executes the operators (a delegate, or the nodes of each
+    provider).
     """
     known = dict(runtime)
     name, version, package = (str(known.pop(key, "")) for key in ("name", "version", "package"))
@@ -164,7 +165,7 @@ _TELEMETRY = (
 
 
 def agreement_blocks(pairs: Sequence[Agreement], every_device: EveryDevice | None) -> list[Block]:
-    """Return how far each pair of devices agrees on the same model and inputs, and how the two differ."""
+    """Return how far each pair of devices agrees, and how the two differ."""
     if not pairs:
         return []
     rows = [
@@ -228,7 +229,7 @@ def examples_line(pair: Agreement) -> str:
 
 
 def gaps_line(pair: Agreement) -> str:
-    """Return how many inputs only one device answered, and how many answers are not finite; empty without any."""
+    """Return the numbers of inputs without two finite answers; empty without any."""
     gaps = (
         (pair.seeds.unanswered, "seeds answered by one of them alone"),
         (pair.triggers.unanswered, "triggers answered by one of them alone"),

@@ -1,6 +1,8 @@
-"""A report as a list of blocks, worded once: printed to a terminal, written as Markdown, or as HTML.
+"""A report as a list of blocks, worded once: printed to a terminal, written as Markdown, or as
+HTML.
 
-All texts in blocks are plain; each renderer escapes them for its format and drops control characters.
+All texts in blocks are plain; each renderer escapes them for its format and drops control
+characters.
 """
 
 import re
@@ -45,7 +47,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Markdown that explains figures, trusted to be well-formed; a terminal shows the `brief` one instead."""
+    """Trusted Markdown that explains figures; a terminal shows the `brief` text instead."""
 
     markdown: str
     brief: str = ""
@@ -74,7 +76,7 @@ class Listing:
 
 
 class KeyFigure(NamedTuple):
-    """One result: its name, its value and what else there is to know. `main`: it belongs on top of a page."""
+    """One result: name, value and a remark. `main`: it belongs on top of a page."""
 
     name: str
     value: str
@@ -97,9 +99,9 @@ class Figures:
 class Column(NamedTuple):
     """A column of a table.
 
-    On a narrow terminal those of the lowest `importance` are dropped first, those of 0 never. `figure` returns
-    a row's cell. A column of `text` is aligned to the left. One that is `optional` is dropped everywhere if no row has
-    a value in it.
+    On a narrow terminal those of the lowest `importance` are dropped first, those of 0 never.
+    `figure` returns a row's cell. A column of `text` is aligned to the left. One that is `optional`
+    is dropped everywhere if no row has a value in it.
     """
 
     heading: str
@@ -113,8 +115,8 @@ class Column(NamedTuple):
 class Table:
     """Rows of any type, from which each column takes its figure; one without rows is left out.
 
-    `title` is a sentence above it, `identifier` the element's id in HTML. A table that is `unbroken` has no cell
-    folded, even if its lines are longer than the terminal's.
+    `title` is a sentence above it, `identifier` the element's id in HTML. A table that is
+    `unbroken` has no cell folded, even if its lines are longer than the terminal's.
     """
 
     columns: tuple[Column, ...]
@@ -157,7 +159,7 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int 
 
 
 def print_document(blocks: Iterable[Block], console: Console | None = None) -> None:
-    """Print a document to stdout; tables drop the less important columns if the terminal is narrow."""
+    """Print a document to stdout; narrow terminals drop less important columns."""
     console = console or Console()
     for block in blocks:
         match block:
@@ -274,7 +276,7 @@ def _markdown_table(
 
 
 def plain(text: str) -> str:
-    """Return text that stays itself in a Markdown table or line: no line break, no markup, no control character."""
+    """Return text escaped for a Markdown table or line, without control characters."""
     words = clean_text(" ".join(text.split()))
     for sign in "\\`*_|<>[]&~$":
         words = words.replace(sign, f"\\{sign}")
@@ -282,7 +284,7 @@ def plain(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return text as a code span of a Markdown line; its fence is longer than any run of backticks in it."""
+    """Return text as a code span; its fence is longer than any run of backticks in it."""
     words = clean_text(" ".join(text.split()))
     fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
     space = " " if "`" in words else ""

@@ -1,51 +1,67 @@
 """A campaign's findings as files that any program can read: PNG, WAV and JSON lines."""
 
+import csv
+import hashlib
 import io
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from edgeflare._internal.files import Spool, is_disk_full, replacing, write_whole
-from edgeflare.analysis.findings import file_stem, finding_row, has_input, jsonable, outcome_part
-from edgeflare.analysis.opening import opened
+from edgeflare.analysis.findings import csv_cell, has_input, jsonable, outcome_part, score_list
 from edgeflare.analysis.summary import summarize
-from edgeflare.analysis.telemetry import write_minutes
+from edgeflare.devices import DeviceMinute
 from edgeflare.errors import DiskFullError, StoreError, UsageError
-from edgeflare.store import SeedRecord, Store
+from edgeflare.metrics import text_of
+from edgeflare.store import SeedRecord, Store, opened
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.documents import read_json
 from edgeflare.types import Sample
 
 
 def check_report_path(path: Path, campaign: Path) -> None:
-    """Raise UsageError where a report's file would be a folder, or the database of the campaign itself."""
+    """Raise UsageError if a report's file is a folder, or the campaign's database."""
     if path.is_dir():
-        raise UsageError(f"{path} is a folder; name the file to write.")
+        raise UsageError(f"{path} is a folder; name the file to write")
     if path.resolve() == (campaign / DATABASE_NAME).resolve():
-        raise UsageError(f"{path} is the campaign itself; name another file.")
+        raise UsageError(f"{path} is the campaign itself; name another file")
 
 
 @contextmanager
 def written_to(folder: Path, *, untouched: str, again: str, instead: str) -> Iterator[None]:
     """Turn errors of the file system into DiskFullError or StoreError.
 
-    `untouched` is what a full disk leaves as it was, `again` what to do once there is space, `instead`
-    what to do where a file can't be written for another reason.
+    `untouched` is what a full disk leaves as it was, `again` what to do once there is space,
+    `instead` what to do where a file can't be written for another reason.
     """
     try:
         yield
     except OSError as error:
         if is_disk_full(error):
             raise DiskFullError(
-                f"No space is left on the disk of {folder}; {untouched} is untouched. "
-                f"Free some space and {again}."
+                f"no space is left on the disk of {folder}; {untouched} is untouched; free some space and "
+                f"{again}"
             ) from error
         where = error.filename2 or error.filename or folder
-        raise StoreError(f"{where} can't be written: {error.strerror}; {instead}.") from error
+        raise StoreError(f"{where} can't be written: {error.strerror}; {instead}") from error
+
+
+@contextmanager
+def report_written_to(path: Path) -> Iterator[None]:
+    """Make the folder of a report's file, and turn errors as `written_to` does."""
+    with written_to(
+        path.parent,
+        untouched="the campaign itself",
+        again="write the report again",
+        instead="choose another file",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
 
 
 @dataclass(frozen=True)
@@ -69,11 +85,11 @@ def export_campaign(
 
     `campaign.json` says what was run; `triggers.jsonl` has one line a finding, in the order of the
     seeds, device by device where each searched for itself; `images/` has for each a PNG of seed and
-    triggering input, pixel by pixel, their amplified difference, and a panel of the three. Of audio `audio/` has
-    seed and triggering input as WAV files of 16-bit PCM, which every player takes (the campaign's own samples are
-    floats, in its folder), and a panel with the spectrograms of both and their difference. Numbers that
-    JSON lacks are the texts "nan", "inf", "-inf". `telemetry.csv` has a line for each minute of each device,
-    where any was watched.
+    triggering input, pixel by pixel, their amplified difference, and a panel of the three. Of audio
+    `audio/` has seed and triggering input as WAV files of 16-bit PCM, which every player takes (the
+    campaign's own samples are floats, in its folder), and a panel with the spectrograms of both and
+    their difference. Numbers that JSON lacks are the texts "nan", "inf", "-inf". `telemetry.csv`
+    has a line for each minute of each device, where any was watched.
 
     The folder must not exist, be empty, or come from an earlier export of the same campaign, which
     is brought up to date. `progress` is called with the findings written and their number.
@@ -92,14 +108,14 @@ def export_campaign(
         _make_ready(folder, store)
         _write_json(folder / "campaign.json", _describe(store))
         with Spool(folder) as spool:
-            statuses, replicas = _put_aside(store, spool)
+            statuses, replicas = _spool_outcomes(store, spool)
             files = _export_all(store, folder, spool, sorted(replicas), progress)
         files += _export_minutes(store, folder)
     return ExportReport(str(folder), statuses.total(), dict(statuses), files)
 
 
-def _put_aside(store: Store, spool: Spool) -> tuple[Counter[str], set[str]]:
-    """Put what the outcomes say aside; return how many of each status, and of which replicas."""
+def _spool_outcomes(store: Store, spool: Spool) -> tuple[Counter[str], set[str]]:
+    """Spool the outcomes to disk; return the number of each status, and the replicas."""
     statuses: Counter[str] = Counter()
     replicas = set()
     models = store.models
@@ -140,25 +156,30 @@ def _export_one(
 ) -> dict[str, Any]:
     original = store.get_sample(seed.sample)
     trigger = store.get_sample(outcome["trigger_sample"] or seed.sample)
-    stem = file_stem(seed, outcome["replica"])
+    stem = _file_stem(seed, outcome["replica"])
     rate = store.sample_rate
-    shown = _seen(original, trigger) if rate is None else _heard(original, trigger, rate)
+    made = (
+        _image_files(original, trigger) if rate is None else _audio_files(original, trigger, rate)
+    )
     files = {}
-    for kind, ending, data in shown.files:
+    for kind, ending, data in made.files:
         files[kind] = f"{_folder_name(rate)}/{stem}-{kind}.{ending}"
         write_whole(folder / files[kind], data)
-    return finding_row(outcome, seed, files, shown.amplification)
+    return _finding_row(outcome, seed, files, made.amplification)
 
 
-class _Shown(NamedTuple):
+_STEM_LENGTH = 60
+
+
+class _Files(NamedTuple):
     """The files of a finding: kind, ending and content of each."""
 
     files: Sequence[tuple[str, str, bytes]]
     amplification: float | None
 
 
-def _seen(seed: Sample, trigger: Sample) -> _Shown:
-    from edgeflare.reports.images import difference, panel, png
+def _image_files(seed: Sample, trigger: Sample) -> _Files:
+    from edgeflare.reports.media import difference, panel, png
 
     change = difference(seed, trigger)
     pictures = {
@@ -168,17 +189,62 @@ def _seen(seed: Sample, trigger: Sample) -> _Shown:
         "panel": panel(seed, trigger, change.picture),
     }
     files = [(kind, "png", png(picture)) for kind, picture in pictures.items()]
-    return _Shown(files, change.amplification)
+    return _Files(files, change.amplification)
 
 
-def _heard(seed: Sample, trigger: Sample, rate: int) -> _Shown:
-    from edgeflare.reports.audio import pcm_wav
-    from edgeflare.reports.images import png, spectrogram_panel
+def _audio_files(seed: Sample, trigger: Sample, rate: int) -> _Files:
+    from edgeflare.reports.media import pcm_wav, png, spectrogram_panel
 
     files = [
         (kind, "wav", pcm_wav(one, rate)) for kind, one in (("seed", seed), ("trigger", trigger))
     ]
-    return _Shown([*files, ("panel", "png", png(spectrogram_panel(seed, trigger, rate)))], None)
+    return _Files([*files, ("panel", "png", png(spectrogram_panel(seed, trigger, rate)))], None)
+
+
+def _finding_row(
+    outcome: Mapping[str, Any],
+    seed: SeedRecord,
+    files: Mapping[str, str],
+    amplification: float | None,
+) -> dict[str, Any]:
+    """Return all data of a finding: the `outcome_part` and its seed.
+
+    `seed_sample` and `trigger_sample` are one and the same where the seed itself is the finding;
+    `amplification` is the factor of the difference picture, None of audio, which has none.
+    """
+    original, deployed, _ = seed.outputs or (None, None, None)
+    row = {
+        **outcome,
+        "label": seed.label,
+        "seed_sample": seed.sample,
+        "trigger_sample": outcome["trigger_sample"] or seed.sample,
+        "seed_original_text": text_of(original),
+        "seed_deployed_text": text_of(deployed),
+        "seed_original_scores": score_list(original),
+        "seed_deployed_scores": score_list(deployed),
+        "files": dict(files),
+        "amplification": amplification,
+    }
+    plain: dict[str, Any] = jsonable(row)
+    return plain
+
+
+def _file_stem(seed: SeedRecord, replica: str = "") -> str:
+    """Return the beginning of a finding's file names: unique, and plain on every file system.
+
+    It ends in the device's name where each device searched for itself.
+    """
+    stem = f"{seed.position:05d}-{_plain_name(re.sub(r'[.][A-Za-z]+$', '', seed.id))}"
+    if not replica:
+        return stem
+    plain = _plain_name(replica)
+    if plain != replica:  # two devices may have the same plain name
+        plain += f"-{hashlib.sha256(replica.encode()).hexdigest()[:6]}"
+    return f"{stem}-{plain}"
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[-_STEM_LENGTH:]
 
 
 def _folder_name(rate: int | None) -> str:
@@ -194,6 +260,39 @@ def _export_minutes(store: Store, folder: Path) -> int:
         write_minutes(text, store.telemetry())
         text.detach()
     return 1
+
+
+_MINUTE_COLUMNS = (
+    "device",
+    "minute",
+    "queries",
+    "latency_median_s",
+    "latency_p99_s",
+    "latency_max_s",
+    "rss_bytes",
+    "temperature_mean_c",
+    "temperature_max_c",
+    "frequency_least_mhz",
+    "gpu_load_mean",
+    "gpu_least_mhz",
+    "readings",
+    "throttled_readings",
+    "throttle_reasons",
+    "battery_percent",
+    "battery_charging",
+)
+
+
+def write_minutes(file: TextIO, minutes: Iterable[DeviceMinute]) -> None:
+    """Write the minutes as CSV, in UTC; an unknown figure is empty."""
+    writer = csv.writer(file)
+    writer.writerow(_MINUTE_COLUMNS)
+    for minute in minutes:
+        row = {name: getattr(minute, name) for name in _MINUTE_COLUMNS} | {
+            "minute": minute.minute.isoformat(),
+            "throttle_reasons": "; ".join(minute.throttle_reasons),
+        }
+        writer.writerow(map(csv_cell, row.values()))
 
 
 def _describe(store: Store) -> dict[str, Any]:
@@ -213,7 +312,7 @@ def _describe(store: Store) -> dict[str, Any]:
 def _make_ready(folder: Path, store: Store) -> None:
     if folder.exists() and not _may_be_used(folder, store):
         raise StoreError(
-            f"{folder} exists and is no earlier export of this campaign; choose another folder."
+            f"{folder} exists and is no earlier export of this campaign; choose another folder"
         )
     (folder / _folder_name(store.sample_rate)).mkdir(parents=True, exist_ok=True)
 

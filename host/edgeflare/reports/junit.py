@@ -1,4 +1,4 @@
-"""A campaign as test cases, in the XML that CI systems read: JUnit's, as Jenkins, GitLab and GitHub have it."""
+"""A campaign as JUnit XML, for Jenkins, GitLab and GitHub."""
 
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Literal, TypeAlias
 
-from edgeflare._internal.text import clean_text
+from edgeflare._internal.text import clean_text, counted, margin_text
 from edgeflare.analysis.findings import Commands, Finding, results
-from edgeflare.analysis.limits import LimitCheck, held_against, known_pairs, number
+from edgeflare.analysis.limits import LimitCheck, applicable_rules, distinct_number, known_pairs
 from edgeflare.campaign.baseline import Pair
 from edgeflare.campaign.replay.results import ReplayedInput
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import UsageError
-from edgeflare.reports.sentences import STEPS_SHOWN, found_words, replayed_words
-from edgeflare.reports.text_reports import ReportData
+from edgeflare.reports.campaign import STEPS_SHOWN
+from edgeflare.reports.replay import replayed_words
+from edgeflare.reports.text_reports import ReportData, outcome_words
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.strategies.mutation_path import describe_last_mutations
 from edgeflare.types import TRIGGERS, Status
@@ -50,8 +51,8 @@ CaseResult: TypeAlias = Literal["passed", "failure", "error", "skipped"]
 class Case:
     """A test case: its name, how long it took, and how it ended.
 
-    `kind` is the type of a failure or an error, `message` one line on what happened, `body` more lines; of
-    a case that passes they are what it printed.
+    `kind` is the type of a failure or an error, `message` one line on what happened, `body` more
+    lines; of a case that passes they are what it printed.
     """
 
     name: str
@@ -90,18 +91,18 @@ _NOTHING = {
 }
 
 
-def seed_case(material: ReportData, finding: Finding, breaches: Sequence[str]) -> Case:
+def _seed_case(data: ReportData, finding: Finding, breaches: Sequence[str]) -> Case:
     """Return the test case of a seed input; `breaches` are the limits that it crosses alone.
 
-    A search that gave the device no input is skipped: it says nothing of the deployed model.
+    A search that gave the device no input is skipped: it tested nothing on the deployed model.
     """
     one = finding.outcome
-    how = _how(material, finding)
+    how = _how(data, finding)
     if one.status in TRIGGERS:
-        message = found_words(material, one)
+        message = _found_words(data, one)
         if breaches:
             message += f": {', '.join(breaches)}"
-        failed = bool(breaches) or not material.has_limits
+        failed = bool(breaches) or not data.has_limits
         return Case(
             one.seed_id,
             "failure" if failed else "passed",
@@ -110,29 +111,28 @@ def seed_case(material: ReportData, finding: Finding, breaches: Sequence[str]) -
             body=how,
             seconds=one.seconds,
         )
-    told = f": {one.detail}" if one.detail else ""
+    detail = f": {one.detail}" if one.detail else ""
     if one.status in _ERRORS:
-        message = _ERRORS[one.status] + told
+        message = _ERRORS[one.status] + detail
         return Case(one.seed_id, "error", one.status.value, message, how, one.seconds)
     if one.status is Status.UNSTABLE:
-        message = f"a deviation that did not repeat{told}"
+        message = f"a deviation that did not repeat{detail}"
         return Case(one.seed_id, "skipped", message=message, body=how, seconds=one.seconds)
-    count = one.search_queries
     message = (
-        f"{_NOTHING[one.status]}{told}; the device was given {count:,} {'input' if count == 1 else 'inputs'}, the original "
-        f"alone {one.host_only_queries:,}"
+        f"{_NOTHING[one.status]}{detail}; the device was given {counted(one.search_queries, 'input')}, "
+        f"the original alone {one.host_only_queries:,}"
     )
-    verdict: CaseResult = "passed" if count or not one.searched else "skipped"
+    verdict: CaseResult = "passed" if one.search_queries or not one.searched else "skipped"
     return Case(one.seed_id, verdict, message=message, seconds=one.seconds)
 
 
-def replay_case(material: ReportData, one: ReplayedInput, command: str) -> Case:
+def _replay_case(data: ReportData, one: ReplayedInput, command: str) -> Case:
     """Return the test case of an input that was replayed; `command` sends it again."""
-    message = replayed_words(material.name, one)
+    message = replayed_words(one, data.name)
     how = _lines(
         {"to see it again": command, "seed": one.seed_id, "input": one.sample, "detail": one.detail}
     )
-    if one.state == "new" or (one.state == "still" and not material.has_limits):
+    if one.state == "new" or (one.state == "still" and not data.has_limits):
         return Case(one.id, "failure", kind="deviation", message=message, body=how)
     if one.state == "still":
         return Case(one.id, "skipped", message=f"known deviation: {message}", body=how)
@@ -143,13 +143,28 @@ def replay_case(material: ReportData, one: ReplayedInput, command: str) -> Case:
     return Case(one.id, message=message)
 
 
-def _how(material: ReportData, finding: Finding) -> list[str]:
+def _found_words(data: ReportData, one: OutcomeRecord) -> str:
+    """Return a trigger like ``4 -> 9 at L2 1.31 after 2 queries (margins 0.010, 0.050)``."""
+    where = "on the seed itself"
+    if one.status is not Status.SEED_DEVIATES:
+        at = "" if one.l2 is None else f"at L2 {one.l2:.3g} "
+        if one.snr_db is not None:
+            at += f"(SNR {one.snr_db:.1f} dB) "
+        where = f"{at}after {counted(one.search_queries, 'query', 'queries')}"
+    margins = ", ".join(
+        "none" if margin is None else margin_text(margin)
+        for margin in (one.original_margin, one.deployed_margin)
+    )
+    return f"{outcome_words(data, one)} {where} (margins {margins})"
+
+
+def _how(data: ReportData, finding: Finding) -> list[str]:
     one = finding.outcome
     facts: dict[str, str | None] = {
         "to see it again": finding.command,
         "cause": finding.cause,
         "device": one.replica or one.device_name,
-        "seed's label": None if finding.seed.label is None else material.name(finding.seed.label),
+        "seed's label": None if finding.seed.label is None else data.name(finding.seed.label),
         "what was done to the seed": describe_last_mutations(one.mutations, STEPS_SHOWN) or None,
         "input": one.trigger,
     }
@@ -167,8 +182,8 @@ _SENTENCES = {
 }
 
 
-class LimitCrossings:
-    """Returns for one outcome after the other what it crosses: a limit of `_SENTENCES`, or `new_pairs`."""
+class _LimitCrossings:
+    """Checks single outcomes against the limits of `_SENTENCES` and `new_pairs`."""
 
     def __init__(self, store: Store, limits: Sequence[LimitCheck]) -> None:
         checked = {one.name: one.limit for one in limits if one.checked}
@@ -182,8 +197,8 @@ class LimitCrossings:
     def of(self, one: OutcomeRecord) -> list[str]:
         """Return a phrase for each limit that this outcome crosses."""
         crossed = [
-            _SENTENCES[rule.name].format(text=number(value, limit), limit=limit)
-            for rule, value, limit in held_against(one, self._limits)
+            _SENTENCES[rule.name].format(text=distinct_number(value, limit), limit=limit)
+            for rule, value, limit in applicable_rules(one, self._limits)
             if rule.crossed_by(value, limit)
         ]
         pair = (one.original_label, one.deployed_label)
@@ -196,35 +211,35 @@ class LimitCrossings:
 _INDENT = "  "
 
 
-def text(material: ReportData) -> str:
-    """Return the document: a suite "limits" with a test case each, one "campaign" with what is left open, and a suite a
-    device with one a seed input.
+def junit_text(data: ReportData) -> str:
+    """Return the document: a suite "limits" with a test case each, one "campaign" with what is left
+    open, and a suite a device with one a seed input.
 
-    Where there are limits these are the verdict: a triggering input then fails its test case only if it
-    crosses one of them alone. Where there are none each triggering input is a failure. Of a replay a new
-    deviation is a failure, and one that was known is skipped, where there are limits.
+    Where there are limits these are the verdict: a triggering input then fails its test case only
+    if it crosses one of them alone. Where there are none each triggering input is a failure. Of a
+    replay a new deviation is a failure, and one that was known is skipped, where there are limits.
     """
-    suites = [suite for suite in (_limits(material), _open(material)) if suite.counts]
+    suites = [suite for suite in (_limits(data), _open(data)) if suite.counts]
     by_device: dict[str, _Suite] = {}
-    for device, case in _cases(material):
+    for device, case in _cases(data):
         if device not in by_device:
-            by_device[device] = _Suite(material, device, hostname=device)
+            by_device[device] = _Suite(data, device, hostname=device)
         by_device[device].add(case)
-    return _document(material, [*suites, *by_device.values()])
+    return _document(data, [*suites, *by_device.values()])
 
 
 class _Suite:
     """Test cases as text, and their counts."""
 
-    def __init__(self, material: ReportData, name: str, *, hostname: str = "localhost") -> None:
-        folder = material.store.folder.resolve().name
+    def __init__(self, data: ReportData, name: str, *, hostname: str = "localhost") -> None:
+        folder = data.store.folder.resolve().name
         self.name = name
         self.seconds = 0.0
         self.counts: Counter[str] = Counter()
         self._hostname = hostname
         # Jenkins takes what stands before the last dot for a package.
         self._classname = f"{_undotted(folder)}.{_undotted(name)}"
-        self._began = datetime.fromisoformat(material.summary.created_at).astimezone(timezone.utc)
+        self._began = datetime.fromisoformat(data.summary.created_at).astimezone(timezone.utc)
         self._cases: list[str] = []
 
     def add(self, case: Case) -> None:
@@ -248,9 +263,9 @@ class _Suite:
         yield f"{_INDENT}</testsuite>\n"
 
 
-def _limits(material: ReportData) -> _Suite:
-    suite = _Suite(material, "limits")
-    for one in material.limits:
+def _limits(data: ReportData) -> _Suite:
+    suite = _Suite(data, "limits")
+    for one in data.limits:
         if not one.checked:
             suite.add(Case(one.name, "skipped", message=one.words))
         elif one.crossed:
@@ -260,36 +275,36 @@ def _limits(material: ReportData) -> _Suite:
     return suite
 
 
-def _open(material: ReportData) -> _Suite:
+def _open(data: ReportData) -> _Suite:
     """Return what the campaign leaves open, as skipped test cases."""
-    suite = _Suite(material, "campaign")
-    if told := material.progress:
-        suite.add(Case("every seed input is finished", "skipped", message=told))
-    if material.nothing_found and (covered := material.guidance):
-        first, *more = covered
+    suite = _Suite(data, "campaign")
+    if progress := data.progress:
+        suite.add(Case("every seed input is finished", "skipped", message=progress))
+    if data.nothing_found and (guidance := data.guidance):
+        first, *more = guidance
         suite.add(Case("inputs away from the boundary", "skipped", message=first, body=more))
     return suite
 
 
-def _cases(material: ReportData) -> Iterator[tuple[str, Case]]:
+def _cases(data: ReportData) -> Iterator[tuple[str, Case]]:
     """Yield the test cases and the devices to whose suites they belong."""
-    if material.replay is not None:
-        commands = Commands(material.store)
-        for one in material.replay.inputs:
+    if data.replay is not None:
+        commands = Commands(data.store)
+        for one in data.replay.inputs:
             command = commands.replay(one.id, one.replica)
-            yield one.device or "device", replay_case(material, one, command)
+            yield one.device or "device", _replay_case(data, one, command)
         return
-    breaches = LimitCrossings(material.store, material.limits)
-    for finding in results(material.store):
+    breaches = _LimitCrossings(data.store, data.limits)
+    for finding in results(data.store):
         outcome = finding.outcome
         device = outcome.replica or outcome.device_name or "device"
-        yield device, seed_case(material, finding, breaches.of(outcome))
+        yield device, _seed_case(data, finding, breaches.of(outcome))
 
 
-def _document(material: ReportData, suites: list[_Suite]) -> str:
+def _document(data: ReportData, suites: list[_Suite]) -> str:
     counts = sum((suite.counts for suite in suites), Counter())
     attributes = {
-        "name": f"edgeflare {material.store.folder.resolve().name}",
+        "name": f"edgeflare {data.store.folder.resolve().name}",
         "tests": str(counts.total()),
         "failures": str(counts["failure"]),
         "errors": str(counts["error"]),

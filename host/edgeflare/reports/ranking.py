@@ -23,7 +23,7 @@ _P_MEANS = (
 
 
 def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]:
-    """Return verdicts, candidates, pairs and notes; `failed` has why candidates could not be run."""
+    """Return verdicts, candidates, pairs and notes; `failed` has candidates that failed."""
     verdicts = filter(None, (ranking.accuracy_verdict, ranking.success_verdict))
     about = (
         f"{ranking.seeds} seeds that all have finished; approximate intervals of "

@@ -1,4 +1,4 @@
-"""What a replay found: how many inputs still deviate, which of them, and triggers sent again one by one."""
+"""Tables of a replay: inputs by state, those that deviate, and reproductions."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,15 @@ from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplayFigures, ReplaySummary
 from edgeflare.campaign.replay.reproduce import Reproduction, TopScore
 from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
-from edgeflare.reports.campaign import MOST_SHOWN, Name, answer_words, limits_list, text_parts
-from edgeflare.reports.document import (
-    Block,
-    Column,
-    Heading,
-    Table,
-    Text,
-    table_of,
+from edgeflare.reports.campaign import (
+    MOST_SHOWN,
+    Name,
+    answer_words,
+    answers_text,
+    limits_list,
+    text_parts,
 )
+from edgeflare.reports.document import Block, Column, Heading, Table, Text, table_of
 
 STATE_WORDS: Mapping[ReplayState, str] = {
     "new": "new: deviates now, did not before",
@@ -50,12 +50,12 @@ def replay_inputs(summary: ReplaySummary, name: Name = str) -> list[Block]:
 
 
 def replay_counts(figures: ReplayFigures, summary: ReplaySummary | None = None) -> list[Block]:
-    """Return what was replayed on which model, and how many inputs are in each state, for each device."""
+    """Return what was replayed on which model, and the number of inputs in each state."""
     file = {None: "", True: " (the same file as then)", False: " (another file than then)"}
-    told = f"A replay of the {figures.source_kind} {figures.source} on {figures.deployed or '?'}"
-    told += file[figures.same_deployed]
+    text = f"A replay of the {figures.source_kind} {figures.source} on {figures.deployed or '?'}"
+    text += file[figures.same_deployed]
     if summary is not None and summary.original:
-        told += f", against {summary.original}{file[summary.same_original]}"
+        text += f", against {summary.original}{file[summary.same_original]}"
     names = list(figures.by_device) if len(figures.by_device) > 1 else []
     rows = [
         [
@@ -69,7 +69,7 @@ def replay_counts(figures: ReplayFigures, summary: ReplaySummary | None = None) 
     if figures.unfinished:
         rows.append(["not asked about yet", f"{figures.unfinished:,}", *("" for _ in names)])
     header = ["inputs", "in all", *(name or "not asked" for name in names)]
-    return [Text(told), table_of(header, rows)]
+    return [Text(text), table_of(header, rows)]
 
 
 def _remark(figures: ReplayFigures, state: ReplayState) -> str:
@@ -105,6 +105,36 @@ def _answers(one: ReplayedInput, which: str, name: Name) -> str:
     now = answer_words(getattr(one, f"{which}_label"), texts[place], name)
     before = answer_words(getattr(one, f"{which}_label_before"), texts_before[place], name)
     return now if before in (NOTHING, now) else f"{before} -> {now}"
+
+
+def replayed_words(one: ReplayedInput, name: Name) -> str:
+    """Return an input's state with both models' answers: ``still deviates: 4 -> 9, was 4 -> 7``."""
+    labels, texts = (
+        (one.original_label, one.deployed_label),
+        (one.original_text, one.deployed_text),
+    )
+    labels_before = (one.original_label_before, one.deployed_label_before)
+    texts_before = (one.original_text_before, one.deployed_text_before)
+    now = answers_text(labels, texts, name)
+    same = one.original_text is None and one.original_label == one.deployed_label
+    if same and one.state in ("new", "still"):  # where a tolerance decides
+        now = f"{name(one.original_label)} by both"
+    words = {
+        "new": f"new: {now}",
+        "still": f"still deviates: {now}",
+        "fixed": f"fixed: {now}",
+        "agrees": f"agrees as before: {now}",
+        "unstable": "a deviation that did not repeat",
+        "nonfinite": "NaN or infinity in an output",
+        "failed": "a model can't answer",
+    }[one.state]
+    if one.narrow:
+        words += ", narrowly"
+    changed = one.state in ("new", "fixed") or one.elsewhere
+    known = any(before is not None for before in (*labels_before, *texts_before))
+    if not (changed and known):
+        return words
+    return f"{words}, was {answers_text(labels_before, texts_before, name)}"
 
 
 def reproductions_document(found: Sequence[Reproduction]) -> list[Block]:

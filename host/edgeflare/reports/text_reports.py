@@ -1,33 +1,54 @@
 """A campaign's result as a text that other programs and people read."""
 
-from collections.abc import Callable, Sequence
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from edgeflare._internal.files import write_durably
+from edgeflare._internal.text import margin_text
 from edgeflare.analysis.class_names import class_name, known_class_names
-from edgeflare.analysis.findings import Finding, has_input, jsonable, outcome_part
+from edgeflare.analysis.findings import (
+    Finding,
+    csv_cell,
+    findings,
+    has_input,
+    jsonable,
+    outcome_part,
+    results,
+)
 from edgeflare.analysis.limits import LimitCheck, check_limits
-from edgeflare.analysis.opening import opened
+from edgeflare.analysis.outcome_stats import tolerance_of
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.campaign.replay.results import replay_fact
 from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import UsageError
-from edgeflare.reports.export import check_report_path, written_to
+from edgeflare.metrics import text_of
+from edgeflare.reports.campaign import (
+    MOST_SHOWN,
+    STEPS_SHOWN,
+    TriggerLine,
+    answers_text,
+    campaign_blocks,
+    known_cause,
+    limits_list,
+    notices_list,
+    triggers_table,
+)
+from edgeflare.reports.document import Block, Command, Heading, Text, to_markdown
+from edgeflare.reports.export import check_report_path, report_written_to
+from edgeflare.reports.replay import replay_inputs
 from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
-from edgeflare.store import Store
+from edgeflare.store import OutcomeRecord, Store, opened
+from edgeflare.strategies.mutation_path import describe_last_mutations
 from edgeflare.types import TRIGGERS
 
 ReportFormat: TypeAlias = Literal["junit", "json", "markdown", "csv"]
-
-_MODULES = {
-    "junit": "edgeflare.reports.junit",
-    "json": "edgeflare.reports.json_report",
-    "markdown": "edgeflare.reports.markdown",
-    "csv": "edgeflare.reports.csv_report",
-}
 
 
 def report_text(
@@ -37,35 +58,38 @@ def report_text(
     class_names: Sequence[str] | None = None,
     limits: "tuple[LimitCheck, ...] | None" = None,
 ) -> str:
-    """Return what a campaign, or a replay, came to as one text.
+    """Return the results of a campaign, or a replay, as one text.
 
-    "junit": XML that CI systems show as test cases: a limit each, a seed input each, or an input of a replay
-    each. "json": one object, the `Summary` with `verdict`, `limits`, `replay` and `findings`. "markdown": what a
-    comment on a change or a job's summary needs. "csv": a line a finding, of a replay
-    an input, with the columns `COLUMNS` of
-    `edgeflare.reports.csv_report`.
+    "junit": XML that CI systems show as test cases: a limit each, a seed input each, or an input of
+    a replay each. "json": one object, the `Summary` with `verdict`, `limits`, `replay` and
+    `findings`. "markdown": what a comment on a change or a job's summary needs. "csv": a line a
+    finding, of a replay an input, with the columns `CSV_COLUMNS`.
 
-    `class_names` are in the order of the classes' numbers; by default those of the campaign's own label
-    mapping, where that file is still there. `limits` are what `check_limits` says by default. What UTF-8 has
-    no place for, as in names of files in another encoding, becomes a question mark.
+    `class_names` are in the order of the classes' numbers; by default those of the campaign's own
+    label mapping, where that file is still there. `limits` are those of `check_limits` by default.
+    What UTF-8 has no place for, as in names of files in another encoding, becomes a question mark.
 
-    Raises UsageError for another format or too few class names, StoreError where the folder can't be used.
+    Raises UsageError for another format or too few class names, StoreError where the folder can't
+    be used.
     """
-    if format not in _MODULES:
-        raise UsageError(
-            f"There is no report format {format!r}; take one of {', '.join(get_args(ReportFormat))}."
-        )
+    from edgeflare.reports.junit import junit_text
 
-    module = import_module(_MODULES[format])
-    written: Callable[[ReportData], str] = module.text
+    writers: Mapping[str, Callable[[ReportData], str]] = {
+        "junit": junit_text,
+        "json": _json,
+        "markdown": _markdown,
+        "csv": _csv,
+    }
+    if format not in writers:
+        raise UsageError(f"there is no report format {format!r}; take one of {', '.join(writers)}")
     with opened(campaign) as store:
-        told = written(gather(store, class_names, limits))
-    return told.encode(errors="replace").decode()
+        text = writers[format](_report_data(store, class_names, limits))
+    return text.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True)
 class TextReport:
-    """A report that was written: the file, its size in bytes, and how many findings it tells of."""
+    """A report that was written: the file, its size in bytes, and its number of findings."""
 
     path: str
     bytes: int
@@ -79,22 +103,17 @@ def write_text_report(
     *,
     class_names: Sequence[str] | None = None,
 ) -> TextReport:
-    """Write `report_text` to a file, whole or not at all; an earlier file is replaced, missing folders made.
+    """Write `report_text` to a file, whole or not at all; an earlier file is replaced, missing
+    folders made.
 
-    Raises what `report_text` does, UsageError for a path that is a folder or the campaign's own database,
-    StoreError where the file can't be written, DiskFullError where no space is left.
+    Raises what `report_text` does, UsageError for a path that is a folder or the campaign's own
+    database, StoreError where the file can't be written, DiskFullError where no space is left.
     """
     with opened(campaign) as store:
         check_report_path(path, store.folder)
         count = sum(map(has_input, store.outcomes()))
         data = report_text(store, format, class_names=class_names).encode()
-    with written_to(
-        path.parent,
-        untouched="the campaign itself",
-        again="write the report again",
-        instead="choose another file",
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with report_written_to(path):
         write_durably(path, data)
     return TextReport(str(path), len(data), count)
 
@@ -103,8 +122,8 @@ def write_text_report(
 class ReportData:
     """A campaign's open store, its figures, its limits and the names of its classes.
 
-    `replay` is what a replay came to, None for another campaign; `names` is None where the classes have
-    numbers only.
+    `replay` has the results of a replay, None for another campaign; `names` is None where the
+    classes have numbers only.
     """
 
     store: Store
@@ -116,12 +135,12 @@ class ReportData:
     @property
     def verdict(self) -> str:
         """Whether the limits are kept, and how much was found, in a line."""
-        return self._said.text
+        return self._verdict.text
 
     @property
     def guidance(self) -> tuple[str, ...]:
         """What the verdict leaves open, and what to do next; often nothing."""
-        return guidance(self._said, self.summary)
+        return guidance(self._verdict, self.summary)
 
     @property
     def nothing_found(self) -> bool:
@@ -129,7 +148,7 @@ class ReportData:
         return not any(self.summary.by_status[status.value] for status in TRIGGERS)
 
     @property
-    def _said(self) -> Verdict:
+    def _verdict(self) -> Verdict:
         return verdict(self.store, self.summary, self.limits, self.replay)
 
     @property
@@ -139,7 +158,7 @@ class ReportData:
 
     @property
     def has_limits(self) -> bool:
-        """Whether there is a limit that says something of such a campaign."""
+        """Whether any limit applies to such a campaign."""
         return any(one.checked for one in self.limits)
 
     @property
@@ -152,7 +171,7 @@ class ReportData:
         return class_name(self.names, number)
 
 
-def gather(
+def _report_data(
     store: Store,
     class_names: Sequence[str] | None = None,
     limits: tuple[LimitCheck, ...] | None = None,
@@ -167,15 +186,29 @@ def gather(
     )
 
 
-def finding_row(material: ReportData, finding: Finding) -> dict[str, Any]:
-    """Return what an outcome says of a finding, its seed, its cause, and the line that sends it again.
+def outcome_words(data: ReportData, outcome: OutcomeRecord) -> str:
+    """Return both models' answers to a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``.
+
+    Where a tolerance decides, with the distance of the scores: ``4 by both, scores 0.12 apart``.
+    """
+    labels = (outcome.original_label, outcome.deployed_label)
+    texts = (text_of(outcome.original), text_of(outcome.deployed))
+    answers = answers_text(labels, texts, data.name)
+    if tolerance_of(data.summary.search) is None or outcome.disagreement is None:
+        return answers
+    both = f"{data.name(labels[0])} by both" if labels[0] == labels[1] else answers
+    return f"{both}, scores {margin_text(outcome.disagreement)} apart"
+
+
+def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:
+    """Return a finding with its seed, its cause, and the line that sends it again.
 
     `original_class` and `deployed_class` are the labels' names, None where they have none;
     `disagreement` is how far both answers are apart, from 0 to 1.
     """
-    row = outcome_part(material.store.models, finding.outcome)
+    row = outcome_part(data.store.models, finding.outcome)
     labels = {name: row[f"{name}_label"] for name in ("original", "deployed")}
-    known = material.names is not None
+    known = data.names is not None
     return {
         **row,
         "disagreement": jsonable(finding.outcome.disagreement),
@@ -183,9 +216,157 @@ def finding_row(material: ReportData, finding: Finding) -> dict[str, Any]:
         "seed_sample": finding.seed.sample,
         "trigger_sample": row["trigger_sample"] or finding.seed.sample,
         **{
-            f"{name}_class": material.name(label) if known and label is not None else None
+            f"{name}_class": data.name(label) if known and label is not None else None
             for name, label in labels.items()
         },
         "cause": finding.cause,
         "command": finding.command,
     }
+
+
+# CSV
+
+CSV_COLUMNS = (
+    *("seed_id", "replica", "status", "state", "cause", "label"),
+    *("original_label", "deployed_label", "original_class", "deployed_class"),
+    *("original_text", "deployed_text"),
+    *("original_label_before", "deployed_label_before"),
+    *("original_text_before", "deployed_text_before"),
+    *("original_margin", "deployed_margin", "l2", "linf", "snr_db"),
+    *("seed_queries", "search_queries", "confirmation_queries", "host_only_queries"),
+    *("round_trips", "seconds", "device_seconds", "confirmed"),
+    *("device_name", "device", "environment", "original_model", "deployed_model"),
+    *("seed_sample", "trigger_sample", "steps", "detail", "finished_at", "command"),
+)
+"""The columns, in order; empty where nothing is known. `steps` are the mutations in words.
+
+Classes have labels, transcripts are texts. `l2`, `linf` and `snr_db` are as `edgeflare.metrics` has
+them. A text that begins like a formula has an apostrophe before it. `state`, the labels and the
+texts before are those of a replay's input, see `ReplayedInput`.
+"""
+
+_OF_INPUT = (
+    *("original_label", "deployed_label", "original_label_before", "deployed_label_before"),
+    *("original_text", "deployed_text", "original_text_before", "deployed_text_before"),
+    *("original_margin", "deployed_margin", "l2"),
+)
+"""What a replay knows of an input better than the outcome, in which the input is a seed."""
+
+
+def _csv(data: ReportData) -> str:
+    """Return a line for each finding, or each input of a replay, below the header."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_csv_lines(data))
+    return file.getvalue()
+
+
+def _csv_lines(data: ReportData) -> Iterator[dict[str, Any]]:
+    rows = _found(data) if data.replay is None else _replayed(data, data.replay)
+    for row in rows:
+        queries = {f"{name}_queries": count for name, count in row.pop("queries").items()}
+        line = {**row, **queries, "steps": " + ".join(row["words"])}
+        yield {name: csv_cell(value) for name, value in line.items()}
+
+
+def _found(data: ReportData) -> Iterator[dict[str, Any]]:
+    for finding in findings(data.store):
+        yield finding_row(data, finding)
+
+
+def _replayed(data: ReportData, replay: ReplaySummary) -> Iterator[dict[str, Any]]:
+    """Yield every input that was sent: its outcome and its state."""
+    inputs = {(one.id, one.replica): one for one in replay.inputs}
+    labels = {one["id"]: one["label"] for one in replay_fact(data.store)["inputs"]}
+    for result in results(data.store):
+        one = inputs.get((result.seed.id, result.outcome.replica))
+        if one is None:
+            continue
+        yield {
+            **finding_row(data, result),
+            "state": one.state,
+            "label": labels[one.id],
+            **{name: getattr(one, name) for name in _OF_INPUT},
+            "original_class": _class(data, one.original_label),
+            "deployed_class": _class(data, one.deployed_label),
+            "linf": 0 if one.kind == "seed" else None,
+            "snr_db": None,
+        }
+
+
+def _class(data: ReportData, label: int | None) -> str | None:
+    return None if label is None or data.names is None else data.name(label)
+
+
+# JSON
+
+
+def _json(data: ReportData) -> str:
+    """Return the object, each finding on a line of its own; NaN and infinity are texts."""
+    replay = data.replay
+    known: dict[str, Any] = {
+        **data.summary.to_json(),
+        "verdict": data.verdict,
+        "limits": [one.to_json() for one in data.limits],
+        "replay": None if replay is None else replay.to_json(),
+        "class_names": data.names,
+    }
+    file = io.StringIO()
+    file.write("{\n")
+    for name, value in known.items():
+        file.write(f"{json.dumps(name)}: {_dumped(value)},\n")
+    file.write('"findings": [')
+    for number, finding in enumerate(findings(data.store)):
+        file.write(",\n" if number else "\n")
+        file.write(_dumped(finding_row(data, finding)))
+    file.write("\n]\n}\n")
+    return file.getvalue()
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(jsonable(value), allow_nan=False)
+
+
+# Markdown
+
+
+def _markdown(data: ReportData) -> str:
+    """Return verdict, limits, key figures, pairs, devices, triggers and notices."""
+    passed = ("Failed. " if data.crossed else "Passed. ") if data.has_limits else ""
+    replay = data.replay
+    blocks = [
+        Heading(f"EdgeFlare: {data.store.folder.resolve().name}", 2),
+        Text(passed + data.verdict, "strong"),
+        *map(Text, filter(None, [*data.guidance, data.progress])),
+        *limits_list(data.limits),
+    ]
+    if replay is None:
+        blocks += campaign_blocks(data.summary, _first_triggers(data), data.name)
+    else:
+        blocks += replay_inputs(replay, data.name)
+        blocks += notices_list(data.summary.notices)
+    return to_markdown(blocks) + "\n"
+
+
+def _first_triggers(data: ReportData) -> Sequence[Block]:
+    triggers = (one for one in findings(data.store) if one.outcome.status in TRIGGERS)
+    first = list(islice(triggers, MOST_SHOWN))
+    if not first:
+        return []
+    total = sum(data.summary.by_status[status.value] for status in TRIGGERS)
+    lines = [_trigger_line(data, one) for one in first]
+    return [*triggers_table(lines, total), Text("To see one again:"), Command(first[0].command)]
+
+
+def _trigger_line(data: ReportData, finding: Finding) -> TriggerLine:
+    one = finding.outcome
+    return TriggerLine(
+        seed=f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id,
+        answers=outcome_words(data, one),
+        cause=known_cause(finding.cause),
+        steps=describe_last_mutations(one.mutations, STEPS_SHOWN),
+        l2=one.l2,
+        snr_db=one.snr_db,
+        smaller_margin=one.severity,
+    )

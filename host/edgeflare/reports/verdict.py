@@ -1,4 +1,4 @@
-"""What came out of a campaign, a replay or a control, in the words that every report says first."""
+"""The result of a campaign, a replay or a control: the first sentences of every report."""
 
 import shlex
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ _OTHER_STATES: "tuple[tuple[ReplayState, str], ...]" = (
 
 
 class Verdict(NamedTuple):
-    """The first sentence, what it means for the reader, and where that is of limits what was found.
+    """The first sentence, its tone, and what was found if that sentence is about limits.
 
-    "neutral" is what says neither good nor bad of the deployed model; `guidance` tells how to find out.
+    "neutral": neither good nor bad for the deployed model; `guidance` says how to find out.
     """
 
     sentence: str
@@ -51,7 +51,7 @@ def verdict(
     limits: "Sequence[LimitCheck]" = (),
     replay: "ReplaySummary | None" = None,
 ) -> Verdict:
-    """Return what came out: whether the limits are kept, where there are any, and how much was found.
+    """Return whether the limits are kept, if there are any, and how much was found.
 
     `summary` and `replay` are those of the store. Raises StoreError.
     """
@@ -70,18 +70,18 @@ def verdict(
         return Verdict(f"{which} crossed: {', '.join(crossed)}.", "bad", found)
     if checked:
         so_far = "" if store.fact("finished") else " so far"
-        kept = "The limit is" if checked == 1 else f"All {checked} limits are"
+        which = "The limit is" if checked == 1 else f"All {checked} limits are"
         return Verdict(
-            f"{kept} kept{so_far}.",
+            f"{which} kept{so_far}.",
             "neutral" if tone == "neutral" and not _triggers(summary) else "good",
             found,
         )
     return Verdict(found, tone)
 
 
-def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
+def guidance(result: Verdict, summary: Summary) -> tuple[str, ...]:
     """Return what a neutral verdict leaves open, and what to do next; nothing for any other."""
-    if said.tone != "neutral":
+    if result.tone != "neutral":
         return ()
     if not _triggers(summary):
         return _covered(summary)
@@ -108,7 +108,7 @@ def guidance(said: Verdict, summary: Summary) -> tuple[str, ...]:
 
 
 def _covered(summary: Summary) -> tuple[str, ...]:
-    """Return what a search that found nothing covered, and what not; nothing of another strategy than the boundary's."""
+    """Return what a boundary search that found nothing covered, and what not; else nothing."""
     if not _near_boundary(summary):
         return ()
     searches = summary.coverage.words
@@ -137,15 +137,15 @@ def progress(summary: Summary, status: CampaignStatus) -> str:
         return ""
     done = summary.finished
     total = done + summary.unfinished
-    told = (
+    count = (
         f"{done:,} of {counted(total, 'search', 'searches')} {'is' if total == 1 else 'are'} done"
     )
     if status.state == "running":
-        return f"The campaign is still running: {told}. Write the report again once it has ended."
+        return f"The campaign is still running: {count}. Write the report again once it has ended."
     why = f" ({status.message})" if status.message else ""
     words = {"paused": "is paused", "failed": "failed"}.get(status.state, "was interrupted")
     resume = shlex.join(["edgeflare", "resume", str(Path(summary.folder).resolve())])
-    return f"The campaign {words}{why}: {told}. Go on with: {resume}"
+    return f"The campaign {words}{why}: {count}. Go on with: {resume}"
 
 
 def is_control(folder: Path) -> bool:
@@ -190,7 +190,7 @@ def _so_far(store: Store, summary: Summary) -> str:
 
 
 def _seeds(store: Store, summary: Summary) -> tuple[int, int]:
-    """Return how many seeds have an outcome, and how many of them lead to a trigger on any device."""
+    """Return the number of seeds with an outcome, and of those with a trigger."""
     if len(summary.replicas) <= 1:
         return summary.finished, _triggers(summary)
     finished, deviating = set(), set()
@@ -206,27 +206,27 @@ def _triggers(summary: Summary) -> int:
 
 
 def _unclear(summary: Summary) -> str:
-    """Return how many searches say nothing of the deployed model, and why."""
+    """Return how many searches gave no answer on the deployed model, and why."""
     failed, infinite = (summary.by_status.get(name, 0) for name in ("failed", "nonfinite"))
-    told = (
+    text = (
         f"; a model could not answer in {counted(failed, 'search', 'searches')}" if failed else ""
     )
     if infinite:
-        told += f"; {counted(infinite, 'search', 'searches')} met NaN or infinity"
-    return told
+        text += f"; {counted(infinite, 'search', 'searches')} met NaN or infinity"
+    return text
 
 
 def _false_alarms(store: Store, summary: Summary) -> tuple[str, Tone]:
     if not summary.finished:
         return "The control has not searched from any seed yet.", "warn"
-    told = count_alarms(store)
-    searches = f"{counted(told.searches, 'search', 'searches')} that asked the device"
+    counts = count_alarms(store)
+    searches = f"{counted(counts.searches, 'search', 'searches')} that asked the device"
     triggers = _triggers(summary)
     if not triggers:
         words = f"No false alarm: in {searches} the original was never taken for another model"
         unclear = _unclear(summary)
-        if told.unasked:
-            unclear += f"; {counted(told.unasked, 'search', 'searches')} never asked it"
+        if counts.unasked:
+            unclear += f"; {counted(counts.unasked, 'search', 'searches')} never asked it"
         return f"{words}{unclear}.", "warn" if unclear else "good"
     alarms = counted(triggers, "false alarm")
     words = f"{alarms} in {searches}: the original was taken for another model by other arithmetic alone."
@@ -238,12 +238,12 @@ def _replayed(replay: "ReplaySummary", summary: Summary) -> tuple[str, Tone]:
     if not replay.inputs:
         return "No input has been replayed yet.", "warn"
     deviating = counts["new"] + counts["still"]
-    told = [f"{counts['fixed']:,} fixed", f"{counts['still']:,} still", f"{counts['new']:,} new"]
-    told += [f"{counts[state]:,} {words}" for state, words in _OTHER_STATES if counts[state]]
+    parts = [f"{counts['fixed']:,} fixed", f"{counts['still']:,} still", f"{counts['new']:,} new"]
+    parts += [f"{counts[state]:,} {words}" for state, words in _OTHER_STATES if counts[state]]
     if replay.unfinished:
-        told.append(f"{replay.unfinished:,} still to be asked about")
+        parts.append(f"{replay.unfinished:,} still to be asked about")
     inputs = counted(len(replay.inputs), "replayed input")
-    words = f"On {deviating:,} of {inputs} {_deviating(summary)}: {', '.join(told)}."
+    words = f"On {deviating:,} of {inputs} {_deviating(summary)}: {', '.join(parts)}."
     if counts["new"] or counts["nonfinite"]:
         return words, "bad"
     return words, "warn" if deviating or counts["failed"] or counts["unstable"] else "good"

@@ -14,7 +14,7 @@ from edgeflare.store.records import (
     SeedRecord,
 )
 from edgeflare.store.replicas import SeedComparison, TriggerAnswer
-from edgeflare.store.store import Store
+from edgeflare.store.store import Store, opened
 from edgeflare.types import SeedInput, Skipped
 
 __all__ = [
@@ -34,4 +34,5 @@ __all__ = [
     "Skipped",
     "Store",
     "TriggerAnswer",
+    "opened",
 ]

@@ -4,7 +4,7 @@ import shutil
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -544,3 +544,13 @@ def _empty(folder: Path) -> None:
         path.unlink()
     for path in folder.glob("samples"):
         path.rmdir()
+
+
+@contextmanager
+def opened(campaign: Store | Path) -> Iterator[Store]:
+    """Give the store of a campaign's folder and close it afterwards; a store is given as it is."""
+    if isinstance(campaign, Store):
+        yield campaign
+        return
+    with Store.open(campaign) as store:
+        yield store

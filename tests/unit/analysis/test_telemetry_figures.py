@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from edgeflare import export_campaign, summarize
-from edgeflare.analysis.telemetry import write_minutes
 from edgeflare.devices import DeviceMinute
 from edgeflare.devices.telemetry import Latencies
+from edgeflare.reports.export import write_minutes
 from edgeflare.store import Store
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)

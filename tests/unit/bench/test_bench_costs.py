@@ -3,8 +3,7 @@
 import pytest
 from bench_stores import search
 
-from edgeflare.bench.cell_figures import cell_figures
-from edgeflare.bench.costs import costs, false_alarms, median_front
+from edgeflare.bench.cell_figures import cell_figures, costs, false_alarms, median_front
 from edgeflare.bench.searches import SearchRow
 from edgeflare.types import FrontPoint, Status
 

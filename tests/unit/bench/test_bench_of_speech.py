@@ -11,7 +11,7 @@ from bench_stores import bench_of, suite_of
 from edgeflare.bench.cells import Bench, Cell, cells
 from edgeflare.bench.document import bench_document
 from edgeflare.bench.report import bench_report
-from edgeflare.bench.searches import search_rows
+from edgeflare.bench.searches import Similarities, read_cell
 from edgeflare.bench.writing import write_report
 from edgeflare.metrics import l2, linf, snr_db
 from edgeflare.reports.document import to_markdown
@@ -80,7 +80,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_searches_tell_what_was_heard_instead_of_labels(bench: Bench) -> None:
-    first, second, *_ = search_rows(bench, bench.cells[0])
+    first, second, *_ = read_cell(bench, bench.cells[0], Similarities()).rows
     assert (first.original_text, first.deployed_text) == ("eight of clubs", "ten of")
     assert (first.original_label, first.deployed_label, first.ssim) == (None, None, None)
     assert (first.seed_label_kept, second.seed_label_kept) == (False, True)

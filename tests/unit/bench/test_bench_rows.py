@@ -7,7 +7,7 @@ from bench_stores import bench_of, fill_cell, image, suite_of
 from skimage import metrics
 
 from edgeflare.bench.cells import Bench, Cell
-from edgeflare.bench.searches import SearchRow, Similarities, read_cell, search_rows
+from edgeflare.bench.searches import SearchRow, Similarities, read_cell
 from edgeflare.errors import StoreError
 from edgeflare.types import Status
 
@@ -23,7 +23,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_they_come_in_the_order_of_the_seeds(bench: Bench) -> None:
-    rows = search_rows(bench, CELL)
+    rows = read_cell(bench, CELL, Similarities()).rows
     assert [(row.seed_id, row.status, row.queries) for row in rows] == [
         ("seed-0", "found", 30),
         ("seed-1", "found", 8),
@@ -34,7 +34,7 @@ def test_they_come_in_the_order_of_the_seeds(bench: Bench) -> None:
 
 
 def test_a_triggering_input_is_described(bench: Bench) -> None:
-    first, second, *_ = search_rows(bench, CELL)
+    first, second, *_ = read_cell(bench, CELL, Similarities()).rows
     trigger = image(0)
     trigger[0, 0] += 10
     similarity = metrics.structural_similarity(image(0)[..., 0], trigger[..., 0], data_range=255)
@@ -49,7 +49,7 @@ def test_a_triggering_input_is_described(bench: Bench) -> None:
 
 
 def test_what_was_done_is_told_in_words(bench: Bench, tmp_path: Path) -> None:
-    first, second, exhausted, _ = search_rows(bench, CELL)
+    first, second, exhausted, _ = read_cell(bench, CELL, Similarities()).rows
     assert (first.words, second.words) == ("original 0, device 1", "original 1, device 0")
     assert exhausted.words is None
     natural = bench_of(tmp_path / "natural", suite_of())
@@ -59,13 +59,13 @@ def test_what_was_done_is_told_in_words(bench: Bench, tmp_path: Path) -> None:
         *[{"operator": "operator-that-was-uninstalled", "params": {}}] * 4,
     ]
     fill_cell(natural, CELL, ENDED, mutations=steps)
-    told = search_rows(natural, CELL)[0].words
+    told = read_cell(natural, CELL, Similarities()).rows[0].words
     gone = " + ".join(["operator-that-was-uninstalled"] * 4)
     assert told == f"1 earlier + rotated by 4.2 degrees clockwise + {gone}: original 0, device 1"
 
 
 def test_what_it_cost_is_counted(bench: Bench) -> None:
-    first, *_, exhausted, deviates = search_rows(bench, CELL)
+    first, *_, exhausted, deviates = read_cell(bench, CELL, Similarities()).rows
     counted = [
         (row.host_queries, row.device_queries, row.round_trips)
         for row in (first, exhausted, deviates)
@@ -74,7 +74,7 @@ def test_what_it_cost_is_counted(bench: Bench) -> None:
 
 
 def test_the_margins_on_the_way_are_kept(bench: Bench) -> None:
-    first, *_, exhausted, _ = search_rows(bench, CELL)
+    first, *_, exhausted, _ = read_cell(bench, CELL, Similarities()).rows
     (point,) = first.front
     assert (point.queries, point.margin, point.linf) == (30, 0.4, 10)
     assert first.smaller_margin == pytest.approx(0.4)
@@ -85,7 +85,7 @@ def test_the_margins_on_the_way_are_kept(bench: Bench) -> None:
 
 
 def test_without_a_triggering_input_there_is_nothing_to_describe(bench: Bench) -> None:
-    *_, exhausted, deviates = search_rows(bench, CELL)
+    *_, exhausted, deviates = read_cell(bench, CELL, Similarities()).rows
     assert (exhausted.searched, exhausted.found) == (True, False)
     assert (deviates.searched, deviates.found) == (False, False)
     for row in (exhausted, deviates):
@@ -95,7 +95,7 @@ def test_without_a_triggering_input_there_is_nothing_to_describe(bench: Bench) -
 
 
 def test_a_cell_that_has_not_begun_has_none(bench: Bench) -> None:
-    assert search_rows(bench, CELL._replace(repeat=0)) == []
+    assert read_cell(bench, CELL._replace(repeat=0), Similarities()).rows == []
 
 
 def test_of_the_campaign_itself_the_rest_is_read(bench: Bench) -> None:
@@ -108,7 +108,7 @@ def test_of_the_campaign_itself_the_rest_is_read(bench: Bench) -> None:
 def test_a_damaged_campaign_is_told(bench: Bench) -> None:
     (bench.campaign(CELL) / "campaign.sqlite").write_bytes(b"SQLite format 3\0" + b"?" * 4000)
     with pytest.raises(StoreError, match="damaged"):
-        search_rows(bench, CELL)
+        read_cell(bench, CELL, Similarities())
 
 
 class TestSimilaritiesOfAnEarlierReport:
@@ -119,7 +119,7 @@ class TestSimilaritiesOfAnEarlierReport:
         return Similarities(bench.folder)
 
     def test_they_are_taken_over(self, bench: Bench) -> None:
-        first = search_rows(bench, CELL)[0]
+        first = read_cell(bench, CELL, Similarities()).rows[0]
         earlier = self._earlier(bench, "One pair", first.trigger, "0.125")
         assert read_cell(bench, CELL, earlier).rows[0].ssim == 0.125
 
@@ -127,7 +127,7 @@ class TestSimilaritiesOfAnEarlierReport:
     def test_those_of_other_inputs_are_not(
         self, bench: Bench, pair: str, trigger: str | None
     ) -> None:
-        first = search_rows(bench, CELL)[0]
+        first = read_cell(bench, CELL, Similarities()).rows[0]
         earlier = self._earlier(bench, pair, trigger or first.trigger, "0.125")
         assert read_cell(bench, CELL, earlier).rows[0].ssim == first.ssim
 
@@ -135,12 +135,12 @@ class TestSimilaritiesOfAnEarlierReport:
     def test_a_file_that_is_none_is_left_aside(self, bench: Bench, content: bytes) -> None:
         (bench.folder / "searches.csv").write_bytes(content)
         rows = read_cell(bench, CELL, Similarities(bench.folder)).rows
-        assert rows == search_rows(bench, CELL)
+        assert rows == read_cell(bench, CELL, Similarities()).rows
 
     def test_without_the_library_the_new_ones_are_unknown(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        first = search_rows(bench, CELL)[0]
+        first = read_cell(bench, CELL, Similarities()).rows[0]
         similarities = self._earlier(bench, "One pair", first.trigger, "0.125")
         monkeypatch.setitem(sys.modules, "skimage", None)
         rows = read_cell(bench, CELL, similarities).rows

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from edgeflare.bench.costs import FrontStep
+from edgeflare.bench.cell_figures import FrontStep
 from edgeflare.bench.pictures import Margins, front_picture
 from edgeflare.errors import UsageError
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from edgeflare.bench import BenchReport, SearchRow
-from edgeflare.bench.cell_figures import PublishedFigures, cell_figures
+from edgeflare.bench.cell_figures import PublishedFigures, cell_figures, false_alarms
 from edgeflare.bench.comparisons import Comparison, Contrast, correlate
-from edgeflare.bench.costs import false_alarms
 from edgeflare.cli.display.tables import print_bench
 
 FULL = "dflare-reference"

@@ -32,7 +32,7 @@ def test_what_is_stated_is_taken() -> None:
         (
             "tolerance",
             {"transcribes": False, "tolerance": 0.1, "labels_only": True},
-            "the deployed model tells a label alone",
+            "the deployed model returns a label alone",
         ),
     ],
 )

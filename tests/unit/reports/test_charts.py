@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeflare.reports.charts import Axis, course, histogram
+from edgeflare.reports.charts import Axis, histogram, time_chart
 from edgeflare.reports.html import embedded_json, render
 
 BEGAN = datetime(2026, 11, 21, 2, tzinfo=timezone.utc)
@@ -51,7 +51,7 @@ def test_equal_numbers_have_one_bar(values: list[float]) -> None:
     ],
 )
 def test_the_axis_of_a_course_has_round_numbers(values: list[float], numbers: list[str]) -> None:
-    drawing = course([BEGAN, BEGAN + timedelta(minutes=1)], values, "hot")
+    drawing = time_chart([BEGAN, BEGAN + timedelta(minutes=1)], values, "hot")
     assert re.findall(r'text-anchor="end">([-0-9.,]+)<', drawing) == numbers
 
 
@@ -71,14 +71,14 @@ def test_an_axis_holds_all_of_its_numbers(low: float, width: float, most: int, w
 
 def test_no_number_is_a_sentence() -> None:
     assert "nothing to count" in histogram([float("nan")], "L2", "L2")
-    assert course([BEGAN], [None], "nothing") == ""
+    assert time_chart([BEGAN], [None], "nothing") == ""
 
 
 def test_a_course_of_many_minutes_stays_small_and_keeps_its_peak() -> None:
     times = [BEGAN + timedelta(minutes=number) for number in range(5000)]
     values: list[float | None] = [40.0] * 5000
     values[3333] = 91.0
-    drawing = course(times, values, "hot")
+    drawing = time_chart(times, values, "hot")
     assert len(drawing) < 10_000
     assert "from 40 to 91 over 5,000 minutes" in drawing
 

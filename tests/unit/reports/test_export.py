@@ -12,7 +12,7 @@ import pytest
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.reports import export_campaign
-from edgeflare.reports.images import difference, panel, png
+from edgeflare.reports.media import difference, panel, png
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 

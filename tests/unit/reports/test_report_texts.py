@@ -14,11 +14,11 @@ from campaign_stores import compared_campaign, pooled_campaign, replay_store
 
 from edgeflare import write_html_report
 from edgeflare.analysis import summarize
-from edgeflare.analysis.telemetry import write_minutes
 from edgeflare.devices import DeviceMinute
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.reports import report_text
-from edgeflare.reports.csv_report import COLUMNS
+from edgeflare.reports.export import write_minutes
+from edgeflare.reports.text_reports import CSV_COLUMNS
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 
@@ -66,7 +66,7 @@ def test_pandas_reads_the_lines_back(demo):
     table = pd.read_csv(io.StringIO(report_text(demo, "csv")))
     with Store.open(demo) as store:
         kept = {one.seed_id: one for one in store.outcomes()}
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == CSV_COLUMNS
     assert sorted(table.seed_id) == sorted(kept)
     for row in table.itertuples():
         one = kept[row.seed_id]

@@ -8,12 +8,12 @@ import pytest
 import soundfile
 from report_stores import chirp
 
-from edgeflare.reports.audio import pcm_wav
-from edgeflare.reports.images import (
+from edgeflare.reports.media import (
     COLOURS,
     change_colours,
     indexed_png,
     level_colours,
+    pcm_wav,
     spectrogram_panel,
     spectrograms,
 )

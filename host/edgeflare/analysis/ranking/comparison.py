@@ -22,12 +22,13 @@ _DRAWS_OUTSIDE = 10
 class Duel:
     """Two candidates, compared over the same `seeds`.
 
-    `difference` is the mean of `first` less `second`, in the units of the measure, with its approximate
-    bootstrap `interval` (expanded percentiles) at `level`, which is adjusted by Bonferroni for the number of
-    pairs. Both describe. What decides is `p`, of the paired permutation test, not adjusted: `verdict` is the name of
-    the one that is harder to make deviate where p is at most 1 - `level`, else "tie": the seeds can't tell.
-    `differing` seeds differ, on `higher` of them the measure is higher for `first`; `needed` must differ
-    for any order of theirs to be sure at this level.
+    `difference` is the mean of `first` less `second`, in the units of the measure, with its
+    approximate bootstrap `interval` (expanded percentiles) at `level`, which is adjusted by
+    Bonferroni for the number of pairs. Both describe. What decides is `p`, of the paired
+    permutation test, not adjusted: `verdict` is the name of the one that is harder to make deviate
+    where p is at most 1 - `level`, else "tie": the seeds can't tell. `differing` seeds differ, on
+    `higher` of them the measure is higher for `first`; `needed` must differ for any order of theirs
+    to be sure at this level.
     """
 
     first: str
@@ -57,8 +58,8 @@ def duels_between(
 ) -> tuple[Duel, ...]:
     """Compare every pair of these, whose values are in the same order of seeds.
 
-    `level` is the confidence in all verdicts together. `tested` takes the place of the values in the test, as
-    ranks do.
+    `level` is the confidence in all verdicts together. `tested` takes the place of the values in
+    the test, as ranks do.
     """
     tested = values if tested is None else tested
     pairs = list(combinations(values, 2))
@@ -74,12 +75,13 @@ def duels_between(
 
 
 def fewest_seeds(level: float) -> int:
-    """Return how many seeds are needed: with fewer even one order of all of them is no surprise at this level."""
+    """Return the smallest number of seeds that can give a verdict at this level."""
     return 1 + math.ceil(-math.log2(1 - level))
 
 
 def expanded(level: float, seeds: int) -> float:
-    """Return the level of a bootstrap interval of percentiles that holds the mean of so many values at `level`.
+    """Return the level of a bootstrap interval of percentiles that holds the mean of so many values
+    at `level`.
 
     The percentiles alone are too narrow for few values (Hesterberg, 2015: the expanded percentile
     interval). Student's quantile is approximated as Abramowitz and Stegun (1964) do in 26.7.5.

@@ -1,12 +1,15 @@
-"""Candidate deployed models of one original, ranked by how hard they are to make deviate (section 5.4.2).
+"""Candidate deployed models of one original, ranked by how hard they are to make deviate (section
+5.4.2).
 
-Differences. The paper ranks by the mean queries that its search needs. Here that is one of three measures, and
-not the default: queries vary so much from seed to seed that only large differences show. Measured on LeNet-5
-and 150 seeds (device queries with those on the seed and for confirmation): of five prunings from 20 to 80 % of
-the weights `disagreement` tells all ten pairs apart, in the right order, with 11 device queries a seed, queries
-eight with 16 to 90; of five from 30 to 50 % nine with 11 and eight with 26 to 58 (by intervals of mean differences,
-before verdicts rested on a permutation test of the measure, of queries on one of their ranks). `severity`, the smaller of both models' margins, falls again for a
-model so damaged that it is sure of nothing: 60, 70 and 80 % tie by it, in the wrong order.
+Differences. The paper ranks by the mean queries that its search needs. Here that is one of three
+measures, and not the default: queries vary so much from seed to seed that only large differences
+show. Measured on LeNet-5 and 150 seeds (device queries with those on the seed and for
+confirmation): of five prunings from 20 to 80 % of the weights `disagreement` distinguishes all ten
+pairs, in the right order, with 11 device queries a seed, queries eight with 16 to 90; of five from
+30 to 50 % nine with 11 and eight with 26 to 58 (by intervals of mean differences, before verdicts
+rested on a permutation test of the measure, of queries on one of their ranks). `severity`, the
+smaller of both models' margins, falls again for a model so damaged that it is sure of nothing: 60,
+70 and 80 % tie by it, in the wrong order.
 """
 
 import math
@@ -20,14 +23,13 @@ from typing import Any
 import numpy as np
 
 from edgeflare.analysis.findings import jsonable
-from edgeflare.analysis.opening import opened
 from edgeflare.analysis.ranking.comparison import Duel, duels_between
 from edgeflare.analysis.ranking.scores import (
     Accuracy,
-    CampaignRead,
+    CandidateCampaign,
     Estimate,
     ModelFigures,
-    OfSeed,
+    SeedResults,
     accuracy_of,
     figures_of,
     read_campaign,
@@ -44,30 +46,30 @@ from edgeflare.campaign.comparison import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError
 from edgeflare.statistics import mean_ranks
-from edgeflare.store import Store
+from edgeflare.store import Store, opened
 
 _SHOWN = 12
-"""So many digits of a SHA-256 tell two files apart for a reader."""
+"""Digits of a SHA-256 in messages."""
 
 
-def check_comparable(campaigns: Mapping[str, CampaignRead]) -> list[str]:
-    """Return what to know of a comparison, as sentences.
+def _check_comparable(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
+    """Return notices on a comparison, as sentences.
 
-    Raises UsageError, naming the difference, unless all have the same original, read in the same way,
-    the same seed inputs and the same search; the campaign's seed may differ.
+    Raises UsageError, naming the difference, unless all have the same original, read in the same
+    way, the same seed inputs and the same search; the campaign's seed may differ.
     """
     (first, one), *others = campaigns.items()
     for name, other in others:
         for difference in (_original, _search, _seeds):
-            if said := difference(first, one, name, other):
-                raise UsageError(f"{first} and {name} can't be compared: {said}")
+            if reason := difference(first, one, name, other):
+                raise UsageError(f"{first} and {name} can't be compared: {reason}")
     return [
-        *_different(
+        *_differing(
             campaigns,
             lambda read: read.search["seed"],
             "The campaigns were run with different seeds (search.seed), so that chance differs, too",
         ),
-        *_different(
+        *_differing(
             campaigns,
             lambda read: sorted(read.devices),
             "The campaigns did not run on the same devices: what differs may be the device's doing",
@@ -78,20 +80,22 @@ def check_comparable(campaigns: Mapping[str, CampaignRead]) -> list[str]:
     ]
 
 
-def _original(first: str, one: CampaignRead, name: str, other: CampaignRead) -> str | None:
+def _original(
+    first: str, one: CandidateCampaign, name: str, other: CandidateCampaign
+) -> str | None:
     a, b = one.original, other.original
     if a["sha256"] != b["sha256"]:
         return (
             f"their originals differ ({first}: {a['name']} {a['sha256'][:_SHOWN]}, {name}: {b['name']} "
             f"{b['sha256'][:_SHOWN]}); compare candidates of one original model"
         )
-    for part, told in (("input", "preprocessing"), ("output", "output")):
+    for part, what in (("input", "preprocessing"), ("output", "output")):
         if a.get(part) != b.get(part):
-            return f"the original's {told} was not stated alike; run one of them again"
+            return f"the original's {what} was not stated alike; run one of them again"
     return None
 
 
-def _search(first: str, one: CampaignRead, name: str, other: CampaignRead) -> str | None:
+def _search(first: str, one: CandidateCampaign, name: str, other: CandidateCampaign) -> str | None:
     settings, theirs = _flat(one.search), _flat(other.search)
     found = [
         f"{key} is {settings.get(key)} for {first} and {theirs.get(key)} for {name}"
@@ -107,12 +111,12 @@ def _search(first: str, one: CampaignRead, name: str, other: CampaignRead) -> st
 
 
 def _flat(search: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that must be the same, the strategy's options beside the others."""
+    """Return the settings that must be the same, the strategy's options among them."""
     plain = {key: value for key, value in search.items() if key not in ("seed", "options")}
     return plain | {f"option {key}": value for key, value in search["options"].items()}
 
 
-def _seeds(first: str, one: CampaignRead, name: str, other: CampaignRead) -> str | None:
+def _seeds(first: str, one: CandidateCampaign, name: str, other: CandidateCampaign) -> str | None:
     missing, more = one.seeds - other.seeds, other.seeds - one.seeds
     if (missing and other.all_seeds) or (more and one.all_seeds):
         return (
@@ -122,14 +126,16 @@ def _seeds(first: str, one: CampaignRead, name: str, other: CampaignRead) -> str
     return None
 
 
-def _different(
-    campaigns: Mapping[str, CampaignRead], part: Callable[[CampaignRead], object], told: str
+def _differing(
+    campaigns: Mapping[str, CandidateCampaign],
+    part: Callable[[CandidateCampaign], object],
+    notice: str,
 ) -> list[str]:
     values = [part(read) for read in campaigns.values()]
-    return [] if all(value == values[0] for value in values) else [f"{told}."]
+    return [] if all(value == values[0] for value in values) else [f"{notice}."]
 
 
-def _unfinished(campaigns: Mapping[str, CampaignRead]) -> list[str]:
+def _unfinished(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
     notes = []
     for name, read in campaigns.items():
         if not read.finished:
@@ -150,7 +156,7 @@ def _unfinished(campaigns: Mapping[str, CampaignRead]) -> list[str]:
     return notes
 
 
-def _same_file(campaigns: Mapping[str, CampaignRead]) -> list[str]:
+def _same_file(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
     by_digest: dict[str, list[str]] = {}
     for name, read in campaigns.items():
         by_digest.setdefault(read.deployed["sha256"], []).append(name)
@@ -161,7 +167,7 @@ def _same_file(campaigns: Mapping[str, CampaignRead]) -> list[str]:
     ]
 
 
-def _the_original(campaigns: Mapping[str, CampaignRead]) -> list[str]:
+def _the_original(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
     notes = []
     for name, read in campaigns.items():
         if read.deployed["sha256"] == read.original["sha256"]:
@@ -180,10 +186,11 @@ def _the_original(campaigns: Mapping[str, CampaignRead]) -> list[str]:
 class RankedModel:
     """A candidate: its place (from 1, shared by those that tie with the one above) and its figures.
 
-    `value` is the mean of the ranking's measure over the common seeds, with its approximate interval. `mean_rank`
-    is what the order by queries follows (None of another measure): the mean, from 1, over all candidates' searches
-    ranked together, those that found nothing above all others. `file` is the deployed model's
-    path, `size` its bytes; `finished` whether its campaign is.
+    `value` is the mean of the ranking's measure over the common seeds, with its approximate
+    interval. `mean_rank` is what the order by queries follows (None of another measure): the mean,
+    from 1, over all candidates' searches ranked together, those that found nothing above all
+    others. `file` is the deployed model's path, `size` its bytes; `finished` whether its campaign
+    is.
     """
 
     name: str
@@ -202,12 +209,13 @@ class RankedModel:
 class Ranking:
     """Candidates, hardest to make deviate first.
 
-    `duels` has every pair once, the better placed first; `success`, of a ranking by queries, has the same of
-    whether anything was found, by the exact test, a family of its own. `seeds` is the number of seed samples that all
-    candidates have finished; `level` the confidence of all duels together, and that of each interval beside
-    them, which is approximate. `original` is the original's accuracy on the labelled ones, None where none is labelled. `verdict`,
-    `success_verdict` (None unless by queries) and `accuracy_verdict` are sentences for people, `differences` say where this is not the paper's
-    comparison, `notes` what else there is to know.
+    `duels` has every pair once, the better placed first; `success`, of a ranking by queries, has
+    the same of whether anything was found, by the exact test, a family of its own. `seeds` is the
+    number of seed samples that all candidates have finished; `level` the confidence of all duels
+    together, and that of each interval, which is approximate. `original` is the
+    original's accuracy on the labelled ones, None where none is labelled. `verdict`,
+    `success_verdict` (None unless by queries) and `accuracy_verdict` are sentences for people,
+    `differences` say where this is not the paper's comparison, `notes` are notices.
     """
 
     measure: Measure
@@ -238,23 +246,25 @@ def rank_campaigns(
 ) -> Ranking:
     """Rank the deployed models of these campaigns by how hard they were to make deviate.
 
-    They need the same original, seed inputs and search; the campaign's seed may differ. Compared, seed by
-    seed, is what every one of them has finished. `names` call the candidates (by default their
-    files' stems). `measure`: "disagreement", the total variation distance between both models' answers to the
-    trigger, or the share of the words that differ, 0 to 1; "severity", the smaller of both models' margins there, 0 to 1, of which, as
-    of disagreement, less is harder; "queries" to the first trigger, of which more is: their ranks are compared, those of searches that found
-    nothing above all others, and success apart from them. None: disagreement where
-    the search was the boundary's, else queries. `level`, within (0, 1), is the confidence in all verdicts
-    together: each pair's is higher by Bonferroni.
+    They need the same original, seed inputs and search; the campaign's seed may differ. Compared,
+    seed by seed, is what every one of them has finished. `names` call the candidates (by default
+    their files' stems). `measure`: "disagreement", the total variation distance between both
+    models' answers to the trigger, or the share of the words that differ, 0 to 1; "severity", the
+    smaller of both models' margins there, 0 to 1, of which, as of disagreement, less is harder;
+    "queries" to the first trigger, of which more is: their ranks are compared, those of searches
+    that found nothing above all others, and success apart from them. None: disagreement where the
+    search was the boundary's, else queries. `level`, within (0, 1), is the confidence in all
+    verdicts together: each pair's is higher by Bonferroni.
 
-    Reads the stores and changes nothing. Raises UsageError, naming the difference, where the campaigns
-    can't be compared, and where there is nothing to compare; StoreError where a folder can't be used.
+    Reads the stores and changes nothing. Raises UsageError, naming the difference, where the
+    campaigns can't be compared, and where there is nothing to compare; StoreError where a folder
+    can't be used.
     """
     check_level(level)
     if len(campaigns) < 2:
         raise UsageError("a comparison needs two candidates at least")
     reads = _read(campaigns, names)
-    notes = check_comparable(reads)
+    notes = _check_comparable(reads)
     chosen = _measure(measure, reads)
     of_words = any(read.transcribes for read in reads.values())
     common = _common(reads)
@@ -320,7 +330,7 @@ def rank_campaigns(
 
 def _read(
     campaigns: Sequence[Path | Store], names: Sequence[str] | None
-) -> dict[str, CampaignRead]:
+) -> dict[str, CandidateCampaign]:
     with ExitStack() as stack:
         reads = [read_campaign(stack.enter_context(opened(one))) for one in campaigns]
     called = list(names) if names is not None else _names(reads)
@@ -329,8 +339,8 @@ def _read(
     return dict(zip(called, reads, strict=True))
 
 
-def _names(reads: Sequence[CampaignRead]) -> list[str]:
-    """Return what the candidates are called: by their file, else their folder, else with a number."""
+def _names(reads: Sequence[CandidateCampaign]) -> list[str]:
+    """Return the candidates' names: their files', else their folders', else with a number."""
     for wanted in (
         [Path(read.deployed["name"]).stem for read in reads],
         [read.folder.name for read in reads],
@@ -340,7 +350,7 @@ def _names(reads: Sequence[CampaignRead]) -> list[str]:
     return [f"{number}-{read.folder.name}" for number, read in enumerate(reads, 1)]
 
 
-def _measure(measure: Measure | None, reads: Mapping[str, CampaignRead]) -> Measure:
+def _measure(measure: Measure | None, reads: Mapping[str, CandidateCampaign]) -> Measure:
     strategy = next(iter(reads.values())).search["strategy"]
     if measure is None:
         measure = "disagreement" if strategy == STRATEGY else "queries"
@@ -348,8 +358,8 @@ def _measure(measure: Measure | None, reads: Mapping[str, CampaignRead]) -> Meas
     return measure
 
 
-def _common(reads: Mapping[str, CampaignRead]) -> list[str]:
-    """Return the samples that every candidate has finished, in an order that doesn't depend on chance."""
+def _common(reads: Mapping[str, CandidateCampaign]) -> list[str]:
+    """Return the samples that every candidate has finished, sorted."""
     common = frozenset.intersection(*(frozenset(read.done) for read in reads.values()))
     if not common:
         raise UsageError(
@@ -359,14 +369,14 @@ def _common(reads: Mapping[str, CampaignRead]) -> list[str]:
     return sorted(common)
 
 
-def _value(seed: OfSeed, measure: Measure) -> float:
+def _value(seed: SeedResults, measure: Measure) -> float:
     """Return the mean over the replicas."""
     values = [getattr(outcome, measure) for outcome in seed.outcomes]
     return float(sum(values) / len(values))
 
 
-def _ranks(seeds: Mapping[str, Sequence[OfSeed]]) -> dict[str, list[float]]:
-    """Return the mean rank of each seed's searches among all of them, by queries to the first trigger."""
+def _ranks(seeds: Mapping[str, Sequence[SeedResults]]) -> dict[str, list[float]]:
+    """Return each seed's mean rank among all searches, by queries to the first trigger."""
     queries = [
         [[math.inf if one.unsuccessful else one.queries for one in seed.outcomes] for seed in of]
         for of in seeds.values()
@@ -374,7 +384,7 @@ def _ranks(seeds: Mapping[str, Sequence[OfSeed]]) -> dict[str, list[float]]:
     return dict(zip(seeds, mean_ranks(queries), strict=True))
 
 
-def _success(seed: OfSeed) -> float:
+def _success(seed: SeedResults) -> float:
     """Return the share of the replicas in which anything was found."""
     return sum(not one.unsuccessful for one in seed.outcomes) / len(seed.outcomes)
 
@@ -385,15 +395,3 @@ def _places(order: Sequence[str], duels: Sequence[Duel]) -> dict[str, int]:
     for number, (above, name) in enumerate(pairwise(order), 2):
         places[name] = places[above] if (above, name) in ties else number
     return places
-
-
-__all__ = [
-    "Accuracy",
-    "Duel",
-    "Estimate",
-    "Measure",
-    "ModelFigures",
-    "RankedModel",
-    "Ranking",
-    "rank_campaigns",
-]

@@ -20,18 +20,18 @@ from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Status, Transcript
 
-WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
-"""Ends that say nothing of how hard a model is to make deviate: no answer, or none that repeats."""
+_WITHOUT_ANSWER = frozenset({Status.FAILED, Status.UNSTABLE})
+"""Results without an answer, or without one that repeats, are not compared."""
 _NOTHING_FOUND = frozenset(Status) - TRIGGERS - {Status.NONFINITE}
 _WORST = 1.0
 _ROUNDING = 1e-6
-"""Two runtimes' answers of one model, of probability."""
+"""Largest difference of probability of one model's answers in two runtimes."""
 
 
-class Searched(NamedTuple):
+class SearchResult(NamedTuple):
     """One outcome: `queries` up to the first triggering input, else the most that were allowed.
-    `disagreement` and `severity` are those of the trigger, 0 where there is none. `searched` is False
-    where the seed is a finding itself. `device_queries` were answered in `device_seconds`.
+    `disagreement` and `severity` are those of the trigger, 0 where there is none. `searched` is
+    False where the seed is a finding itself. `device_queries` were answered in `device_seconds`.
     """
 
     status: Status
@@ -45,26 +45,26 @@ class Searched(NamedTuple):
 
     @property
     def unsuccessful(self) -> bool:
-        """Whether nothing was found, so that the queries that a finding would have needed are not known."""
+        """Whether nothing was found, so that the needed queries are not known."""
         return self.status in _NOTHING_FOUND
 
 
-class OfSeed(NamedTuple):
-    """What a campaign says of one sample: an outcome a replica; whose top-1 class is the label, None without one."""
+class SeedResults(NamedTuple):
+    """Results of one seed sample, one for each replica, and which model gives its label."""
 
-    outcomes: tuple[Searched, ...]
+    outcomes: tuple[SearchResult, ...]
     original_right: bool | None = None
     deployed_right: bool | None = None
 
 
 @dataclass(frozen=True)
-class CampaignRead:
-    """A campaign, as far as it is.
+class CandidateCampaign:
+    """A candidate's campaign, finished or not.
 
-    `seeds` are the digests of all seed samples, `done` what is known of those that every replica has
-    finished with an answer, `unanswered` how many ended without one; `alike` says that on those that
-    are done both models give the same probabilities, or words, and nothing was found. `search` has every setting of the
-    search; `devices` are fingerprints.
+    `seeds` are the digests of all seed samples, `done` what is known of those that every replica
+    has finished with an answer, `unanswered` how many ended without one; `alike` says that on those
+    that are done both models give the same probabilities, or words, and nothing was found. `search`
+    has every setting of the search; `devices` are fingerprints.
     """
 
     id: str
@@ -75,7 +75,7 @@ class CampaignRead:
     devices: frozenset[str]
     seeds: frozenset[str]
     all_seeds: bool
-    done: Mapping[str, OfSeed]
+    done: Mapping[str, SeedResults]
     unanswered: int
     timeouts: int
     alike: bool
@@ -96,8 +96,8 @@ class CampaignRead:
         return bool(self.deployed.get("output", {}).get("kind") == "transcript")
 
 
-def read_campaign(store: Store) -> CampaignRead:
-    """Read what a comparison needs. Raises UsageError where nothing was asked yet, and StoreError."""
+def read_campaign(store: Store) -> CandidateCampaign:
+    """Read what a comparison needs. Raises UsageError without any answer, and StoreError."""
     models = store.models
     if not models:
         raise UsageError(
@@ -111,20 +111,20 @@ def read_campaign(store: Store) -> CampaignRead:
     expected: dict[str, int] = defaultdict(int)
     for seed in seeds.values():
         expected[seed.sample] += 1
-    ended: dict[str, list[Searched]] = defaultdict(list)
+    ended: dict[str, list[SearchResult]] = defaultdict(list)
     right: dict[str, tuple[bool | None, bool | None]] = {}
     for outcome in store.outcomes():
         of = seeds.get((outcome.replica, outcome.seed_id))
         if of is not None:
-            ended[of.sample].append(_searched(outcome, of, search.max_queries))
+            ended[of.sample].append(_search_result(outcome, of, search.max_queries))
             right.setdefault(of.sample, _right(of))
     done, unanswered = {}, 0
     for sample, outcomes in ended.items():
-        if any(one.status in WITHOUT_ANSWER for one in outcomes):
+        if any(one.status in _WITHOUT_ANSWER for one in outcomes):
             unanswered += 1
         elif len(outcomes) == expected[sample]:
-            done[sample] = OfSeed(tuple(outcomes), *right[sample])
-    return CampaignRead(
+            done[sample] = SeedResults(tuple(outcomes), *right[sample])
+    return CandidateCampaign(
         id=store.id,
         folder=store.folder,
         original=models["original"],
@@ -144,7 +144,7 @@ def read_campaign(store: Store) -> CampaignRead:
     )
 
 
-def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Searched:
+def _search_result(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> SearchResult:
     original, deployed = outcome.original, outcome.deployed
     deviates = outcome.status is Status.SEED_DEVIATES
     if deviates and seed.outputs is not None:
@@ -164,7 +164,7 @@ def _searched(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> Sea
         queries = outcome.first_queries
     else:
         queries = max(outcome.search_queries, max_queries)
-    return Searched(
+    return SearchResult(
         status=outcome.status,
         searched=outcome.searched,
         queries=float(queries),
@@ -212,7 +212,7 @@ class Estimate:
 
     @classmethod
     def median_of(cls, values: Sequence[float], level: float) -> "Estimate":
-        """Return the median with the interval between two of the values (Conover, 1999, section 3.2)."""
+        """Return the median with its interval (Conover, 1999, section 3.2)."""
         ranked = sorted(values)
         reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(len(ranked)) / 2
         low = max(0, math.floor(len(ranked) / 2 - reach) - 1)
@@ -235,11 +235,12 @@ class Accuracy:
 class ModelFigures:
     """What was found with a candidate.
 
-    `queries` and `queries_median` are those of the searches that found a trigger, up to the first one, as
-    the paper has them (None of none); `queries_counted` is the mean of what the measure queries counts.
-    `disagreement` and `severity` are means over all seeds, `l2` the median over the found triggers, on a
-    scale of pixels from 0 to 1. `seed_deviates` counts searches whose seed is a trigger as it is, `success_rate` is
-    the share of the others' `searched` that `found` one. `seconds_per_inference` is the device's own time.
+    `queries` and `queries_median` are those of the searches that found a trigger, up to the first
+    one, as the paper has them (None of none); `queries_counted` is the mean of what the measure
+    queries counts. `disagreement` and `severity` are means over all seeds, `l2` the median over the
+    found triggers, on a scale of pixels from 0 to 1. `seed_deviates` counts searches whose seed is
+    a trigger as it is, `success_rate` is the share of the others' `searched` that `found` one.
+    `seconds_per_inference` is the device's own time.
     """
 
     accuracy: Accuracy | None
@@ -257,7 +258,7 @@ class ModelFigures:
     seconds_per_inference: float | None
 
 
-def figures_of(seeds: Sequence[OfSeed], level: float) -> ModelFigures:
+def figures_of(seeds: Sequence[SeedResults], level: float) -> ModelFigures:
     """Return the figures of what was found from these seeds."""
     outcomes = [outcome for seed in seeds for outcome in seed.outcomes]
     found = [one for one in outcomes if one.status is Status.FOUND]
@@ -292,5 +293,5 @@ def accuracy_of(right: Sequence[bool | None]) -> Accuracy | None:
     )
 
 
-def _mean(outcomes: Sequence[Searched], name: str) -> float:
+def _mean(outcomes: Sequence[SearchResult], name: str) -> float:
     return float(np.mean([getattr(one, name) for one in outcomes]))

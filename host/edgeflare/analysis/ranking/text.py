@@ -1,13 +1,13 @@
-"""What a ranking says, in sentences."""
+"""Sentences of a ranking."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from edgeflare._internal.text import margin_text, p_value_text, percent_text
+from edgeflare._internal.text import counted, margin_text, p_value_text, percent_text
 from edgeflare.analysis.ranking.comparison import TIE, Duel
 from edgeflare.analysis.ranking.scores import Accuracy
 
-_NOT_HANDED_ON_SHOWN = 3
+_SHARED_PLACES_SHOWN = 3
 _TOO_FEW_SHOWN = 3
 _MEANS = {
     "disagreement": "the share of probability that both models put on different classes",
@@ -23,7 +23,8 @@ _OF_WORDS = _MEANS | {"disagreement": "the share of the words that both models h
 def verdict(
     order: Sequence[str], duels: Sequence[Duel], measure: str, seeds: int, *, of_words: bool = False
 ) -> str:
-    """Return who is hardest to make deviate, who ties with that one, and by how much others are easier.
+    """Return who is hardest to make deviate, who ties with that one, and by how much others are
+    easier.
 
     `of_words`: the candidates are speech recognisers.
     """
@@ -31,7 +32,7 @@ def verdict(
     first, *others = order
     of_first = {duel.second: duel for duel in duels if duel.first == first}
     tied = [name for name in others if of_first[name].verdict == TIE]
-    tell = f"{seeds} seed{'' if seeds == 1 else 's'} {'does' if seeds == 1 else 'do'}n't tell"
+    tell = f"{counted(seeds, 'seed')} {'does' if seeds == 1 else 'do'}n't tell"
     if len(tied) == len(others):
         apart = f"A tie: {tell} {_listed(order)} apart by {measure} ({means})."
         return " ".join([apart, *(too_few_seeds(duels, seeds) if len(duels) == 1 else ())])
@@ -47,7 +48,7 @@ def verdict(
 
 
 def compared(duel: Duel, measure: str, name: str, *, of_words: bool = False) -> str:
-    """Return how the one of this name is against the other one, in a duel that is no tie; begins with the name."""
+    """Return how the candidate `name` compares with the other one, in a duel that is no tie."""
     other = duel.second if name == duel.first else duel.first
     harder = duel.verdict == name
     means = (_OF_WORDS if of_words else _MEANS)[measure]
@@ -56,7 +57,7 @@ def compared(duel: Duel, measure: str, name: str, *, of_words: bool = False) -> 
 
 
 def _gap(duel: Duel, measure: str, *, harder: bool) -> str:
-    """Return how far one that is harder, or easier, is from the other, with the interval of that, or on how many seeds."""
+    """Return the difference of a duel with its interval, or on how many seeds it shows."""
     if measure.startswith("queries"):
         lower = duel.differing - duel.higher
         mine, its = sorted((duel.higher, lower), reverse=harder)
@@ -74,7 +75,7 @@ def _p(duel: Duel) -> str:
 
 
 def too_few_seeds(duels: Sequence[Duel], seeds: int) -> Iterator[str]:
-    """Give a sentence for every tie that is one because too few seeds differ."""
+    """Yield a sentence for every tie that is one because too few seeds differ."""
     needed = duels[0].needed
     if seeds < needed:
         yield (
@@ -90,32 +91,33 @@ def too_few_seeds(duels: Sequence[Duel], seeds: int) -> Iterator[str]:
         )
     more = len(found) - _TOO_FEW_SHOWN
     if more > 0:
-        yield f"The same holds for {more} more pair{'' if more == 1 else 's'}."
+        yield f"The same holds for {counted(more, 'more pair')}."
 
 
 def accuracy_verdict(
     accuracies: Mapping[str, Accuracy | None],
     original: Accuracy | None,
     duels: Sequence[Duel],
-    told_apart: int,
+    distinguished: int,
     measure: str,
 ) -> str | None:
-    """Return what accuracy says of the same candidates; None where no seed is labelled."""
+    """Return how well accuracy distinguishes the candidates; None where no seed is labelled."""
     known = [one for one in accuracies.values() if one is not None]
     if original is None or not known:
         return None
     span = _span([one.rate for one in known])
     words = f"Accuracy on {original.labelled} labelled seeds ({span}; the original {percent_text(original.rate)})"
-    return _told_apart(words, duels, told_apart, measure)
+    return _distinguishes(words, duels, distinguished, measure)
 
 
 def success_verdict(
-    found: Mapping[str, Sequence[float]], duels: Sequence[Duel], told_apart: int
+    found: Mapping[str, Sequence[float]], duels: Sequence[Duel], distinguished: int
 ) -> str:
-    """Return what success says of candidates that are ranked by queries; `found` is the share of each seed's searches."""
+    """Return how well success distinguishes candidates that are ranked by queries; `found` is the
+    share of each seed's searches."""
     span = _span([sum(of) / len(of) for of in found.values()])
     words = f"Success, whether anything was found ({span} of the searches; exact test),"
-    return _told_apart(words, duels, told_apart, "queries")
+    return _distinguishes(words, duels, distinguished, "queries")
 
 
 def _span(rates: Sequence[float]) -> str:
@@ -123,29 +125,29 @@ def _span(rates: Sequence[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _told_apart(words: str, duels: Sequence[Duel], told_apart: int, measure: str) -> str:
-    """Return whether something, described by `words`, can tell candidates apart, and whether `measure` can."""
+def _distinguishes(words: str, duels: Sequence[Duel], distinguished: int, measure: str) -> str:
+    """Return whether what `words` describe distinguishes candidates, and whether `measure` does."""
     apart, pairs = sum(duel.verdict != TIE for duel in duels), len(duels)
     if pairs > 1:
         return (
             f"{words} can tell {apart or 'none'} of the {pairs} pairs apart; {measure} can tell "
-            f"{told_apart or 'none'}."
+            f"{distinguished or 'none'}."
         )
     if apart:
-        contrast = f", and so can {measure}" if told_apart else f"; {measure} can't"
+        contrast = f", and so can {measure}" if distinguished else f"; {measure} can't"
         return f"{words} can tell the two apart{contrast}."
-    contrast = f"; {measure} can" if told_apart else f", nor can {measure}"
+    contrast = f"; {measure} can" if distinguished else f", nor can {measure}"
     return f"{words} can't tell the two apart{contrast}."
 
 
 def shared_places(
     order: Sequence[str], places: Mapping[str, int], duels: Sequence[Duel]
 ) -> Iterator[str]:
-    """Give a sentence for candidates that share a place through others and don't tie themselves."""
+    """Yield a sentence for candidates that share a place through others without a tie."""
     apart = [
         duel for duel in duels if duel.verdict != TIE and places[duel.first] == places[duel.second]
     ]
-    for duel in apart[:_NOT_HANDED_ON_SHOWN]:
+    for duel in apart[:_SHARED_PLACES_SHOWN]:
         other = duel.second if duel.verdict == duel.first else duel.first
         between = order[order.index(duel.first) + 1 : order.index(duel.second)]
         yield (
@@ -159,12 +161,12 @@ def differences(measure: str, *, of_words: bool = False) -> tuple[str, ...]:
     """Return where a ranking is not the paper's comparison."""
     paper = "Section 5.4.2 compares the mean queries of the searches that found a trigger"
     if measure == "queries":
-        counted = (
+        queries = (
             f"{paper}; ranked here are the queries of all searches: a seed on which the models differ before it is changed "
             "counts as 0 queries, and a search that found nothing as more than any that found something, however early "
             "it ended. In the mean it counts as max_queries, which says little of how many it would have needed."
         )
-        return (counted,)
+        return (queries,)
     at = "the trigger" if of_words else "the most severe trigger within the device budget"
     ranked = (
         f"{paper}; ranked here is {measure}, {(_OF_WORDS if of_words else _MEANS)[measure]}, at {at} "

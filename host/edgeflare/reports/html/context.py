@@ -1,14 +1,14 @@
-"""What the template of the report is filled with."""
+"""The values of the report's template."""
 
+import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import counted, margin_text, number_text
 from edgeflare.analysis.outcome_stats import ranked_words, tolerance_of, transcribes, units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
-from edgeflare.analysis.transcript_diff import WordChange
 from edgeflare.campaign.status import CampaignStatus, campaign_status
 from edgeflare.reports.campaign import (
     END_WORDS,
@@ -18,7 +18,13 @@ from edgeflare.reports.campaign import (
     limits_list,
 )
 from edgeflare.reports.charts import histogram
-from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
+from edgeflare.reports.devices import (
+    agreement_blocks,
+    devices_tables,
+    runtime_words,
+    telemetry_table,
+    value_words,
+)
 from edgeflare.reports.document import Block, Column, Figures, KeyFigure, Table, to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.gallery import (
@@ -31,8 +37,7 @@ from edgeflare.reports.html.gallery import (
     pair_key,
 )
 from edgeflare.reports.html.replay import STATE_WORDS
-from edgeflare.reports.html.reproduce import campaign_toml, models_table, versions
-from edgeflare.reports.images import (
+from edgeflare.reports.media import (
     LARGEST_CHANGE_DB,
     LOWEST_DB,
     change_colours,
@@ -42,7 +47,7 @@ from edgeflare.reports.images import (
 from edgeflare.reports.replay import replay_counts
 from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progress, verdict
 from edgeflare.store import Store
-from edgeflare.transcripts import excerpts
+from edgeflare.transcripts import WordChange, excerpts
 from edgeflare.types import Status, Transcript
 
 
@@ -59,21 +64,21 @@ class Headline(NamedTuple):
 
 
 def headline(
-    said: Verdict,
+    result: Verdict,
     summary: Summary,
     collected: Collected,
     status: CampaignStatus,
-    name: Callable[[int | None], str],
+    name: Name,
 ) -> Headline:
-    """Return what came out of a campaign, a replay or a control; `name` tells a class's name."""
-    more = [said.found] if said.found else []
+    """Return the result of a campaign, a replay or a control; `name` returns a class's name."""
+    more = [result.found] if result.found else []
     if summary.replay is None:
         more += _more(summary, collected, name)
-    more += guidance(said, summary)
-    return Headline(said.sentence, said.tone, tuple(more), progress(summary, status))
+    more += guidance(result, summary)
+    return Headline(result.sentence, result.tone, tuple(more), progress(summary, status))
 
 
-def _more(summary: Summary, collected: Collected, name: Callable[[int | None], str]) -> list[str]:
+def _more(summary: Summary, collected: Collected, name: Name) -> list[str]:
     more = []
     itself = summary.by_status.get("seed-deviates", 0)
     if itself:
@@ -87,38 +92,39 @@ def _more(summary: Summary, collected: Collected, name: Callable[[int | None], s
         if tolerance_of(summary.search) is not None:
             return [*more, _furthest(worst, name)]
         verb = "says"
-        said = [name(outcome.original_label), name(outcome.deployed_label)]
+        answers = [name(outcome.original_label), name(outcome.deployed_label)]
         if isinstance(outcome.original, Transcript) and isinstance(outcome.deployed, Transcript):
-            verb, said = (
+            verb, answers = (
                 "hears",
                 [f"“{text}”" for text in excerpts(outcome.original.text, outcome.deployed.text)],
             )
         more.append(
-            f"The severest: the original {verb} {said[0]}, the deployed model {said[1]}, with margins of "
+            f"The severest: the original {verb} {answers[0]}, the deployed model {answers[1]}, with margins of "
             f"{margin_text(outcome.original_margin)} and {margin_text(outcome.deployed_margin)} (from "
             f"{worst.finding.seed.id})."
         )
     return more
 
 
-def _furthest(worst: SeverestTrigger, name: Callable[[int | None], str]) -> str:
+def _furthest(worst: SeverestTrigger, name: Name) -> str:
     outcome = worst.finding.outcome
     ours, theirs = outcome.original_label, outcome.deployed_label
-    said = f"the original says {name(ours)}, the deployed model {name(theirs)}"
+    answers = f"the original says {name(ours)}, the deployed model {name(theirs)}"
     if ours == theirs:
-        said = f"both models say {name(ours)}"
+        answers = f"both models say {name(ours)}"
     return (
-        f"The severest: scores {margin_text(worst.severity)} apart, where {said} (from "
+        f"The severest: scores {margin_text(worst.severity)} apart, where {answers} (from "
         f"{worst.finding.seed.id})."
     )
 
 
 MOST_PAIRS = 500
-"""So many pairs of labels there are to choose from, the most frequent ones."""
+"""Number of pairs of labels to filter by, the most frequent ones."""
 
 _MOST_LISTED = 20
 _SHORT_NAME = 3
 _HEARD = COLUMNS.index("heard")
+_LABELS = slice(COLUMNS.index("original"), COLUMNS.index("deployed") + 1)
 
 
 def context(
@@ -127,11 +133,10 @@ def context(
     name: Name,
     replay: ReplaySummary | None = None,
 ) -> dict[str, Any]:
-    """Return the values of ``report.html.j2``; `name` tells a class's name, `replay` is what a replay came
-    to. Raises StoreError."""
+    """Return the values of ``report.html.j2``; `name` returns a class's name. Raises StoreError."""
     summary = summarize(store)
     status = campaign_status(store.folder)
-    said = verdict(store, summary, summary.limits, replay)
+    result = verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
     return {
@@ -142,7 +147,7 @@ def context(
         "replay": replay,
         "status": status,
         "control_of": is_control(store.folder),
-        "headline": headline(said, summary, collected, status, name),
+        "headline": headline(result, summary, collected, status, name),
         "cards": [one for one in figures if one.main],
         "figures": to_html([Figures(tuple(one for one in figures if not one.main))]),
         "limits": to_html(limits_list(summary.limits)[1:]),
@@ -177,8 +182,8 @@ def context(
         "agreements": to_html(agreement_blocks(summary.agreements, summary.every_device)),
         "fingerprints": to_html(fingerprints(summary.devices)),
         "device_charts": device_charts(store),
-        "models": to_html([models_table(summary.models)]),
-        "versions": to_html([Figures((*_settings(summary), *versions(store)))]),
+        "models": to_html([_models_table(summary.models)]),
+        "versions": to_html([Figures((*_settings(summary), *_versions(store)))]),
         "campaign_toml": campaign_toml(store.campaign),
         "resume": shlex.join(["edgeflare", "resume", str(store.folder.resolve())]),
         "send_again": shlex.join(["edgeflare", "replay", replay.source]) if replay else "",
@@ -223,8 +228,8 @@ def _spreads(summary: Summary) -> list[Block]:
 def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, int]]]:
     """Return the choices of each filter: value, words and count, the most frequent first."""
     words = {
-        pair_key(card.row[4], card.row[5]): _pair_words(name(card.row[4]), name(card.row[5]))
-        for card in collected.cards
+        pair_key(original, deployed): _pair_words(name(original), name(deployed))
+        for original, deployed in (card.row[_LABELS] for card in collected.cards)
     }
     words |= {
         change_key(change): _arrow(change)
@@ -264,8 +269,8 @@ def _listed(collected: Collected, name: Name, *, replayed: bool) -> list[Block]:
 
     def answer(model: str) -> Callable[[dict[str, Any]], str]:
         def text(row: dict[str, Any]) -> str:
-            heard = row["heard"]
-            return "".join(part for part, _ in heard[model]) if heard else name(row[model])
+            texts = row["heard"]
+            return "".join(part for part, _ in texts[model]) if texts else name(row[model])
 
         return text
 
@@ -309,3 +314,68 @@ def _sound() -> dict[str, Any]:
         "changes": gradient(change_colours()),
         "largest": f"{LARGEST_CHANGE_DB:.0f}",
     }
+
+
+# How to run the campaign again
+
+
+def _models_table(models: Mapping[str, Any]) -> Table:
+    """Return the models of a campaign: their files, byte for byte, and the runtimes in effect."""
+    columns = (
+        Column("model", 0, lambda one: one[0], text=True),
+        Column("file", 0, lambda one: str(one[1].get("name", "")), text=True),
+        Column("bytes", 0, lambda one: number_text(one[1].get("bytes"), 0)),
+        Column("SHA-256", 0, lambda one: str(one[1].get("sha256", "")), text=True),
+        Column("runtime", 0, lambda one: runtime_words(one[1].get("runtime") or {}), text=True),
+    )
+    rows = [(which, models[which]) for which in ("original", "deployed") if models.get(which)]
+    return Table(columns, rows, "The models' files, byte for byte, and what ran them", "models")
+
+
+def _versions(store: Store) -> list[KeyFigure]:
+    """Return the versions of what ran on the host; of several environments all of them."""
+    versions: dict[str, dict[str, None]] = {}
+    for environment in store.environments().values():
+        for name, value in environment.items():
+            if value:
+                versions.setdefault(name, {})[value_words(value)] = None
+    return [KeyFigure(name, ", then ".join(values)) for name, values in versions.items()]
+
+
+def campaign_toml(config: Mapping[str, Any]) -> str:
+    """Return a stored configuration as TOML, without its folder and what is not set."""
+    plain, tables = [], []
+    for name, value in config.items():
+        if name == "out":
+            continue
+        if isinstance(value, Mapping):
+            tables.append(_toml_table(name, value))
+        elif value is not None:
+            plain.append(f"{name} = {_toml(value)}")
+    return "\n".join(["\n".join(plain), *filter(None, tables)]).strip() + "\n"
+
+
+def _toml_table(name: str, values: Mapping[str, Any]) -> str:
+    lines = [
+        f"{key} = {text}"
+        for key, value in values.items()
+        if value is not None and (text := _toml(value)) not in ("{}", "[]")
+    ]
+    return "\n".join(["", f"[{name}]", *lines]) if lines else ""
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inner = [
+            f"{_toml_key(key)} = {_toml(one)}" for key, one in value.items() if one is not None
+        ]
+        return f"{{ {', '.join(inner)} }}" if inner else "{}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml, value))}]"
+    # A basic string of TOML has the escapes of JSON, but for DEL, which must be one.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml_key(name: str) -> str:
+    plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return name if plain else json.dumps(name)

@@ -1,6 +1,6 @@
-"""The devices of a campaign as a page shows them: what they are, what they did, how they fared."""
+"""The devices of a campaign on its page: fingerprints, health and charts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from markupsafe import Markup
 from edgeflare._internal.text import NOTHING
 from edgeflare.campaign.status import CampaignStatus
 from edgeflare.devices import DeviceMinute, DeviceStatus
-from edgeflare.reports.charts import course
+from edgeflare.reports.charts import time_chart
 from edgeflare.reports.devices import runtime_words
 from edgeflare.reports.document import Block, Column, Figures, Heading, KeyFigure, Table
 from edgeflare.store import Store
@@ -19,7 +19,7 @@ _ABOUT = ("board", "soc", "cpu", "arch", "os", "kernel", "python", "numpy")
 
 
 class Charts(NamedTuple):
-    """A device's courses over the minutes, each with its title; none where nobody tells."""
+    """Charts of a device over the minutes, each with its title; none without telemetry."""
 
     device: str
     drawings: list[tuple[str, Markup]]
@@ -83,15 +83,10 @@ class _Minute(NamedTuple):
     clock: float | None = None
 
     def with_part(self, part: DeviceMinute) -> "_Minute":
-        clock = part.frequency_least_mhz
         return _Minute(
-            _largest(self.temperature, part.temperature_max_c),
-            _largest(self.latency, _milliseconds(part.latency_median_s)),
-            clock
-            if self.clock is None
-            else self.clock
-            if clock is None
-            else min(self.clock, clock),
+            _known(max, self.temperature, part.temperature_max_c),
+            _known(max, self.latency, _milliseconds(part.latency_median_s)),
+            _known(min, self.clock, part.frequency_least_mhz),
         )
 
 
@@ -99,7 +94,7 @@ def _charts(device: str, minutes: Mapping[datetime, _Minute]) -> Charts:
     times = list(minutes)
     every = list(minutes.values())
     drawings = [
-        (title, course(times, values, f"{device}: {title}"))
+        (title, time_chart(times, values, f"{device}: {title}"))
         for title, values in (
             ("temperature, °C", [one.temperature for one in every]),
             ("inference, median ms", [one.latency for one in every]),
@@ -109,8 +104,9 @@ def _charts(device: str, minutes: Mapping[datetime, _Minute]) -> Charts:
     return Charts(device, [one for one in drawings if one[1]] if len(times) > 1 else [])
 
 
-def _largest(one: float | None, other: float | None) -> float | None:
-    return max((value for value in (one, other) if value is not None), default=None)
+def _known(choose: Callable[[list[float]], float], *values: float | None) -> float | None:
+    known = [value for value in values if value is not None]
+    return choose(known) if known else None
 
 
 def _milliseconds(seconds: float | None) -> float | None:

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from edgeflare.analysis.findings import Finding, has_input
-from edgeflare.analysis.transcript_diff import TranscriptDiff, WordChange, heard
 from edgeflare.metrics import text_of
-from edgeflare.reports.sentences import STEPS_SHOWN
+from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.strategies.mutation_path import describe_last_mutations
+from edgeflare.transcripts import TranscriptDiff, WordChange, transcript_diff
 from edgeflare.types import TRIGGERS, Output, Scores, Status, Transcript
 
-TOP_CLASSES = 5
+_TOP_CLASSES = 5
 MOST_SHOWN = 20_000
-"""So many findings the gallery shows at most, the most severe of each group first."""
+"""Largest number of findings in the gallery, the most severe of each group first."""
 
 COLUMNS = (
     "seed",
@@ -43,10 +43,11 @@ COLUMNS = (
     "replayed",
     "command",
 )
-"""What a row of the data has, in this order; `SHOWN_COLUMNS` follow. Of an input of a replay ``replayed`` has
-its state, its kind, its seed's id and what became of it in words; null for another finding. Of speech recognisers
-``heard`` has the words that differ by pairs, the stretches of both texts, each with whether it differs, and both
-models' texts on the seed where that is another input; null of classes."""
+"""What a row of the data has, in this order; `SHOWN_COLUMNS` follow. Of an input of a replay
+``replayed`` has its state, its kind, its seed's id and what became of it in words; null for another
+finding. Of speech recognisers ``heard`` has the words that differ by pairs, the stretches of both
+texts, each with whether it differs, and both models' texts on the seed where that is another input;
+null of classes."""
 
 SHOWN_COLUMNS = (
     *("seed_picture", "trigger_picture", "difference_picture", "amplification"),
@@ -63,10 +64,11 @@ STATUS_WORDS = {
 
 
 class Card(NamedTuple):
-    """A finding in the gallery: its row of data, its group, and the digests of its pictures' samples.
+    """A finding in the gallery: its row of data, its group, and the digests of its pictures'
+    samples.
 
-    Cards of a lower `rank` come first, whatever their severity. `pairs` are what it is found by: the pair of
-    labels, or every pair of words that differ.
+    Cards of a lower `rank` come first, whatever their severity. `pairs` are what it is found by:
+    the pair of labels, or every pair of words that differ.
     """
 
     row: list[Any]
@@ -80,7 +82,7 @@ class Card(NamedTuple):
 
 @dataclass
 class Facets:
-    """What the gallery can be filtered by, each with its number of findings; `state` is that of a replay."""
+    """The gallery's filters with their numbers of findings; `state` is that of a replay."""
 
     pair: Counter[str] = field(default_factory=Counter)
     device: Counter[str] = field(default_factory=Counter)
@@ -136,7 +138,7 @@ def card(finding: Finding) -> Card:
         finding.command,
     ]
     pairs: tuple[str, ...] = (pair_key(outcome.original_label, outcome.deployed_label),)
-    both = heard(outcome.original, outcome.deployed)
+    both = transcript_diff(outcome.original, outcome.deployed)
     if both is not None:
         row[COLUMNS.index("heard")] = _texts(both, finding)
         pairs = tuple(dict.fromkeys(map(change_key, both.changes))) or pairs
@@ -151,12 +153,12 @@ def card(finding: Finding) -> Card:
 
 
 def pair_key(original: int | None, deployed: int | None) -> str:
-    """Return how the page calls a pair of labels, like ``4-9``; "none" where a model gave no label."""
+    """Return the page's key of a pair of labels, like ``4-9``; "none" without a label."""
     return "none" if original is None or deployed is None else f"{original}-{deployed}"
 
 
 def change_key(change: WordChange) -> str:
-    """Return how the page calls a word and what was heard instead, like ``no→go``."""
+    """Return the page's key of a pair of words, like ``no→go``."""
     return f"{change.original}→{change.deployed}"
 
 
@@ -190,7 +192,7 @@ def _texts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
 
 
 def _top(original: Output | None, deployed: Output | None) -> list[list[Any]]:
-    """Return (class, original's score, deployed's score) for the top classes of either, the first first."""
+    """Return (class, original's score, deployed's score) for either model's top classes."""
     if isinstance(original, Transcript) or isinstance(deployed, Transcript):
         return []
     known = [scores for scores in (original, deployed) if scores is not None]
@@ -205,12 +207,12 @@ def _top(original: Output | None, deployed: Output | None) -> list[list[Any]]:
 
 
 def _largest(scores: Scores) -> Iterable[int]:
-    ranked = (-scores).argsort(kind="stable")[:TOP_CLASSES]  # NaN comes last
+    ranked = (-scores).argsort(kind="stable")[:_TOP_CLASSES]  # NaN comes last
     return (int(number) for number in ranked)
 
 
 def _score(scores: Scores | None, number: int) -> float | str | None:
-    """Return a score, "NaN", "inf" or "-inf" where it is none, None where the model was not asked."""
+    """Return a score, or "NaN", "inf" or "-inf"; None where the model was not asked."""
     if scores is None:
         return None
     value = float(scores[number])
@@ -230,8 +232,7 @@ _MOST_NAMED = 200
 
 
 class EndedSearch(NamedTuple):
-    """A search without a trigger: its seed, its device, how many inputs the device was given and how many the original
-    alone, and why it ended so."""
+    """A search without a trigger; `queries` went to both models, `host_queries` to one."""
 
     seed_id: str
     device: str
@@ -249,7 +250,7 @@ class EndedSearches:
 
 
 class SeverestTrigger(NamedTuple):
-    """The severest trigger, and the smaller margin of it, or how far apart its scores are where a tolerance decides."""
+    """The severest trigger, by its smaller margin, or by disagreement under a tolerance."""
 
     severity: float
     finding: Finding
@@ -259,9 +260,9 @@ class SeverestTrigger(NamedTuple):
 class Collected:
     """The findings as cards, and the figures of triggers that no other summary has.
 
-    `pairs` counts the triggers, those that are the seed itself among them, by both models' labels, `changes` by the
-    words that differ; `worst` is the most severe one of all. `queries` (up to the first trigger), `seconds`, `l2`
-    and `snr_db` are those of the searches that found one.
+    `pairs` counts the triggers, those that are the seed itself among them, by both models' labels,
+    `changes` by the words that differ; `worst` is the most severe one of all. `queries` (up to the
+    first trigger), `seconds`, `l2` and `snr_db` are those of the searches that found one.
     """
 
     cards: list[Card] = field(default_factory=list)
@@ -282,7 +283,8 @@ def collect(
     *,
     by_disagreement: bool = False,
 ) -> Collected:
-    """Gather what the page shows; the outcomes come in the order of the seeds. `card` makes the cards.
+    """Gather what the page shows; the outcomes come in the order of the seeds. `card` makes the
+    cards.
 
     The severest are those with the largest margins, or `by_disagreement` those furthest apart.
     """
@@ -309,7 +311,7 @@ def collect(
 
 def _add_trigger(collected: Collected, one: Finding, by_disagreement: bool) -> None:
     outcome = one.outcome
-    both = heard(outcome.original, outcome.deployed)
+    both = transcript_diff(outcome.original, outcome.deployed)
     labelled = outcome.original_label is not None and outcome.deployed_label is not None
     if outcome.original_label is not None and outcome.deployed_label is not None:
         collected.pairs[outcome.original_label, outcome.deployed_label] += 1
@@ -330,14 +332,14 @@ def _add_trigger(collected: Collected, one: Finding, by_disagreement: bool) -> N
         collected.snr_db.append(outcome.snr_db)
 
 
-MOST_CLASSES = 40
+_MOST_CLASSES = 40
 _MOST_PAIRS = 20
 _SHADES = 5
 
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """A pair of labels: both classes, the count of its triggers, its key for filters, a shade from 1 to 5."""
+    """A pair of labels: its count, its key for filters, a shade from 1 to 5."""
 
     original: int
     deployed: int
@@ -356,8 +358,9 @@ class MatrixRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Matrix:
-    """The pairs of labels. `rows` is empty where there are too many classes for a matrix; `top` then has the
-    most frequent pairs, and `left_out` counts those beyond them. `totals` are those of the `columns`."""
+    """The pairs of labels. `rows` is empty where there are too many classes for a matrix; `top`
+    then has the most frequent pairs, and `left_out` counts those beyond them. `totals` are those of
+    the `columns`."""
 
     columns: list[int]
     rows: list[MatrixRow]
@@ -377,7 +380,7 @@ def matrix(pairs: Mapping[tuple[int, int], int]) -> Matrix:
     lines = sorted({original for original, _ in pairs})
     columns = sorted({deployed for _, deployed in pairs})
     ranked = sorted(cells.values(), key=lambda one: (-one.count, one.original, one.deployed))
-    if max(len(lines), len(columns)) > MOST_CLASSES:
+    if max(len(lines), len(columns)) > _MOST_CLASSES:
         left_out = max(0, len(ranked) - _MOST_PAIRS)
         return Matrix([], [], [], ranked[:_MOST_PAIRS], left_out, sum(pairs.values()))
     rows = [
@@ -393,5 +396,5 @@ def matrix(pairs: Mapping[tuple[int, int], int]) -> Matrix:
 
 
 def _shade(count: int, most: int) -> int:
-    """Return 1 to 5, by the root of the share, so that rare pairs are told apart, too."""
+    """Return 1 to 5, by the root of the share, so that rare pairs differ, too."""
     return min(_SHADES, 1 + int(_SHADES * math.sqrt((count - 1) / most)))

@@ -1,4 +1,4 @@
-"""The pictures and sounds of a page: some in the page itself, the others as files in a folder beside it."""
+"""The pictures and sounds of a page, embedded or as files in a folder next to it."""
 
 import base64
 import hashlib
@@ -12,23 +12,23 @@ import cv2
 
 from edgeflare._internal.files import write_whole
 from edgeflare.errors import StoreError
-from edgeflare.reports.audio import pcm_wav
-from edgeflare.reports.images import (
+from edgeflare.reports.media import (
     Palette,
     Shades,
     change_colours,
     difference,
     indexed_png,
     level_colours,
+    pcm_wav,
     png,
     spectrograms,
 )
 from edgeflare.types import Sample
 
-EXACT_SIDE = 96
-"""Pictures up to this side length, in pixels, are kept pixel by pixel."""
+_EXACT_SIDE = 96
+"""Pictures up to this side length, in pixels, are shown pixel by pixel."""
 
-THUMBNAIL_SIDE = 224
+_THUMBNAIL_SIDE = 224
 _QUALITY = 82
 
 
@@ -43,20 +43,20 @@ class Media(NamedTuple):
 def picture(image: Sample) -> Media:
     """Return uint8 [height, width, 1 or 3], grey or RGB, as a file.
 
-    Up to 96 pixels on the longer side it is a PNG with exactly its pixels, above that a JPEG of at most 224.
-    Raises StoreError for a shape that is no image's.
+    Up to 96 pixels on the longer side it is a PNG with exactly its pixels, above that a JPEG of at
+    most 224. Raises StoreError for a shape that is no image's.
     """
     height, width = image.shape[:2]
-    if max(height, width) <= EXACT_SIDE:
+    if max(height, width) <= _EXACT_SIDE:
         return Media(png(image), "image/png", "png")
-    scale = min(1.0, THUMBNAIL_SIDE / max(height, width))
+    scale = min(1.0, _THUMBNAIL_SIDE / max(height, width))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
     if small.ndim == 3:
         small = small[:, :, ::-1]  # OpenCV writes BGR
     done, data = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:
-        raise StoreError(f"An image of shape {list(image.shape)} can't be written as JPEG.")
+        raise StoreError(f"an image of shape {list(image.shape)} can't be written as JPEG")
     return Media(data.tobytes(), "image/jpeg", "jpg")
 
 
@@ -65,10 +65,11 @@ _OVERHEAD = 4  # quotes and a comma in JSON, and some
 
 
 class Shown(NamedTuple):
-    """A finding's pictures and sounds, by their numbers in `Album.addresses`; None where there is none.
+    """A finding's pictures and sounds, by their numbers in `MediaBundle.addresses`; None where
+    there is none.
 
-    A change of one level is shown as `amplification` levels in the difference. Pictures of audio are spectrograms
-    of `seconds` from left to right.
+    A change of one level is shown as `amplification` levels in the difference. Pictures of audio
+    are spectrograms of `seconds` from left to right.
     """
 
     seed: int | None
@@ -81,11 +82,11 @@ class Shown(NamedTuple):
 
 
 class MediaBundle:
-    """Takes the pictures of one finding after the other, the most important first; `read` reads a sample by
+    """The pictures and sounds of findings, added the most important first; `read` reads a sample by
     its digest. `rate` is that of audio in Hz, None for images.
 
-    `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within `budget`
-    bytes, and the relative address of its file for each other. One picture is kept once.
+    `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within
+    `budget` bytes, and the relative address of its file for each other. One picture is kept once.
     """
 
     def __init__(
@@ -107,7 +108,8 @@ class MediaBundle:
         self._files: set[str] = set()
 
     def add(self, seed: str, trigger: str | None) -> Shown:
-        """Add what there is to see of a finding, by the digests of its samples; no trigger: the seed is one.
+        """Add what there is to see of a finding, by the digests of its samples; no trigger: the
+        seed is one.
 
         Raises StoreError where a sample can't be read, OSError where a file can't be written.
         """
@@ -159,7 +161,7 @@ class MediaBundle:
             self._folder.rmdir()
 
     def _put(self, pictures: Sequence[tuple[str, Media]]) -> list[int]:
-        """Return the numbers of a finding's pictures and sounds, which are embedded together or not at all."""
+        """Return the numbers of a finding's media, embedded together or not at all."""
         new = {key: one for key, one in pictures if key not in self._numbers}
         size = sum(_embedded_size(one) for one in new.values())
         fits = size <= self._left

@@ -12,12 +12,11 @@ from typing import Any
 from edgeflare._internal.files import write_durably
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import results
-from edgeflare.analysis.opening import opened
 from edgeflare.analysis.outcome_stats import tolerance_of
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.reports.export import check_report_path, written_to
+from edgeflare.reports.export import check_report_path, report_written_to
 from edgeflare.reports.html.context import context
 from edgeflare.reports.html.gallery import (
     COLUMNS,
@@ -32,9 +31,9 @@ from edgeflare.reports.html.gallery import (
 from edgeflare.reports.html.media import MediaBundle, Shown
 from edgeflare.reports.html.replay import ReplayCards, seeds_of
 from edgeflare.reports.html.templates import embedded_json, render
-from edgeflare.store import Store
+from edgeflare.store import Store, opened
 
-MOST_MB = 50.0
+_MOST_MB = 50.0
 _MB = 1_000_000
 _ADDRESSES = 5  # of a finding's pictures and sounds
 _ADDRESS_BYTES = 120  # a picture's address in a file, and its number in a row, at most
@@ -43,8 +42,8 @@ _FRAME_BYTES = 2_000_000  # what else is in the page, measured below 300 kB
 
 @dataclass(frozen=True)
 class HtmlReport:
-    """What was written: the page, its size in bytes, its findings, and its pictures and sounds: `embedded` in
-    it, and `beside` it in the folder ``<name of the page>-pictures``."""
+    """What was written: the page, its size in bytes, its findings, and its pictures and sounds:
+    `embedded` in it, and `beside` it in the folder ``<name of the page>-pictures``."""
 
     path: str
     findings: int
@@ -66,36 +65,28 @@ def write_html_report(
 ) -> HtmlReport:
     """Write a campaign as one HTML file that needs nothing else: no network, no other program.
 
-    It says first what came out and whether the campaign's limits are kept; then which classes are taken for
-    which, every finding with its pictures, figures over all, the devices, and how to run it again. A replay,
-    a control and a campaign that isn't finished are campaigns, too.
+    It begins with the result and whether the campaign's limits are kept; then which classes are
+    taken for which, every finding with its pictures, figures over all, the devices, and how to run
+    it again. A replay, a control and a campaign that isn't finished are campaigns, too.
 
-    `class_names` are the classes' names in their order; by default those of the campaign's label mapping,
-    else their numbers. Pictures of the most severe finding of each pair of labels, device and status come
-    first into the page, then the next of each, until `embed_mb` MB (10^6 bytes, base64) are used up; the page
-    itself never exceeds 50 MB. All others go into the folder ``<stem>-pictures`` beside it, whose files an
-    earlier report left are used again, or removed where they are of no use any more. Pictures above 96 pixels
-    become thumbnails of at most 224. Audio is there to be heard, as WAV of 16-bit PCM, and to be seen as spectrograms.
-    The file appears whole or not at all.
+    `class_names` are the classes' names in their order; by default those of the campaign's label
+    mapping, else their numbers. Pictures of the most severe finding of each pair of labels, device
+    and status come first into the page, then the next of each, until `embed_mb` MB (10^6 bytes,
+    base64) are used up; the page itself never exceeds 50 MB. All others go into the folder
+    ``<stem>-pictures`` beside it, whose files an earlier report left are used again, or removed
+    where they are of no use any more. Pictures above 96 pixels become thumbnails of at most 224.
+    Audio is embedded as WAV of 16-bit PCM and shown as spectrograms. The file
+    appears whole or not at all.
 
-    Raises UsageError for an `embed_mb` below 0 or fewer names than classes, StoreError where a folder can't
-    be used, DiskFullError where no space is left.
+    Raises UsageError for an `embed_mb` below 0 or fewer names than classes, StoreError where a
+    folder can't be used, DiskFullError where no space is left.
     """
     if not embed_mb >= 0 or math.isinf(embed_mb):
         raise UsageError(
-            f"embed_mb is {embed_mb}; give the megabytes of pictures in the page, 0 or more."
+            f"embed_mb is {embed_mb}; give the megabytes of pictures in the page, 0 or more"
         )
     path = Path(path)
-    with (
-        opened(campaign) as store,
-        written_to(
-            path.parent,
-            untouched="the campaign itself",
-            again="write the report again",
-            instead="choose another place for the report",
-        ),
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with opened(campaign) as store, report_written_to(path):
         return _written(store, path, class_names, embed_mb)
 
 
@@ -126,11 +117,11 @@ def _page(
     plain = len(
         embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
     )
-    room = MOST_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
+    room = _MOST_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
     read = cards.read if cards else store.get_sample
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
-    album = MediaBundle(read, folder, min(embed_mb * _MB, room), rate=rate)
-    data = {**_data(collected, shown, album, names), "tolerance": tolerance}
+    bundle = MediaBundle(read, folder, min(embed_mb * _MB, room), rate=rate)
+    data = {**_data(collected, shown, bundle, names), "tolerance": tolerance}
     page = render(
         "report.html.j2",
         scripts=("report.js",),
@@ -140,16 +131,16 @@ def _page(
         **context(store, collected, partial(class_name, names), replay),
     ).encode()
     write_durably(path, page)
-    album.remove_stale()
-    return HtmlReport(str(path), len(collected.cards), album.embedded, album.beside, len(page))
+    bundle.remove_stale()
+    return HtmlReport(str(path), len(collected.cards), bundle.embedded, bundle.beside, len(page))
 
 
 def _data(
-    collected: Collected, shown: Sequence[int], album: MediaBundle, names: Sequence[str] | None
+    collected: Collected, shown: Sequence[int], bundle: MediaBundle, names: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return what the page's script makes the gallery of; rows are in the order of the seeds."""
     rows = {
-        number: [*one.row, *_shown(album, one)]
+        number: [*one.row, *_shown(bundle, one)]
         for number in shown
         for one in [collected.cards[number]]
     }
@@ -158,19 +149,19 @@ def _data(
         "columns": [*COLUMNS, *SHOWN_COLUMNS],
         "rows": [rows[number] for number in sorted(rows)],
         "classes": {str(number): class_name(names, number) for number in sorted(needed)},
-        "pictures": album.addresses,
-        "rate": album.rate,
+        "pictures": bundle.addresses,
+        "rate": bundle.rate,
     }
 
 
-def _shown(album: MediaBundle, one: Card) -> Shown:
-    """Add a card's pictures; of a replay's input without the seed where that is not stored any more."""
+def _shown(bundle: MediaBundle, one: Card) -> Shown:
+    """Add a card's pictures; the seed of a replay's input may be gone."""
     try:
-        return album.add(one.seed, one.trigger)
+        return bundle.add(one.seed, one.trigger)
     except StoreError:
         if one.row[COLUMNS.index("replayed")] is None or one.trigger is None:
             raise
-        return album.add(one.trigger, None)
+        return bundle.add(one.trigger, None)
 
 
 def _classes(row: Sequence[Any]) -> set[int]:

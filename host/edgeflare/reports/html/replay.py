@@ -1,18 +1,18 @@
-"""The inputs of a replay in the page's gallery: what became of each, beside the seed input it came from."""
+"""The inputs of a replay in the page's gallery, each with its state and its seed input."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from edgeflare.analysis.findings import Finding
-from edgeflare.analysis.opening import opened
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.replay.results import REPLAY, ReplayedInput, ReplayState, replay_fact
 from edgeflare.errors import StoreError
+from edgeflare.reports.campaign import Name
 from edgeflare.reports.html.gallery import COLUMNS, Card, card
-from edgeflare.reports.sentences import replayed_words
-from edgeflare.store import Store
+from edgeflare.reports.replay import replayed_words
+from edgeflare.store import Store, opened
 from edgeflare.types import Sample
 
 STATE_WORDS: dict[ReplayState, str] = {
@@ -29,7 +29,7 @@ _MOST_SOURCES = 100
 
 
 class ReplayCards:
-    """Makes the cards of a replay; `store` is the replay's, `name` tells a class's name.
+    """Makes the cards of a replay; `store` is the replay's, `name` returns a class's name.
 
     `seeds` is the campaign that the inputs were found in, None where it is not there any more.
     """
@@ -39,7 +39,7 @@ class ReplayCards:
         store: Store,
         summary: ReplaySummary,
         seeds: Store | None,
-        name: Callable[[int | None], str],
+        name: Name,
     ) -> None:
         self._store = store
         self._seeds = seeds
@@ -60,11 +60,11 @@ class ReplayCards:
             one.state,
             one.kind,
             one.seed_id,
-            replayed_words(self._name, one),
+            replayed_words(one, self._name),
         ]
-        heard = made.row[COLUMNS.index("heard")]
-        if heard is not None:
-            heard["seed"] = None  # what is a seed in a replay's folder is the input itself
+        transcripts = made.row[COLUMNS.index("heard")]
+        if transcripts is not None:
+            transcripts["seed"] = None  # what is a seed in a replay's folder is the input itself
         pair, device, _ = made.group
         seed = self._samples.get(one.seed_id, one.sample) if one.kind == "trigger" else one.sample
         return made._replace(
@@ -75,7 +75,7 @@ class ReplayCards:
         )
 
     def read(self, digest: str) -> Sample:
-        """Return a sample of the replay, or of the campaign. Raises StoreError where neither has it."""
+        """Return a sample of the replay, or of the campaign. Raises StoreError."""
         try:
             return self._store.get_sample(digest)
         except StoreError:
@@ -86,8 +86,7 @@ class ReplayCards:
 
 @contextmanager
 def seeds_of(store: Store) -> Iterator[Store | None]:
-    """Open the campaign that a replay's inputs were found in, through the replays between; None where
-    they come from a corpus, or where the campaign is not there any more."""
+    """Open the campaign behind a replay, and the replays between; None for a corpus or if gone."""
     with ExitStack() as stack:
         yield _found_in(store, stack)
 
@@ -109,12 +108,12 @@ def _found_in(store: Store, stack: ExitStack) -> Store | None:
 
 
 def _now(finding: Finding, one: ReplayedInput) -> Finding:
-    """Return a finding with what both models say now, and with the distance that its search found."""
+    """Return a finding with both models' present answers and its search's distance."""
     outcome = finding.outcome
     original, deployed = outcome.original, outcome.deployed
     if deployed is None and finding.seed.outputs is not None:
         original, deployed = finding.seed.outputs.original, finding.seed.outputs.deployed
-    seen = replace(
+    present = replace(
         outcome,
         original=original,
         deployed=deployed,
@@ -125,4 +124,4 @@ def _now(finding: Finding, one: ReplayedInput) -> Finding:
         linf=None,
         snr_db=None,
     )
-    return replace(finding, outcome=seen)
+    return replace(finding, outcome=present)

@@ -21,9 +21,9 @@ def render(template: str, **values: Any) -> str:
     """Return a page: the template of that name in `PAGES` with these values, all of them escaped.
 
     Templates extend ``base.html.j2``, whose blocks are ``title``, ``head`` (more styles), ``nav``,
-    ``content`` and ``data``. `scripts`, names of files in `PAGES`, are put inline at the page's end; the page
-    lets no other script run, and asks for nothing from a network. What UTF-8 has no place for, as in names of
-    files in another encoding, becomes a question mark.
+    ``content`` and ``data``. `scripts`, names of files in `PAGES`, are put inline at the page's
+    end; the page lets no other script run, and asks for nothing from a network. What UTF-8 has no
+    place for, as in names of files in another encoding, becomes a question mark.
     """
     page = _environment().get_template(template).render({"scripts": (), **values})
     return page.encode(errors="replace").decode()
@@ -41,7 +41,8 @@ def script_digest(name: str) -> str:
 
 
 def embedded_json(value: Any) -> Markup:
-    """Return compact JSON for a ``<script type="application/json">``, in which no text can end the element.
+    """Return compact JSON for a ``<script type="application/json">``, in which no text can end the
+    element.
 
     Raises ValueError for NaN and infinity.
     """
@@ -52,7 +53,7 @@ def embedded_json(value: Any) -> Markup:
 
 
 def _cleaned(value: object) -> object:
-    """Return a value whose texts have no control characters; what is markup is our own and stays."""
+    """Return a value whose texts have no control characters; markup is unchanged."""
     if isinstance(value, Mapping):
         return {_cleaned(key): _cleaned(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -197,7 +197,7 @@ def test_a_place_that_is_a_folder_or_below_a_file_is_told(campaign: Any, tmp_pat
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="folder; name the file"):
         write_html_report(campaign.store, tmp_path / "folder")
-    with pytest.raises(StoreError, match="choose another place"):
+    with pytest.raises(StoreError, match="choose another file"):
         write_html_report(campaign.store, tmp_path / "file" / "report.html")
 
 

@@ -12,8 +12,8 @@ from report_stores import many_triggers
 from edgeflare import report_text, write_html_report
 from edgeflare._internal import toml
 from edgeflare.analysis.control import control_figures
+from edgeflare.reports.html.context import campaign_toml
 from edgeflare.reports.html.gallery import matrix
-from edgeflare.reports.html.reproduce import campaign_toml
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 

@@ -1,6 +1,8 @@
-"""Seed, triggering input and their difference as pictures."""
+"""Seed input, triggering input and their difference as pictures and sounds."""
 
+import io
 import struct
+import wave
 import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -62,14 +64,14 @@ _SMALLEST_WINDOW, _LARGEST_WINDOW = 64, 4096
 _COLUMNS, _ROWS = 300, 128
 
 Shades = NDArray[np.uint8]
-"""Points of a picture by the numbers of their colours, uint8 [rows, columns]; high frequencies are above."""
+"""Colour numbers of a picture, uint8 [rows, columns]; high frequencies are above."""
 
 
 class Spectrograms(NamedTuple):
     """Three pictures on the same axes: `seconds` from left to right, 0 to `highest_hz` upwards.
 
-    `seed` and `trigger` from -80 dB to 0 dB, which is the loudest point of both; `difference` is the trigger's
-    level less the seed's, -40 dB to 40 dB.
+    `seed` and `trigger` from -80 dB to 0 dB, which is the loudest point of both; `difference` is
+    the trigger's level less the seed's, -40 dB to 40 dB.
     """
 
     seed: Shades
@@ -80,7 +82,8 @@ class Spectrograms(NamedTuple):
 
 
 def spectrograms(seed: Sample, trigger: Sample, rate: int) -> Spectrograms:
-    """Return the spectrograms of mono float32 [samples] at `rate` Hz; silence follows the shorter of the two.
+    """Return the spectrograms of mono float32 [samples] at `rate` Hz; silence follows the shorter
+    of the two.
 
     Power of a Hann window of about 25 ms each 10 ms, averaged over what falls into one point.
     """
@@ -161,7 +164,7 @@ def panel(*images: Sample) -> Sample:
 
 
 def indexed_png(shades: Shades, palette: Palette) -> bytes:
-    """Return uint8 [height, width], numbers of colours of a palette, as a PNG file with that palette."""
+    """Return uint8 [height, width], colour numbers of a palette, as a PNG file."""
     height, width = shades.shape
     head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     rows = np.pad(shades, ((0, 0), (1, 0)))  # each row begins with its filter: none
@@ -181,7 +184,7 @@ def png(image: Sample) -> bytes:
     """Return uint8 [height, width, 1 or 3], grey or RGB, as a PNG file with exactly its pixels."""
     done, data = cv2.imencode(".png", image[:, :, ::-1])
     if not done:
-        raise StoreError(f"An image of shape {list(image.shape)} can't be written as PNG.")
+        raise StoreError(f"an image of shape {list(image.shape)} can't be written as PNG")
     return data.tobytes()
 
 
@@ -193,7 +196,7 @@ _FONT, _SIZE = cv2.FONT_HERSHEY_SIMPLEX, 0.44
 
 
 class _Drawn(NamedTuple):
-    """One of the three pictures: its title, its points, its colours, and the dB of its scale from top to bottom."""
+    """One of the three pictures; `scale` is in dB from top to bottom."""
 
     title: str
     shades: Shades
@@ -202,10 +205,11 @@ class _Drawn(NamedTuple):
 
 
 def spectrogram_panel(seed: Sample, trigger: Sample, rate: int) -> NDArray[np.uint8]:
-    """Return the spectrograms of seed, trigger and difference below each other, uint8 [height, width, 3], RGB.
+    """Return the spectrograms of seed, trigger and difference below each other, uint8 [height,
+    width, 3], RGB.
 
-    Time in seconds and frequency in kHz are written on the axes, and in dB what the colours mean: levels relative to
-    the loudest point of both, and the trigger's level less the seed's.
+    Time in seconds and frequency in kHz are written on the axes, and in dB what the colours mean:
+    levels relative to the loudest point of both, and the trigger's level less the seed's.
     """
     made = spectrograms(seed, trigger, rate)
     levels = (0.0, LOWEST_DB / 2, LOWEST_DB)
@@ -253,7 +257,7 @@ def _times(canvas: NDArray[np.uint8], bottom: int, seconds: float) -> None:
 
 
 def _ticks(end: float, unit: str, most: int = 4) -> Sequence[tuple[float, str]]:
-    """Return the round numbers from 0 to `end` as shares of it, each with its text, the last with the unit."""
+    """Return round numbers from 0 to `end` as shares of it, each with its text."""
     axis = Axis(0.0, end, most)
     inside = [tick for tick in axis.ticks if tick <= end * (1 + 1e-9)]
     texts = [axis.text(tick) for tick in inside]
@@ -267,3 +271,24 @@ def _write(
     if from_right:
         at = (at[0] - cv2.getTextSize(text, _FONT, _SIZE, 1)[0][0], at[1])
     cv2.putText(canvas, text, at, _FONT, _SIZE, _INK, 1, cv2.LINE_AA)
+
+
+_PCM_LEVELS = 32768.0
+
+
+def pcm_wav(sample: Sample, rate: int) -> bytes:
+    """Return mono float32 [samples] in [-1, 1] at `rate` Hz as a WAV file of 16-bit PCM.
+
+    What was read from a file of 16 bits comes back bit by bit; else a sample is off by half a level
+    at most, and one outside of the range by what it is outside. Not every player takes a WAV file
+    of floats, as a campaign has them.
+    """
+    levels = np.rint(np.nan_to_num(sample.astype(np.float64)) * _PCM_LEVELS)
+    data = np.clip(levels, -_PCM_LEVELS, _PCM_LEVELS - 1).astype("<i2").tobytes()
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(data)
+    return buffer.getvalue()
