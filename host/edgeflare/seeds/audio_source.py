@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -22,8 +22,8 @@ from edgeflare.seeds.audio_files import (
     recording_of_row,
 )
 from edgeflare.seeds.npz import Archive
-from edgeflare.seeds.source import Found, Item, MediaReader
-from edgeflare.seeds.types import SeedSource, UnreadableError, digest_of_sample, no_usable_seed
+from edgeflare.seeds.source import Found, Item, MediaReader, MediaSeeds
+from edgeflare.seeds.types import AUDIO, SeedSource, UnreadableError
 from edgeflare.types import Sample, SeedInput, Skipped
 
 _LONG_WINDOW_S = 10
@@ -43,7 +43,6 @@ class NoticeCounts:
     beyond: int = 0
     shorter: int = 0
     silent: int = 0
-    repeated: int = 0
 
     def add(self, recording: Recording, clip: Clip, rules: AudioRules, *, is_first: bool) -> None:
         """Count a clip that is taken, and its recording with the first of them."""
@@ -59,8 +58,8 @@ class NoticeCounts:
         if rules.samples is not None and rules.samples < _LONG_WINDOW_S * rules.rate:
             self.shorter += len(clip.samples) < rules.samples
 
-    def notices(self, rules: AudioRules) -> Iterator[str]:
-        """Yield a sentence for each count that is not 0."""
+    def notices(self, rules: AudioRules, repeated: int) -> Iterator[str]:
+        """Yield a sentence for each count that is not 0; `repeated` clips are the same as another one."""
         if self.mixed:
             yield f"{_recordings(self.mixed)} had several channels; their mean was taken."
         for rate, count in sorted(self.resampled.items()):
@@ -82,8 +81,8 @@ class NoticeCounts:
             yield f"{_clips(self.beyond)} went beyond [-1, 1], and end there now."
         if self.silent:
             yield f"{_clips(self.silent)} silent, all samples 0; all were kept."
-        if self.repeated:
-            yield f"{_clips(self.repeated)} had the same samples as another one; all were kept."
+        if repeated:
+            yield f"{_clips(repeated)} had the same samples as another one; all were kept."
 
     def _of_cut(self, rules: AudioRules) -> str:
         length = rules.seconds(rules.window)
@@ -139,52 +138,28 @@ def open_audio_seeds(
     source = Path(source)
     if source.suffix.lower() != ".npz":
         extras.soundfile()
-    found = _READING.look(source, labels, limit)
+    found = _READER.find(source, labels, limit)
     return _AudioSeeds(source, found, AudioRules(rate, samples, cut, resample), limit)
 
 
-class _AudioSeeds:
-    """Iterating raises SeedError where there is no rule for a recording of another rate or length, where an
-    archive is damaged or, at the end, where nothing could be used.
-    """
-
+class _AudioSeeds(MediaSeeds[_Opening]):
     def __init__(
         self, source: Path, found: Found[_Opening], rules: AudioRules, limit: int | None
     ) -> None:
-        self._source = source
-        self._found = found
+        super().__init__(source, found, limit, "recording")
         self._rules = rules
-        self._limit = limit
-        self.total = None if rules.cut == "windows" else found.total
-        self.skipped: list[Skipped] = list(found.skipped)
-        self.notices: list[str] = list(found.notices)
+        if rules.cut == "windows":
+            self.total = None
 
     def __iter__(self) -> Iterator[SeedInput]:
-        self.skipped = list(self._found.skipped)
-        self.notices = list(self._found.notices)
-        tally = NoticeCounts()
-        seen: set[bytes] = set()
-        taken = 0
-        for item in self._found.items():
-            if taken == self._limit:
-                break
-            with closing(self._seeds_of(item, tally)) as seeds:
-                for seed in seeds:
-                    taken += 1
-                    seen.add(digest_of_sample(seed.sample))
-                    yield seed
-                    if taken == self._limit:
-                        break
-        if not taken:
-            raise no_usable_seed("recording", self._source, self.skipped)
-        tally.repeated = taken - len(seen)
-        self.notices += tally.notices(self._rules)
+        self._tally = NoticeCounts()
+        return super().__iter__()
 
-    def _seeds_of(
-        self, item: Item[_Opening], tally: NoticeCounts
-    ) -> Generator[SeedInput, None, None]:
-        """Yield one recording's seeds; what of it can't be used is skipped."""
-        given = 0
+    def _counts(self, repeated: int) -> Iterator[str]:
+        return self._tally.notices(self._rules, repeated)
+
+    def _seeds_of(self, item: Item[_Opening]) -> Generator[SeedInput, None, None]:
+        given, tally = 0, self._tally
         try:
             with item.read() as recording:
                 clips = Clips(item.id, recording, self._rules)
@@ -230,4 +205,4 @@ def _rows(archive: Archive) -> Iterator[_Opening]:
         yield nullcontext(recording_of_row(row, archive.rate, digest))
 
 
-_READING: MediaReader[_Opening] = MediaReader("audio", open_recording, _rows)
+_READER: MediaReader[_Opening] = MediaReader(AUDIO, open_recording, _rows)

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import SeedError
 from edgeflare.seeds.images import Decoded, check_pixels, over_black
-from edgeflare.seeds.types import AUDIO, IMAGES, UnreadableError, other_medium, sha256_of
+from edgeflare.seeds.types import AUDIO, IMAGES, Medium, UnreadableError, other_medium, sha256_of
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import LONGEST_CLIP
 
@@ -113,32 +113,32 @@ _MOST_ENTRIES = 10_000_000
 
 
 class Archive:
-    """One file's array of this name, with its labels; each entry is read when it is asked for.
+    """One file's array of a medium, with its labels; each entry is read when it is asked for.
 
     "images" is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; "audio" float32 or int16 [N, samples], with
     its `rate` in Hz, one whole number, beside it. `labels`, where there are some, are integers [N]. Raises
     SeedError where the file or one of the arrays is not that.
     """
 
-    def __init__(self, path: Path, array: Literal["images", "audio"]) -> None:
+    def __init__(self, path: Path, medium: Medium) -> None:
         self.path = path
         self.rate = 0
         with self._reading() as file:
             archive = _zip(file, path)
-            name = member(archive, array)
+            name = member(archive, medium.called)
             if name is None:
-                raise SeedError(_lacking(archive, path, array))
+                raise SeedError(_lacking(archive, path, medium))
             self._name = name
             self._header = read_header(archive, name)
-            if array == "images":
+            if medium is IMAGES:
                 _check_images(self._header, path)
             else:
                 _check_audio(self._header, path)
             if len(self) > _MOST_ENTRIES:
                 raise SeedError(
-                    f"{array!r} in {path} holds {len(self)} entries, and up to {_MOST_ENTRIES} are read; split it."
+                    f"{medium.called!r} in {path} holds {len(self)} entries, and up to {_MOST_ENTRIES} are read; split it."
                 )
-            if array == "audio":
+            if medium is AUDIO:
                 self.rate = _read_rate(archive, path)
             self.labels = self._read_labels(archive)
 
@@ -204,12 +204,11 @@ def _zip(file: BinaryIO, path: Path) -> zipfile.ZipFile:
     return zipfile.ZipFile(file)
 
 
-def _lacking(archive: zipfile.ZipFile, path: Path, array: str) -> str:
-    medium = IMAGES if array == "images" else AUDIO
-    other = other_medium(medium)
+def _lacking(archive: zipfile.ZipFile, path: Path, medium: Medium) -> str:
+    name, other = medium.called, other_medium(medium)
     if member(archive, other.called) is not None:
-        return f"The archive {path} holds {other.called}, and the model takes {array}{medium.hint}."
-    return f"The archive {path} has no array named {array!r}."
+        return f"The archive {path} holds {other.called}, and the model takes {name}{medium.hint}."
+    return f"The archive {path} has no array named {name!r}."
 
 
 def _decoded(pixels: Sample) -> Decoded:

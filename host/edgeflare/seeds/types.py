@@ -1,13 +1,11 @@
 """What a source of seed inputs gives."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
-from edgeflare.errors import SeedError
 from edgeflare.types import Sample, SeedInput, Skipped
 
 
@@ -29,14 +27,6 @@ class SeedSource(Protocol):
     def __iter__(self) -> Iterator[SeedInput]:
         """Yield the seeds. Raises SeedError where the place as a whole can't be used."""
         ...
-
-
-def no_usable_seed(kind: str, source: Path, skipped: Sequence[Skipped]) -> SeedError:
-    """Return the error of a place of which every "image" or "recording" was skipped."""
-    first = f"{skipped[0].name}: {skipped[0].reason}."
-    if len(skipped) == 1:
-        return SeedError(f"The only {kind} in {source} can't be used; {first}")
-    return SeedError(f"None of the {len(skipped)} {kind}s in {source} can be used; {first}")
 
 
 class Medium(NamedTuple):
