@@ -7,7 +7,7 @@ from typing import Any
 
 from edgeflare.analysis.findings import csv_cell, findings, results
 from edgeflare.analysis.replay import ReplaySummary
-from edgeflare.campaign.replay.results import replay_fact
+from edgeflare.campaign.replay.results import replay_inputs
 from edgeflare.reports.text_reports import ReportData, finding_row
 
 COLUMNS = (
@@ -61,7 +61,7 @@ def _found(material: ReportData) -> Iterator[dict[str, Any]]:
 def _replayed(material: ReportData, replay: ReplaySummary) -> Iterator[dict[str, Any]]:
     """Every input that was asked about: what its outcome says, and what became of it."""
     inputs = {(one.id, one.replica): one for one in replay.inputs}
-    labels = {one["id"]: one["label"] for one in replay_fact(material.store)["inputs"]}
+    labels = {name: one.label for name, one in replay_inputs(material.store).items()}
     for result in results(material.store):
         one = inputs.get((result.seed.id, result.outcome.replica))
         if one is None:

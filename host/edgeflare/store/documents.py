@@ -81,24 +81,6 @@ class _DeviceEntry(TypedDict):
     name: str
 
 
-class _ReplayedInput(TypedDict):
-    id: str
-    kind: str
-    deviated: bool
-    seed_id: str
-    replica: NotRequired[str]
-    label: NotRequired[int | None]
-    original_label: int | None
-    deployed_label: int | None
-    l2: float | None
-    original_text: NotRequired[str | None]
-    deployed_text: NotRequired[str | None]
-    looks: NotRequired[
-        dict[str, Annotated[list[bool | int | str | None], Field(min_length=2, max_length=3)]]
-        | None
-    ]
-
-
 class _ReplaySource(TypedDict):
     kind: str
     folder: str
@@ -109,7 +91,8 @@ class _ReplaySource(TypedDict):
 
 class _Replay(TypedDict):
     source: _ReplaySource
-    inputs: list[_ReplayedInput]
+    inputs: list[dict[str, Any]]
+    """Each is checked when a `ReplayInput` is made of it."""
     selected: NotRequired[list[str]]
     notices: NotRequired[list[str]]
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timezone
 from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
@@ -13,14 +13,13 @@ from sqlalchemy import Row
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.metrics import disagreement, numbers
 from edgeflare.oracles import Margins
-from edgeflare.store.documents import moment, record
+from edgeflare.store.documents import moment, record, validated
 from edgeflare.types import (
     NOTHING_SEARCHED,
     Decision,
     FrontPoint,
     Output,
     Outputs,
-    Sample,
     Status,
     Transcript,
 )
@@ -362,17 +361,16 @@ class ReplayResult(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplayInput:
-    """An input to be sent to both models again.
+    """An input to be sent to both models again; a replay stores all of it but `sample`.
 
     `id` is unique among the inputs of a replay, and the same in every replay. `deviated`: it deviated when it was
     last sent, on the device `replica` where that isn't ""; both labels (class indices), or both texts of
     recognisers, are of that time. `seed_id` names the seed input in its own campaign, `label` its class where
-    that is known. `l2` is the distance to it, as `edgeflare.metrics` has it. `rate` is that of audio, in Hz.
-    `looks` has each device's last answer, by its name, where there is one; the latest comes last.
+    that is known. `l2` is the distance to it, as `edgeflare.metrics` has it. `looks` has each device's last
+    answer, by its name, where there is one; the latest comes last. `sample` is the digest of the sample.
     """
 
     id: str
-    sample: Sample
     kind: ReplayKind
     deviated: bool
     seed_id: str
@@ -383,5 +381,17 @@ class ReplayInput:
     l2: float | None = None
     original_text: str | None = None
     deployed_text: str | None = None
-    rate: int | None = None
     looks: Mapping[str, ReplayResult] = field(default_factory=dict)
+    sample: str = ""
+
+    @classmethod
+    def from_json(cls, about: Mapping[str, Any]) -> "ReplayInput":
+        """Return the input of an object made by `to_json`. Raises ValueError for any other."""
+        found: ReplayInput = validated(cls, {**about, "looks": about.get("looks") or {}})
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object that a replay stores."""
+        about = asdict(self)
+        del about["sample"]
+        return about

@@ -14,7 +14,7 @@ from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.campaign.replay.results import (
     ReplayedInput,
     ReplayState,
-    replay_fact,
+    replay_inputs,
     replayed_inputs,
 )
 from edgeflare.campaign.replay.run import run_replay
@@ -23,7 +23,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.devices import connect
 from edgeflare.metrics import is_finite, is_same, text_of
 from edgeflare.store import Store
-from edgeflare.store.records import is_answer
+from edgeflare.store.records import ReplayInput, is_answer
 from edgeflare.types import Output, Transcript
 
 _TOP = 3
@@ -124,9 +124,9 @@ _Answers = dict[str, _Answer]
 
 
 def _reproductions(replay: Store, source: Store | None) -> Iterator[Reproduction]:
-    about = {one["id"]: one for one in replay_fact(replay)["inputs"]}
-    now = _answers(replay, set(about))
-    before = {} if source is None else _stored(source, about)
+    inputs = replay_inputs(replay)
+    now = _answers(replay, set(inputs))
+    before = {} if source is None else _stored(source, inputs)
     for one in replayed_inputs(replay):
         then = before.get(one.id, {})
         on = one.device if one.device in then else next(iter(then), None)
@@ -158,11 +158,11 @@ def _reproduction(
     )
 
 
-def _stored(source: Store, about: Mapping[str, Mapping[str, Any]]) -> dict[str, _Answers]:
+def _stored(source: Store, inputs: Mapping[str, ReplayInput]) -> dict[str, _Answers]:
     """Return the source's answers on these inputs; the device that found an input comes first."""
     if source.fact("replay") is not None:
-        return _answers(source, set(about))
-    ids = {(one["seed_id"], one["replica"]): name for name, one in about.items()}
+        return _answers(source, set(inputs))
+    ids = {(one.seed_id, one.replica): name for name, one in inputs.items()}
     found: dict[str, _Answers] = {}
     for outcome in source.outcomes():
         name = ids.get((outcome.seed_id, outcome.replica))

@@ -12,18 +12,18 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import text_of, top_label
 from edgeflare.oracles import Margins, margins
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.database import decoding
 from edgeflare.store.records import REPLAY, ReplayInput, ReplayKind, ReplayResult
 from edgeflare.transcripts import spoken
-from edgeflare.types import TRIGGERS, Decision, Sample, Status
+from edgeflare.types import TRIGGERS, Decision, Status
 
 __all__ = [
     "REPLAY",
     "STATES",
     "ReplayState",
     "ReplayedInput",
-    "input_from",
-    "input_to_json",
     "replay_fact",
+    "replay_inputs",
     "replayed_inputs",
 ]
 
@@ -112,18 +112,6 @@ class ReplayedInput:
         return {**asdict(self), "decision": decision, "margin": self.margin}
 
 
-def input_to_json(one: ReplayInput) -> dict[str, Any]:
-    """Return the JSON object of an input: all but its sample and the sample's rate."""
-    left_out = ("sample", "looks", "rate")
-    about = {name: value for name, value in vars(one).items() if name not in left_out}
-    return {**about, "looks": {name: list(look) for name, look in one.looks.items()}}
-
-
-def input_from(about: Mapping[str, Any], sample: Sample, rate: int | None = None) -> ReplayInput:
-    """Return the input of a JSON object made by `input_to_json`."""
-    return ReplayInput(**{**about, "looks": _looks(about)}, sample=sample, rate=rate)
-
-
 def replay_fact(store: Store) -> Mapping[str, Any]:
     """Return what a replay stores about its source. Raises StoreError where the campaign is no replay."""
     fact: Mapping[str, Any] | None = store.fact(REPLAY)
@@ -134,9 +122,16 @@ def replay_fact(store: Store) -> Mapping[str, Any]:
     return fact
 
 
+def replay_inputs(store: Store) -> dict[str, ReplayInput]:
+    """Return a replay's inputs as they were before it, by their ids. Raises StoreError where it is no replay."""
+    inputs = replay_fact(store)["inputs"]
+    with decoding(store.folder, "the fact 'replay'"):
+        return {about["id"]: ReplayInput.from_json(about) for about in inputs}
+
+
 def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
-    """Yield every input that was asked about so far, device by device. Raises StoreError where it is no replay."""
-    inputs = {about["id"]: about for about in replay_fact(store)["inputs"]}
+    """Yield the result of every input sent so far, device by device. Raises StoreError where it is no replay."""
+    inputs = replay_inputs(store)
     labels_only = store.models.get("deployed", {}).get("output", {}).get("kind") == "label"
     names = [session["name"] for session in store.fact("devices") or ()]
     for replica in replica_names(store):
@@ -158,7 +153,7 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
 
 
 def _replayed(
-    about: Mapping[str, Any],
+    before: ReplayInput,
     seed: SeedRecord,
     outcome: OutcomeRecord,
     device: str,
@@ -166,7 +161,7 @@ def _replayed(
     *,
     labels_only: bool,
 ) -> ReplayedInput:
-    deviated = bool(about["deviated"]) if look is None else look.deviated
+    deviated = before.deviated if look is None else look.deviated
     original, deployed, decision = outcome.original, outcome.deployed, None
     if deployed is None and seed.outputs is not None:
         original, deployed, decision = seed.outputs
@@ -177,24 +172,24 @@ def _replayed(
         sure = margins(original, deployed)
     return ReplayedInput(
         id=seed.id,
-        kind=about["kind"],
-        seed_id=about["seed_id"],
+        kind=before.kind,
+        seed_id=before.seed_id,
         device=device,
         state=_state(outcome.status, deviated=deviated),
         deviated=deviated,
-        original_label_before=about["original_label"],
-        deployed_label_before=about["deployed_label"] if look is None else look.deployed_label,
+        original_label_before=before.original_label,
+        deployed_label_before=before.deployed_label if look is None else look.deployed_label,
         original_label=top_label(original),
         deployed_label=top_label(deployed),
         decision=decision,
         original_margin=sure.original,
         deployed_margin=None if labels_only else sure.deployed,
-        l2=about["l2"],
+        l2=before.l2,
         sample=seed.sample,
         detail=outcome.detail if outcome.status in _NO_NEWS else "",
         replica=outcome.replica,
-        original_text_before=about.get("original_text"),
-        deployed_text_before=about.get("deployed_text") if look is None else look.deployed_text,
+        original_text_before=before.original_text,
+        deployed_text_before=before.deployed_text if look is None else look.deployed_text,
         original_text=text_of(original),
         deployed_text=text_of(deployed),
     )
@@ -212,14 +207,10 @@ def _heard_otherwise(before: str | None, now: str) -> bool:
     return before is not None and spoken(before) != spoken(now)
 
 
-def _last_look(about: Mapping[str, Any], devices: Collection[str]) -> ReplayResult | None:
+def _last_look(before: ReplayInput, devices: Collection[str]) -> ReplayResult | None:
     """Return the last answer of one of these devices, which share the inputs; None where none was asked."""
-    looks = [look for name, look in _looks(about).items() if name in devices]
+    looks = [look for name, look in before.looks.items() if name in devices]
     return looks[-1] if looks else None
-
-
-def _looks(about: Mapping[str, Any]) -> dict[str, ReplayResult]:
-    return {name: ReplayResult(*look) for name, look in (about.get("looks") or {}).items()}
 
 
 STRATEGY = "none"

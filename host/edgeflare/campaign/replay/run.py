@@ -16,8 +16,8 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.events import Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
 from edgeflare.campaign.provenance import file_sha256
-from edgeflare.campaign.replay.inputs import InputEntry, ReplaySource, replay_source
-from edgeflare.campaign.replay.results import REPLAY, input_to_json
+from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
+from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seed_stage import audio_taken
 from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig, config_from, load_config
 from edgeflare.devices import LOCAL, Device, connect, load_inventory, resolve_device
@@ -27,6 +27,7 @@ from edgeflare.store import SeedInput, Store
 from edgeflare.store.corpus.corpus import is_corpus
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import ReplayInput
+from edgeflare.types import Sample
 
 ONLY = ("triggers", "seeds")
 """The kinds of inputs that a replay can be held to."""
@@ -92,11 +93,11 @@ def run_replay(
     if only is not None and seed_ids:
         raise UsageError("--only and --trigger contradict each other; state one")
     with replay_source(source, target) as opened:
-        chosen = _chosen(opened.entries(), opened.folder, only, seed_ids, config.devices)
+        chosen = _chosen(list(opened.inputs()), opened.folder, only, seed_ids, config.devices)
         config = _prepared(config, opened)
         executor.check_files(config)
-        selected = {entry.id for entry in chosen}
-        _check_samples(config, next(opened.inputs(lambda entry: entry.id in selected)))
+        selected = {one.id for one in chosen}
+        _check_sample(config, next(opened.selected(selected))[1], opened.rate)
         notices = _notices(config, opened, chosen, only)
         for text in notices:
             progress(Notice(text))
@@ -147,29 +148,29 @@ def _begun(source: ReplaySource, selected: list[str], notices: Sequence[str], st
 
 def _fill(source: ReplaySource, fact: dict[str, Any], store: Store) -> None:
     selected, known = set(fact["selected"]), store.seed_ids()
-    inputs = source.inputs(lambda entry: entry.id in selected)
+    inputs = source.selected(selected)
     about: list[dict[str, Any]] = []
+    if source.rate is not None:
+        store.set_sample_rate(source.rate)
     while batch := list(islice(inputs, _BATCH)):
-        if batch[0].rate is not None:
-            store.set_sample_rate(batch[0].rate)
-        store.add_seeds(_seed_of(one) for one in batch if one.id not in known)
-        about += map(input_to_json, batch)
+        store.add_seeds(_seed_of(one, sample) for one, sample in batch if one.id not in known)
+        about += (one.to_json() for one, _ in batch)
     store.set_fact(REPLAY, {**fact, "inputs": about})
     store.complete_seeds([], fact["notices"])
 
 
-def _seed_of(one: ReplayInput) -> SeedInput:
+def _seed_of(one: ReplayInput, sample: Sample) -> SeedInput:
     """Return an input as a seed; a trigger need not be what its seed's label says."""
-    return SeedInput(one.id, one.sample, one.label if one.kind == "seed" else None)
+    return SeedInput(one.id, sample, one.label if one.kind == "seed" else None)
 
 
 def _chosen(
-    entries: Sequence[InputEntry],
+    entries: Sequence[ReplayInput],
     folder: Path,
     only: str | None,
     seed_ids: Sequence[str],
     devices: Sequence[str],
-) -> list[InputEntry]:
+) -> list[ReplayInput]:
     """Return the inputs to ask about. Raises UsageError where there are none, or a name is unknown."""
     if seed_ids:
         return [entry for name in seed_ids for entry in _named(entries, folder, name, devices)]
@@ -184,8 +185,8 @@ def _chosen(
 
 
 def _named(
-    entries: Sequence[InputEntry], folder: Path, name: str, devices: Sequence[str]
-) -> list[InputEntry]:
+    entries: Sequence[ReplayInput], folder: Path, name: str, devices: Sequence[str]
+) -> list[ReplayInput]:
     """Return the input of this id, or the triggers of this seed; those that the named devices found, where
     they found some."""
     triggers = [entry for entry in entries if entry.kind == "trigger"]
@@ -222,19 +223,19 @@ def _same_file(path: Path, known: dict[str, Any]) -> bool:
     return path.is_file() and file_sha256(path) == known.get("sha256")
 
 
-def _check_samples(config: CampaignConfig, first: ReplayInput) -> None:
-    """Raise UsageError where the inputs are not of the kind, size or rate that the original model takes."""
+def _check_sample(config: CampaignConfig, sample: Sample, rate: int | None) -> None:
+    """Raise UsageError where the inputs, of which this is the first, are not of the kind, size or rate that the original model takes."""
     stated, name = config.original.input, config.original.path.name
-    if stated.resize is not None and first.rate is None:
+    if stated.resize is not None and rate is None:
         return
     with executor.opened_original(config) as original:
         tensor = original.input
         audio = audio_taken(config, original)
-        if audio is not None or first.rate is not None:
-            _check_sound(audio and audio[0], first.rate, name)
+        if audio is not None or rate is not None:
+            _check_sound(audio and audio[0], rate, name)
             return
         told = options_in_file(original.metadata, str(original.path))
-        height, width, channels = first.sample.shape
+        height, width, channels = sample.shape
         try:
             size, depth = input_size(tensor, stated, told, "the original model")
         except UsageError:  # open axes, which the inputs fill
@@ -280,7 +281,7 @@ def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:
 
 
 def _notices(
-    config: CampaignConfig, source: ReplaySource, chosen: Iterable[InputEntry], only: str | None
+    config: CampaignConfig, source: ReplaySource, chosen: Iterable[ReplayInput], only: str | None
 ) -> list[str]:
     """Return the notices about the source."""
     if source.store is None:

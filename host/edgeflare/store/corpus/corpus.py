@@ -239,40 +239,24 @@ class Corpus:
         """Return every campaign that was added, in the order they first were."""
         return self._database.rows(tables.campaigns, campaign_from_row)
 
-    def inputs(
-        self,
-        target: str | None = None,
-        wanted: Callable[[CorpusEntry], bool] | None = None,
-    ) -> Iterator[ReplayInput]:
-        """Yield every entry as an input for a replay, those that deviated when last looked at first.
+    def inputs(self, target: str | None = None) -> Iterator[ReplayInput]:
+        """Yield every entry as an input for a replay, those that deviated in their last answer first.
 
-        `wanted` leaves entries out before their samples are read; it is asked once for each.
+        `target` names what is replayed, ``model/device`` (see `target_name`); an input `deviated` if it did in that
+        target's last answer. A trigger that it was never asked about counts as deviating: a model or device asked
+        for the first time has nothing that could have come back, so that nothing is new there.
 
-        `target` names what is replayed, ``model/device`` (see `target_name`); an input `deviated` as
-        that target said when it last looked. A trigger that it never looked at counts as found, that is
-        as deviating: a model or device asked for the first time has nothing that could have come back,
-        so that nothing is new there.
-
-        None: what was said last of all, by whichever target; `looks` has beside that what each device
-        said last, so that devices are held to their own.
-
-        Entries that are removed meanwhile may be missing.
+        None: the last answer of all, of whichever target; `looks` also has the last answer of each device, so that
+        devices are compared with their own.
         """
         looks: dict[str, list[Observation]] = defaultdict(list)
         for look in self.looks():
             if target is None or look.target == target:
                 looks[look.sample].append(look)
-        agreeing, rate = set(), self.rate
-        for entry in self.entries():
-            if wanted is not None and not wanted(entry):
-                continue
-            if not _deviated(looks[entry.sample]):
-                agreeing.add(entry.sample)
-                continue
-            yield from self._input(entry, looks[entry.sample], target, rate)
-        for entry in self.entries():
-            if entry.sample in agreeing:
-                yield from self._input(entry, looks[entry.sample], target, rate)
+        for deviating in (True, False):
+            for entry in self.entries():
+                if _deviated(looks[entry.sample]) is deviating:
+                    yield _input(entry, looks[entry.sample], target)
 
     def add(
         self,
@@ -466,38 +450,25 @@ class Corpus:
         }
         return sorted(unused), sum(unused.values())
 
-    def _input(
-        self,
-        entry: CorpusEntry,
-        looks: Sequence[Observation],
-        target: str | None,
-        rate: int | None,
-    ) -> Iterator[ReplayInput]:
-        """Yield the input of an entry, unless the entry was removed meanwhile."""
-        try:
-            sample = self.get_sample(entry.sample)
-        except StoreError:
-            if not self.known([entry.sample]):
-                return
-            raise
-        last = max(looks, key=lambda look: look.looked_at, default=None)
-        of_devices: dict[str, ReplayResult] = {}
-        for look in sorted(looks, key=lambda look: look.looked_at) if target is None else ():
-            of_devices.pop(look.device, None)  # the latest answer comes last
-            of_devices[look.device] = ReplayResult(look.deviated, look.deployed_label)
-        yield ReplayInput(
-            id=entry.id,
-            sample=sample,
-            kind="trigger",
-            deviated=_deviated(looks),
-            seed_id=entry.seed_id,
-            label=entry.seed_label,
-            original_label=entry.original_label if last is None else last.original_label,
-            deployed_label=entry.deployed_label if last is None else last.deployed_label,
-            l2=entry.l2,
-            rate=rate,
-            looks=of_devices,
-        )
+
+def _input(entry: CorpusEntry, looks: Sequence[Observation], target: str | None) -> ReplayInput:
+    last = max(looks, key=lambda look: look.looked_at, default=None)
+    of_devices: dict[str, ReplayResult] = {}
+    for look in sorted(looks, key=lambda look: look.looked_at) if target is None else ():
+        of_devices.pop(look.device, None)  # the latest answer comes last
+        of_devices[look.device] = ReplayResult(look.deviated, look.deployed_label)
+    return ReplayInput(
+        id=entry.id,
+        kind="trigger",
+        deviated=_deviated(looks),
+        seed_id=entry.seed_id,
+        label=entry.seed_label,
+        original_label=entry.original_label if last is None else last.original_label,
+        deployed_label=entry.deployed_label if last is None else last.deployed_label,
+        l2=entry.l2,
+        looks=of_devices,
+        sample=entry.sample,
+    )
 
 
 def _deviated(looks: Sequence[Observation]) -> bool:
