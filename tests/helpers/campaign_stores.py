@@ -23,7 +23,7 @@ from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, 
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import Added, Form, Observation, TriggerRecord
 from edgeflare.store.records import ReplayInput, ReplayKind, ReplayResult
-from edgeflare.types import Decision, FrontPoint, Sample, Status
+from edgeflare.types import Decision, FrontPoint, Sample, Skipped, Status
 
 AGREE = (np.array([0.75, 0.25]), np.array([0.5, 0.5]))
 
@@ -497,7 +497,7 @@ def finished(tmp_path: Path) -> Iterator[Store]:
         store.add_seeds(SeedInput(name, _digit(n % 4), n) for n, name in enumerate(ids))
         store.set_models({"sha256": "aa"}, {"sha256": "bb"})
         device = store.add_device({"board": "pi"}, "bench pi")
-        store.add_skipped("broken.png", "it is damaged")
+        store.complete_seeds([Skipped("broken.png", "it is damaged")], [])
         scores = (np.array([0.75, 0.25]), np.array([0.5, 0.5]))
         store.add_seed_answers([SeedAnswer(ids[0], *scores, Decision.TIE)])
         found = [(10, 1, 0, 5), (20, 1, 0, 9), (30, 0, 1, 60), (100, 1, 0, 254)]

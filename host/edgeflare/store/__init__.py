@@ -11,9 +11,10 @@ from edgeflare.store.records import (
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
+    SeedComparison,
     SeedRecord,
+    TriggerAnswer,
 )
-from edgeflare.store.replicas import SeedComparison, TriggerAnswer
 from edgeflare.store.store import Store
 from edgeflare.types import SeedInput, Skipped
 

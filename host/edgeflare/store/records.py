@@ -191,6 +191,36 @@ class ReplayRecord:
     decision: Decision
 
 
+class TriggerAnswer(NamedTuple):
+    """One device's answer to a triggering input, and the oracle's decision.
+
+    `found`: this device's own search found it.
+    """
+
+    deployed: Output
+    decision: Decision
+    found: bool
+
+    @property
+    def deviates(self) -> bool:
+        """Whether the input triggers on this device."""
+        return self.decision is Decision.DEVIATION
+
+
+@dataclass(frozen=True)
+class SeedComparison:
+    """The deployed model's answers around one seed, of every replica that has answered.
+
+    `answers` has each replica's answer to the seed. `triggers` has, by the digest
+    of its sample, each triggering input found from the seed and the answers by replica: an input that
+    several devices found is there once, in the order of the first of them.
+    """
+
+    seed_id: str
+    answers: dict[str, Output] = field(default_factory=dict)
+    triggers: dict[str, dict[str, TriggerAnswer]] = field(default_factory=dict)
+
+
 def is_answer(output: Output) -> bool:
     """Whether this is an answer: no scores at all say that the device could not give one; hearing nothing is an answer."""
     return isinstance(output, Transcript) or output.size > 0

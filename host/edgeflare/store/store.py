@@ -35,6 +35,7 @@ from edgeflare.store.records import (
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
+    SeedComparison,
     SeedRecord,
     answer_to_row,
     device_from_row,
@@ -48,7 +49,6 @@ from edgeflare.store.records import (
     replay_to_row,
     seed_from_row,
 )
-from edgeflare.store.replicas import SeedComparison, compare
 from edgeflare.store.samples import LazySamples, SampleFiles
 from edgeflare.types import Sample, SeedInput, Skipped
 
@@ -342,14 +342,10 @@ class Store:
     def complete_seeds(self, skipped: Sequence[Skipped], notices: Sequence[str]) -> None:
         """Record that all seeds are here, with the files that could not be seeds and notices, in one transaction."""
         with self._database.writing() as connection:
-            queries.add_skipped(connection, skipped)
+            for one in skipped:
+                connection.execute(insert(tables.skipped).values(name=one.name, reason=one.reason))
             queries.add_notices(connection, notices)
             queries.set_fact(connection, "seeds_complete", True)
-
-    def add_skipped(self, name: str, reason: str) -> None:
-        """Record a file that could not be a seed."""
-        with self._database.writing() as connection:
-            queries.add_skipped(connection, [Skipped(name, reason)])
 
     def skipped(self) -> list[Skipped]:
         """Every file that could not be a seed."""
@@ -382,7 +378,12 @@ class Store:
             first.setdefault(answer.seed_id, answer)
         with self._database.writing() as connection:
             positions = queries.positions(connection, self.folder, first)
-            known = queries.answered(connection, positions.values(), replica)
+            known: set[int] = set()
+            for some in batches(positions.values()):
+                query = select(_ANSWERS.c.seed).where(
+                    _ANSWERS.c.replica == replica, _ANSWERS.c.seed.in_(some)
+                )
+                known.update(connection.execute(query).scalars())
             rows = [
                 {"seed": positions[seed_id], "replica": replica, **answer_to_row(answer)}
                 for seed_id, answer in first.items()
@@ -479,7 +480,7 @@ class Store:
         A replay on which the device could not answer is left out. Where a device found an input
         itself, what it answered and confirmed then counts, not the replay.
         """
-        return compare(self._database, list(replicas))
+        return queries.compare(self._database, list(replicas))
 
     def _fill(
         self, campaign_id: str, campaign: dict[str, Any], environment: dict[str, Any] | None

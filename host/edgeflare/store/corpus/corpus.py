@@ -218,16 +218,6 @@ class Corpus:
         with self._database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def seen_at(self) -> dict[str, str]:
-        """Return when each entry was last found by a search (ISO 8601, UTC), by its sample's digest."""
-        query = (
-            select(_ENTRIES.c.sample, func.max(_SIGHTINGS.c.seen_at))
-            .join_from(_ENTRIES, _SIGHTINGS, _SIGHTINGS.c.entry == _ENTRIES.c.position)
-            .group_by(_ENTRIES.c.position)
-        )
-        with self._database.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
-
     def models(self) -> dict[str, int]:
         """Return on how many entries each deployed model deviated, by the models' names."""
         count = func.count(func.distinct(_SIGHTINGS.c.entry))
