@@ -213,8 +213,8 @@ class Clips:
         if rate != rules.rate:
             if not rules.resample:
                 raise SeedError(
-                    f"The audio of {self._name} has a rate of {rate} Hz, the model takes {rules.rate} Hz; "
-                    "resample such files with --resample-audio, or convert them."
+                    f"the audio of {self._name} has a rate of {rate} Hz, the model takes {rules.rate} Hz; "
+                    "resample such files with --resample-audio, or convert them"
                 )
             if max(rate, rules.rate) > _FURTHEST_RATE * min(rate, rules.rate):
                 raise UnreadableError(f"its rate is {rate} Hz")
@@ -261,7 +261,7 @@ class Clips:
         if stated and f"{stated:.2f}" == f"{rules.samples / rules.rate:.2f}":
             length, takes = f"{round(stated * rules.rate)} samples", f"{rules.samples}"
         raise SeedError(
-            f"The audio of {self._name} is {length} long, the model takes {takes}; say what to take: {how}."
+            f"the audio of {self._name} is {length} long, the model takes {takes}; say what to take: {how}"
         )
 
     def _mono(self) -> Iterator[_Samples]:

@@ -134,7 +134,7 @@ def open_audio_seeds(
     where a library is missing.
     """
     if cut is not None and cut not in CUT_RULES:
-        raise SeedError(f"Unknown rule {cut!r} for cutting; known are {', '.join(CUT_RULES)}.")
+        raise SeedError(f"unknown rule {cut!r} for cutting; known are {', '.join(CUT_RULES)}")
     source = Path(source)
     if source.suffix.lower() != ".npz":
         extras.soundfile()

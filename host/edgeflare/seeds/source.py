@@ -55,11 +55,11 @@ class MediaReader(Generic[_T]):
     def find(self, source: Path, labels: dict[str, int] | None, limit: int | None) -> Found[_T]:
         """Find the items of a folder, a file or an `.npz` archive. Raises SeedError where it can't be used as a whole."""
         if limit is not None and limit < 1:
-            raise SeedError(f"The number of seeds must be at least 1, not {limit}.")
+            raise SeedError(f"the number of seeds must be at least 1, not {limit}")
         try:
             return self._found(source, labels)
         except OSError as error:
-            raise SeedError(f"The seeds at {source} can't be read: {error.strerror}.") from error
+            raise SeedError(f"the seeds at {source} can't be read: {error.strerror}") from error
 
     def _found(self, source: Path, labels: dict[str, int] | None) -> Found[_T]:
         if source.is_dir():
@@ -71,7 +71,7 @@ class MediaReader(Generic[_T]):
                 notices,
             )
         if not source.exists():
-            raise SeedError(f"There are no seeds at {source}: no such file or folder.")
+            raise SeedError(f"there are no seeds at {source}: no such file or folder")
         unused = "The label mapping is for class folders; it was not used."
         notices = [] if labels is None else [unused]
         if source.suffix.lower() == ".npz":
@@ -140,10 +140,10 @@ class MediaSeeds(ABC, Generic[_T]):
 
 
 def _no_usable_seed(kind: str, source: Path, skipped: Sequence[Skipped]) -> SeedError:
-    first = f"{skipped[0].name}: {skipped[0].reason}."
+    first = f"{skipped[0].name}: {skipped[0].reason}"
     if len(skipped) == 1:
-        return SeedError(f"The only {kind} in {source} can't be used; {first}")
-    return SeedError(f"None of the {len(skipped)} {kind}s in {source} can be used; {first}")
+        return SeedError(f"the only {kind} in {source} can't be used; {first}")
+    return SeedError(f"none of the {len(skipped)} {kind}s in {source} can be used; {first}")
 
 
 _LARGEST_FILE = 1_000_000_000
@@ -175,7 +175,7 @@ def open_seeds(
     Raises SeedError where the source as a whole can't be used; iterating raises it, too.
     """
     if resize is not None and resize not in RESIZE_RULES:
-        raise SeedError(f"Unknown resize rule {resize!r}; known are {', '.join(RESIZE_RULES)}.")
+        raise SeedError(f"unknown resize rule {resize!r}; known are {', '.join(RESIZE_RULES)}")
     source = Path(source)
     found = _READER.find(source, labels, limit)
     return _ImageSeeds(source, found, _Shape(size, channels, resize), limit)
@@ -197,9 +197,9 @@ class _Shape(NamedTuple):
             return sample
         if self.resize is None:
             raise SeedError(
-                f"The image {name} is {sample.shape[0]} x {sample.shape[1]} (height x width), the "
+                f"the image {name} is {sample.shape[0]} x {sample.shape[1]} (height x width), the "
                 f"campaign's samples are {self.size[0]} x {self.size[1]}; say how to bring images to "
-                f"that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})."
+                f"that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})"
             )
         return resize_image(sample, self.size, self.resize)
 

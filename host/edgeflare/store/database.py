@@ -88,16 +88,16 @@ def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
 def disk_full(folder: Path) -> DiskFullError:
     """Return the error that says that no space is left."""
     return DiskFullError(
-        f"No space is left on the disk of {folder}; what was found so far is kept there. "
-        "Free some space, then go on with `edgeflare resume`."
+        f"no space is left on the disk of {folder}; what was found so far is kept there; "
+        "free some space, then go on with `edgeflare resume`"
     )
 
 
 def disk_full_at_start(folder: Path) -> DiskFullError:
     """Return the error that says that no space is left, where nothing was begun yet."""
     return DiskFullError(
-        f"No space is left on the disk of {folder}, so that nothing could be begun there. "
-        "Free some space, then start again."
+        f"no space is left on the disk of {folder}, so that nothing could be begun there; "
+        "free some space, then start again"
     )
 
 
@@ -107,7 +107,7 @@ def _of_files(error: OSError, folder: Path) -> StoreError:
     names = (error.filename2, error.filename)  # what a file was to become, before what it is
     name = next((str(one) for one in names if one is not None), str(folder))
     where = name if name == str(folder) else f"{name} in the folder {folder}"
-    return StoreError(f"{where} can't be used: {error.strerror or error}.")
+    return StoreError(f"{where} can't be used: {error.strerror or error}")
 
 
 def _of_database(error: Exception, folder: Path) -> StoreError:
@@ -118,8 +118,8 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
         return disk_full(folder)
     for part, sentence in _SQLITE_SENTENCES:
         if part in text:
-            return StoreError(f"{folder} {sentence}.")
-    return StoreError(f"The database of {folder} failed: {cause}.")
+            return StoreError(f"{folder} {sentence}")
+    return StoreError(f"the database of {folder} failed: {cause}")
 
 
 def _nothing_free(folder: Path) -> bool:
@@ -276,7 +276,7 @@ def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engi
         )
     except ModuleNotFoundError as error:
         raise StoreError(
-            f"The campaign's database needs the Python package {error.name}; install it."
+            f"the campaign's database needs the Python package {error.name}; install it"
         ) from error
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _set_up_sqlite)
@@ -320,7 +320,7 @@ def publish_database(engine: Engine, folder: Path, made: str, name: str) -> None
         connection.close()
         engine.dispose()
     if busy:
-        raise StoreError(f"{folder} is in use by another program; wait until that has finished.")
+        raise StoreError(f"{folder} is in use by another program; wait until that has finished")
     (folder / made).replace(folder / name)
 
 
@@ -341,7 +341,7 @@ def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
         )
     if schema.about.name not in there:
         raise StoreError(
-            f"{folder} is not a {schema.kind} folder: its database is another program's."
+            f"{folder} is not a {schema.kind} folder: its database is another program's"
         )
     about = schema.about.c
     version, program = connection.execute(select(about.schema_version, about.program_version)).one()

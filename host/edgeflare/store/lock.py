@@ -76,12 +76,12 @@ class CampaignLock:
         if self._lock.is_locked:
             return
         if not self.folder.is_dir():
-            raise StoreError(f"There is no campaign folder {self.folder}; check the path.")
+            raise StoreError(f"there is no campaign folder {self.folder}; check the path")
         with _locking(self.folder):
             if not _take(self._lock):
                 raise StoreError(
                     f"{self.folder} is being run by {_whose(self.folder)}; "
-                    "wait until it has ended or stop it."
+                    "wait until it has ended or stop it"
                 )
             try:
                 _write_note(self.folder)
@@ -165,13 +165,13 @@ def _locking(folder: Path) -> Iterator[None]:
             raise _without_locks(folder) from error
         if number in _NOT_WRITABLE:
             raise StoreError(
-                f"{folder} can't be written to; check its permissions and that its disk is writable."
+                f"{folder} can't be written to; check its permissions and that its disk is writable"
             ) from error
         raise
 
 
 def _without_locks(folder: Path) -> StoreError:
-    return StoreError(f"{folder} is on a file system without locks; move it to a local disk.")
+    return StoreError(f"{folder} is on a file system without locks; move it to a local disk")
 
 
 def _write_note(folder: Path) -> None:

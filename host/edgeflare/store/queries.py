@@ -45,7 +45,7 @@ _PAGE = 64
 def make_tables(connection: Connection) -> None:
     """Make the tables in a database that has none of them."""
     if inspect(connection).has_table(tables.meta.name):
-        raise StoreError("This database holds a campaign already; use another, or open that one.")
+        raise StoreError("this database holds a campaign already; use another, or open that one")
     tables.metadata.create_all(connection)
     about = {"schema_version": tables.SCHEMA_VERSION, "program_version": __version__}
     connection.execute(insert(tables.meta).values(**about))
@@ -111,7 +111,7 @@ def positions(connection: Connection, folder: Path, seed_ids: Iterable[str]) -> 
         known.update((row.id, row.position) for row in connection.execute(query))
     for seed_id in wanted:
         if seed_id not in known:
-            raise StoreError(f"There is no seed {seed_id!r} in {folder}: it is unknown.")
+            raise StoreError(f"there is no seed {seed_id!r} in {folder}: it is unknown")
     return known
 
 

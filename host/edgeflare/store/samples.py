@@ -108,12 +108,12 @@ class SampleFiles:
             data = path.read_bytes()
         except FileNotFoundError as error:
             raise StoreError(
-                f"The sample file {path} is missing; restore the campaign folder from a copy."
+                f"the sample file {path} is missing; restore the campaign folder from a copy"
             ) from error
         if hashlib.sha256(data).hexdigest() != digest:
             raise StoreError(
-                f"The sample file {path} is damaged: its content is not what its name says; "
-                "restore it from a copy."
+                f"the sample file {path} is damaged: its content is not what its name says; "
+                "restore it from a copy"
             )
         if path.suffix == ".wav":
             return read_wav(data)[0]
@@ -136,7 +136,7 @@ class SampleFiles:
     def _file_of(self, sample: Sample) -> tuple[bytes, str]:
         if sample.ndim == 1 and sample.dtype == np.float32:
             if self.rate is None:
-                raise StoreError(f"The rate of the audio of {self.folder} is not known.")
+                raise StoreError(f"the rate of the audio of {self.folder} is not known")
             return wav_bytes(sample, self.rate), ".wav"
         buffer = io.BytesIO()
         np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)

@@ -126,7 +126,7 @@ class Store:
         with translate_errors(folder):
             if not is_unused(folder, LOCK_NAMES):
                 raise StoreError(
-                    f"{folder} exists and is not an empty folder; choose another for the campaign."
+                    f"{folder} exists and is not an empty folder; choose another for the campaign"
                 )
 
     @classmethod
@@ -138,7 +138,7 @@ class Store:
         folder = Path(folder)
         with decoding(folder), translate_errors(folder):
             if not folder.is_dir():
-                raise StoreError(f"There is no campaign folder {folder}; check the path.")
+                raise StoreError(f"there is no campaign folder {folder}; check the path")
             if url is None and not (folder / DATABASE_NAME).is_file():
                 raise _no_campaign(folder)
             store = cls(Database.open(folder, _SCHEMA, CampaignLock(folder), url=url))
@@ -429,9 +429,9 @@ class Store:
             except IntegrityError as error:
                 whose = f" on {outcome.replica}" if outcome.replica else ""
                 raise StoreError(
-                    f"The outcome of seed {outcome.seed_id!r}{whose} can't be added to "
+                    f"the outcome of seed {outcome.seed_id!r}{whose} can't be added to "
                     f"{self.folder}: it has one already (does another program run this campaign?), "
-                    "or its device is unknown."
+                    "or its device is unknown"
                 ) from error
 
     def outcomes(self) -> Iterator[OutcomeRecord]:
@@ -515,11 +515,11 @@ class Store:
             there = self.seed_ids()
             often = Counter(row["id"] for row in rows)
             again = next(row["id"] for row in rows if row["id"] in there or often[row["id"]] > 1)
-            raise StoreError(f"The seed {again!r} is in {self.folder} already.") from error
+            raise StoreError(f"the seed {again!r} is in {self.folder} already") from error
 
     def _check_stored(self, digest: str | None) -> None:
         if digest and not self._samples.path(digest).exists():
-            raise StoreError(f"The sample {digest} was not put into {self.folder}.")
+            raise StoreError(f"the sample {digest} was not put into {self.folder}")
 
 
 def _no_campaign(folder: Path) -> StoreError:
@@ -527,7 +527,7 @@ def _no_campaign(folder: Path) -> StoreError:
     if (folder / CORPUS_NAME).is_file():
         return StoreError(
             f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` tells "
-            "what it has, `edgeflare replay` asks about it again."
+            "what it has, `edgeflare replay` asks about it again"
         )
     if (folder / UNFINISHED_NAME).is_file():
         return StoreError(
@@ -535,7 +535,7 @@ def _no_campaign(folder: Path) -> StoreError:
         )
     return StoreError(
         f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
-        " (of a bench, `edgeflare bench show` has the figures)."
+        " (of a bench, `edgeflare bench show` has the figures)"
     )
 
 

@@ -160,7 +160,7 @@ def test_a_wav_written_to_a_pipe_is_whole(tmp_path):
 def test_nothing_usable_is_an_error(tmp_path):
     (tmp_path / "a.wav").write_bytes(b"")
     with pytest.raises(
-        SeedError, match=r"The only recording .* can't be used; a\.wav: it is empty"
+        SeedError, match=r"the only recording .* can't be used; a\.wav: it is empty"
     ):
         load(tmp_path)
 

@@ -108,11 +108,11 @@ class Corpus:
                 _make(folder, per_pair or PER_PAIR)
         with decoding(folder), corpus_errors(folder):
             if not folder.is_dir():
-                raise StoreError(f"There is no corpus folder {folder}; check the path.")
+                raise StoreError(f"there is no corpus folder {folder}; check the path")
             if not is_corpus(folder):
                 raise StoreError(
                     f"{folder} is not a corpus: it has no {CORPUS_NAME}; check the path, or make one "
-                    "with `edgeflare corpus add`."
+                    "with `edgeflare corpus add`"
                 )
             corpus = cls(
                 Database.open(folder, _SCHEMA, exclusive_lock(folder), errors=corpus_errors)
@@ -331,11 +331,11 @@ class Corpus:
         """
         if sum(one is not None for one in (model, pair, fixed_for)) != 1:
             raise UsageError(
-                "Say what to remove from the corpus: a model, a class pair or what is fixed for some "
-                "days; one of the three."
+                "say what to remove from the corpus: a model, a class pair or what is fixed for some "
+                "days; one of the three"
             )
         if fixed_for is not None and not fixed_for >= 0:
-            raise UsageError(f"Nothing is fixed for {fixed_for:g} days; name 0 or more.")
+            raise UsageError(f"nothing is fixed for {fixed_for:g} days; name 0 or more")
         with self._changing():
             kept = 0
             if fixed_for is not None:
@@ -374,8 +374,8 @@ class Corpus:
             connection.execute(update(tables.about).values(**change))
         elif known != form:
             raise UsageError(
-                f"The corpus {self.folder} has inputs of {describe(known)}, "
-                f"these are of {describe(form)}; add them to a corpus of their own."
+                f"the corpus {self.folder} has inputs of {describe(known)}, "
+                f"these are of {describe(form)}; add them to a corpus of their own"
             )
         self._samples.rate = form.rate
 
@@ -477,7 +477,7 @@ def _make(folder: Path, per_pair: int) -> None:
         not folder.is_dir() or any(not _is_unfinished(path) for path in folder.iterdir())
     ):
         raise StoreError(
-            f"{folder} is neither a corpus nor an empty folder; choose another for the corpus."
+            f"{folder} is neither a corpus nor an empty folder; choose another for the corpus"
         )
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(folder):
