@@ -15,8 +15,8 @@ from edgeflare.analysis.corpus_import import (
     found_in_campaign,
     found_in_replay,
     is_replay,
-    looks_of,
     model_name,
+    observations_of,
 )
 from edgeflare.analysis.opening import opened
 from edgeflare.campaign.replay.results import replay_fact, replayed_inputs
@@ -78,7 +78,7 @@ def add_to_corpus(
                 entries = into.known(sighting.sample for sighting in found.sightings)
                 lacking = [one for one in found.sightings if one.sample not in entries]
                 addition = _add(into, store, replace(found, sightings=lacking), name)
-            noted = into.note(looks_of(store, name))
+            noted = into.add_observations(observations_of(store, name))
             notices = (*addition.notices, *_unknown_fixed(into, store))
             return replace(addition, noted=noted, notices=notices)
 
@@ -94,7 +94,7 @@ def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | Non
     with opened(replay) as store, _in_corpus(corpus, create=False) as into:
         replay_fact(store)
         check_classes(store)
-        return into.note(looks_of(store, model or model_name(store)))
+        return into.add_observations(observations_of(store, model or model_name(store)))
 
 
 def remove_from_corpus(
@@ -121,7 +121,7 @@ def _check_model(corpus: Corpus, model: str) -> None:
     known = corpus.models()
     if model in known:
         return
-    names = sorted({*known, *(look.model for look in corpus.looks())})
+    names = sorted({*known, *(look.model for look in corpus.observations())})
     if model not in names:
         there = f"it knows {', '.join(names)}" if names else "it knows none yet"
         raise UsageError(f"the corpus {corpus.folder} knows no deployed model {model!r}: {there}")
@@ -302,7 +302,7 @@ def corpus_summary(corpus: Corpus | Path) -> CorpusSummary:
         pairs=tuple(CorpusPair(*pair, count) for pair, count in pairs.most_common()),
         models=corpus.models(),
         originals=dict(Counter(entry.original_sha256 for entry in entries)),
-        targets=_targets(corpus.looks(), len(entries)),
+        targets=_targets(corpus.observations(), len(entries)),
         found_first=min(found, default=None),
         found_last=max(found, default=None),
         size=corpus.size(),

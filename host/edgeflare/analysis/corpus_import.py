@@ -106,8 +106,8 @@ def found_in_replay(store: Store, model: str) -> Iterator[Findings]:
         yield Findings(sightings, read, unplaced)
 
 
-def looks_of(store: Store, model: str) -> Iterator[Observation]:
-    """Yield what a replay said of its inputs; of those that did not answer steadily it says nothing."""
+def observations_of(store: Store, model: str) -> Iterator[Observation]:
+    """Yield a replay's results as observations; none of inputs that were not answered steadily."""
     origin = _origin_of(store, model)
     when = {(one.replica, one.seed_id): one.finished_at for one in store.outcomes()}
     for one in replayed_inputs(store):

@@ -86,14 +86,14 @@ def contradiction(
     """
     if not stated.has_scaling or stated.is_audio or in_file.is_audio:
         return ""
-    told = in_file if in_file.has_scaling else scaling_of_range(tensor)
+    of_file = in_file if in_file.has_scaling else scaling_of_range(tensor)
     ranges = stated.pixel_range()
-    if told.has_scaling:
-        other = told.pixel_range()
+    if of_file.has_scaling:
+        other = of_file.pixel_range()
         if np.allclose(ranges, other, rtol=0, atol=_NEARLY * np.ptp(other)):
             return ""
         where = "metadata" if in_file.has_scaling else "quantisation"
-        says = f"the {where} of its file say{'s' * (where == 'quantisation')} {told.shown()}"
+        says = f"the {where} of its file say{'s' * (where == 'quantisation')} {of_file.shown()}"
     elif tensor.quantization is not None:
         low, high = _real_range(tensor)
         ends = np.sort(ranges, axis=1)

@@ -192,7 +192,7 @@ class Clip(NamedTuple):
 
 
 class Clips:
-    """The clips of one recording, each read when it is asked for; at most one is in memory.
+    """The clips of one recording, each read when it is needed; at most one is in memory.
 
     Iterating raises SeedError, naming the option, where the recording has another rate or is longer than the
     model takes and there is no rule; UnreadableError where it can't be used, or its rest can't. `clipped` then

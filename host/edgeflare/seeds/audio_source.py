@@ -116,7 +116,7 @@ def open_audio_seeds(
     labels: dict[str, int] | None = None,
     limit: int | None = None,
 ) -> SeedSource:
-    """Find seed clips; each is read and brought to mono float32 [samples] in [-1, 1] when asked for.
+    """Find seed clips; each is read when it is needed, and converted to mono float32 [samples] in [-1, 1].
 
     `source` is a folder (as for images), one audio file of a format that libsndfile reads (WAV, FLAC, Ogg,
     AIFF, MP3), or an `.npz` with `audio`, float32 or int16 [N, samples], its `rate` and maybe `labels`. A

@@ -77,7 +77,7 @@ def check(archive: zipfile.ZipFile, name: str) -> None:
 
 
 def elements(archive: zipfile.ZipFile, name: str, header: Header) -> Iterator[NDArray[Any]]:
-    """Yield array[0], array[1] and so on, each read when it is asked for.
+    """Yield array[0], array[1] and so on, each read when it is needed.
 
     The elements of an array in Fortran order are not contiguous: it goes through a temporary file.
     """
@@ -113,7 +113,7 @@ _MOST_ENTRIES = 10_000_000
 
 
 class Archive:
-    """One file's array of a medium, with its labels; each entry is read when it is asked for.
+    """One file's array of a medium, with its labels; each entry is read when it is needed.
 
     "images" is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; "audio" float32 or int16 [N, samples], with
     its `rate` in Hz, one whole number, beside it. `labels`, where there are some, are integers [N]. Raises

@@ -161,7 +161,7 @@ def open_seeds(
     labels: dict[str, int] | None = None,
     limit: int | None = None,
 ) -> SeedSource:
-    """Find seed images; each is read and brought to uint8 [height, width, channels] when asked for.
+    """Find seed images; each is read when it is needed, and converted to uint8 [height, width, channels].
 
     `source` is a folder (with all below it, links followed; in natural order of the names; hidden
     files are ignored), one image file, or an `.npz` with `images`, uint8 [N, H, W] or [N, H, W, C]

@@ -53,24 +53,24 @@ _LONGEST_CAUSE = 200
 
 
 @contextmanager
-def translate_errors(folder: Path, *, begun: bool = True) -> Iterator[None]:
+def translate_errors(folder: Path, *, resumable: bool = True) -> Iterator[None]:
     """Turn every error of the file system, sqlite3 and SQLAlchemy into a StoreError on `folder`.
 
-    `begun`: whether there is something in the folder to resume; it decides what the error of a full disk advises.
+    `resumable`: whether there is something in the folder to resume, for the advice of the error of a full disk.
     """
     try:
         yield
     except DiskFullError as error:
-        if begun:
+        if resumable:
             raise
         raise disk_full_at_start(folder) from error
     except (OSError, SQLAlchemyError, sqlite3.Error) as error:
-        told = (
+        translated = (
             _of_files(error, folder) if isinstance(error, OSError) else _of_database(error, folder)
         )
-        if isinstance(told, DiskFullError) and not begun:
-            told = disk_full_at_start(folder)
-        raise told from error
+        if isinstance(translated, DiskFullError) and not resumable:
+            translated = disk_full_at_start(folder)
+        raise translated from error
 
 
 @contextmanager
@@ -88,15 +88,15 @@ def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
 def disk_full(folder: Path) -> DiskFullError:
     """Return the error that says that no space is left."""
     return DiskFullError(
-        f"no space is left on the disk of {folder}; what was found so far is kept there; "
+        f"no space is left on the disk of {folder}; what was found so far is kept there: "
         "free some space, then go on with `edgeflare resume`"
     )
 
 
 def disk_full_at_start(folder: Path) -> DiskFullError:
-    """Return the error that says that no space is left, where nothing was begun yet."""
+    """Return the error that says that no space is left, where nothing is stored yet."""
     return DiskFullError(
-        f"no space is left on the disk of {folder}, so that nothing could be begun there; "
+        f"no space is left on the disk of {folder}, so that nothing could be stored there: "
         "free some space, then start again"
     )
 

@@ -183,8 +183,8 @@ def _write_note(folder: Path) -> None:
 def _note(folder: Path) -> _Holder | None:
     """Return the note of the last process that had the lock, None where it can't be read."""
     try:
-        said = read_json((folder / _NOTE).read_bytes())
-        return _Holder(int(said["pid"]), str(said["host"]), str(said["since"]))
+        note = read_json((folder / _NOTE).read_bytes())
+        return _Holder(int(note["pid"]), str(note["host"]), str(note["since"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

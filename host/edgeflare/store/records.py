@@ -127,8 +127,8 @@ class OutcomeRecord:
         A search that ended before its first query, since its budget couldn't pay it, counts; the strategy
         none doesn't.
         """
-        asked = self.search_queries > 0 or self.host_only_queries > 0
-        return asked or (self.status in SEARCH_ENDS and self.detail != NOTHING_SEARCHED)
+        queried = self.search_queries > 0 or self.host_only_queries > 0
+        return queried or (self.status in SEARCH_ENDS and self.detail != NOTHING_SEARCHED)
 
     @property
     def severity(self) -> float | None:
@@ -137,7 +137,7 @@ class OutcomeRecord:
 
     @property
     def disagreement(self) -> float | None:
-        """How far apart both models' answers are, from 0 to 1, as `distances.disagreement` has it; None where unknown."""
+        """How far apart both models' answers are, from 0 to 1, as `edgeflare.metrics.disagreement` has it; None where unknown."""
         if self.original is None or self.deployed is None:
             return None
         return disagreement(self.original, self.deployed)
@@ -149,7 +149,7 @@ class OutcomeRecord:
 
 
 SEED_QUERIES, MEASURING = "seed_queries", "measuring_queries"
-"""Facts: how often each device, by name, was asked about seeds, and to measure or to compare devices."""
+"""Facts: each device's queries, by its name: for seeds, and to measure or to compare devices."""
 
 WALL_S = "wall_s"
 """A fact: the seconds of all runs of a campaign by the clock, without those of a run that was killed."""
@@ -175,9 +175,9 @@ class DeviceCounts(NamedTuple):
 class ReplayRecord:
     """What one device answers to a triggering input that another replica, or the pool, found.
 
-    `replica` is the one whose trigger it is, `on_device` the name of the device that was asked,
+    `replica` is the one whose trigger it is, `on_device` the device that answered,
     `trigger` the digest of the stored sample; `deployed` is its answer (of no scores where it gave none), with the
-    label it gives and what the oracle says of it beside the original's.
+    label it gives and the oracle's decision on it and the original's.
     """
 
     __pydantic_config__ = _WITH_ARRAYS
@@ -222,7 +222,7 @@ class SeedComparison:
 
 
 def is_answer(output: Output) -> bool:
-    """Whether this is an answer: no scores at all say that the device could not give one; hearing nothing is an answer."""
+    """Whether this is an answer: no scores mean that the device failed; an empty transcript is an answer."""
     return isinstance(output, Transcript) or output.size > 0
 
 
@@ -243,7 +243,7 @@ def output_from(data: bytes | None, pieces: Sequence[str] | None) -> Output | No
 
 
 def output_columns(name: str, output: Output | None) -> dict[str, Any]:
-    """Return an answer as two columns: scores as little-endian float64, NaN and infinity kept, and a transcript's pieces."""
+    """Return an answer as two columns: scores as little-endian float64, NaN and infinity unchanged, and a transcript's pieces."""
     return {
         name: None if output is None else np.asarray(numbers(output), dtype="<f8").tobytes(),
         f"{name}_pieces": list(output.pieces) if isinstance(output, Transcript) else None,

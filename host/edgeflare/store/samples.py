@@ -121,7 +121,7 @@ class SampleFiles:
         return array
 
     def _stage(self, sample: Sample) -> "_Staged":
-        """Put a sample's bytes on disk beside their place, unless they are in it."""
+        """Write a sample's bytes to a temporary file, unless its own file is there."""
         data, suffix = self._file_of(sample)
         digest = hashlib.sha256(data).hexdigest()
         path = self.folder / digest[:2] / (digest + suffix)

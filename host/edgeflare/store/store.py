@@ -100,7 +100,7 @@ class Store:
         """
         folder = Path(folder)
         cls.check_free(folder)
-        with translate_errors(folder, begun=False):
+        with translate_errors(folder, resumable=False):
             made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             # Filled under another name: a process that opens the folder meanwhile (`status --watch`) finds

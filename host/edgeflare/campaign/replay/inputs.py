@@ -147,18 +147,18 @@ def _looks(store: Store) -> Mapping[tuple[str, str], Mapping[str, ReplayResult]]
     looks: dict[tuple[str, str], dict[str, ReplayResult]] = {}
     for one in store.replays():
         if is_answer(one.deployed):
-            seen = ReplayResult(
+            result = ReplayResult(
                 one.decision is Decision.DEVIATION, one.deployed_label, text_of(one.deployed)
             )
-            looks.setdefault((one.seed_id, one.trigger), {})[one.on_device] = seen
+            looks.setdefault((one.seed_id, one.trigger), {})[one.on_device] = result
     for found in _found(store):
         if found.replica:
-            seen = ReplayResult(
+            result = ReplayResult(
                 deviated=True,
                 deployed_label=found.deployed_label,
                 deployed_text=text_of(found.deployed),
             )
-            looks.setdefault((found.seed_id, found.trigger or ""), {})[found.replica] = seen
+            looks.setdefault((found.seed_id, found.trigger or ""), {})[found.replica] = result
     return looks
 
 

@@ -92,21 +92,21 @@ def reproduce(
 ) -> tuple[Reproduction, ...]:
     """Send the stored triggers of these seeds again; return the result of each on each device.
 
-    `config` is made by `replay_config`. The replay is kept where `config.out` names a folder for it, and
-    leaves nothing behind else. Raises as `run_replay`.
+    `config` is made by `replay_config`. The replay is stored where `config.out` names a folder for it, and
+    deleted else. Raises as `run_replay`.
     """
     source = Path(source)
-    with TemporaryDirectory(prefix="edgeflare-replay-") as passing:
-        kept = config.out is not None
-        if not kept:
-            config = config.model_copy(update={"out": Path(passing) / "replay"})
+    with TemporaryDirectory(prefix="edgeflare-replay-") as temporary:
+        stored = config.out is not None
+        if not stored:
+            config = config.model_copy(update={"out": Path(temporary) / "replay"})
         folder = run_replay(
             source,
             config,
             seed_ids=seed_ids,
             name=f"{source.name}, its triggers",
             ask=ask,
-            progress=progress if kept else _without_advice(progress),
+            progress=progress if stored else _without_advice(progress),
             connect=connect,
         )
         with Store.open(folder) as replay, replay_source(source) as opened:
@@ -211,8 +211,8 @@ def _same(before: Output | None, now: Output | None) -> bool:
 def _without_advice(progress: Progress) -> Progress:
     """Pass on all events but notices on how to resume: the folder will be deleted."""
 
-    def tell(event: Event) -> None:
+    def forward(event: Event) -> None:
         if not (isinstance(event, Notice) and event.resume):
             progress(event)
 
-    return tell
+    return forward

@@ -31,7 +31,7 @@ ReplayState: TypeAlias = Literal[
     "fixed", "still", "new", "agrees", "unstable", "nonfinite", "failed"
 ]
 STATES: tuple[ReplayState, ...] = get_args(ReplayState)
-_NO_NEWS: Mapping[Status, ReplayState] = {
+_UNDECIDED: Mapping[Status, ReplayState] = {
     Status.UNSTABLE: "unstable",
     Status.NONFINITE: "nonfinite",
     Status.FAILED: "failed",
@@ -42,11 +42,11 @@ _NO_NEWS: Mapping[Status, ReplayState] = {
 class ReplayedInput:
     """One input on one device, before and now.
 
-    `state`: "fixed" deviated when last looked at and doesn't now, "still" did and does, "new" didn't and
+    `state`: "fixed" deviated when last sent and doesn't now, "still" did and does, "new" didn't and
     does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN or
     infinity in an output now; "failed": the device could not answer. `decision` is the oracle's now: a
-    tie, or a difference with a margin below the floor, is no deviation, but a narrow matter. Labels are
-    class indices, None where there is none; texts are what speech recognisers heard, None of class models. Margins are
+    tie, or a difference with a margin below the floor, is no deviation, but narrow. Labels are
+    class indices, None where there is none; texts are transcripts of speech recognisers, None of class models. Margins are
     top-1 minus top-2 probability now (of transcripts that differ: of the words that do), None where
     there is no answer or the device tells labels only. `l2` is the distance to
     the seed input, as `edgeflare.metrics` has it. `sample` is the digest of the stored input.
@@ -101,8 +101,8 @@ class ReplayedInput:
         if self.state != "still":
             return False
         if self.original_text is not None and self.deployed_text is not None:
-            return _heard_otherwise(self.original_text_before, self.original_text) or (
-                _heard_otherwise(self.deployed_text_before, self.deployed_text)
+            return _words_differ(self.original_text_before, self.original_text) or (
+                _words_differ(self.deployed_text_before, self.deployed_text)
             )
         return None not in before and before != (self.original_label, self.deployed_label)
 
@@ -145,9 +145,9 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
                 continue
             if seed.id in inputs:
                 device = outcome.device_name or replica or ", ".join(names)
-                look = _last_look(inputs[seed.id], {device, *alike})
+                last = _last_answer(inputs[seed.id], {device, *alike})
                 yield _replayed(
-                    inputs[seed.id], seed, outcome, device, look, labels_only=labels_only
+                    inputs[seed.id], seed, outcome, device, last, labels_only=labels_only
                 )
             outcome = next(outcomes, None)
 
@@ -157,19 +157,19 @@ def _replayed(
     seed: SeedRecord,
     outcome: OutcomeRecord,
     device: str,
-    look: ReplayResult | None,
+    last: ReplayResult | None,
     *,
     labels_only: bool,
 ) -> ReplayedInput:
-    deviated = before.deviated if look is None else look.deviated
+    deviated = before.deviated if last is None else last.deviated
     original, deployed, decision = outcome.original, outcome.deployed, None
     if deployed is None and seed.outputs is not None:
         original, deployed, decision = seed.outputs
     if outcome.status in TRIGGERS:
         decision = Decision.DEVIATION
-    sure = Margins(None, None)
+    known = Margins(None, None)
     if original is not None and deployed is not None:
-        sure = margins(original, deployed)
+        known = margins(original, deployed)
     return ReplayedInput(
         id=seed.id,
         kind=before.kind,
@@ -178,38 +178,38 @@ def _replayed(
         state=_state(outcome.status, deviated=deviated),
         deviated=deviated,
         original_label_before=before.original_label,
-        deployed_label_before=before.deployed_label if look is None else look.deployed_label,
+        deployed_label_before=before.deployed_label if last is None else last.deployed_label,
         original_label=top_label(original),
         deployed_label=top_label(deployed),
         decision=decision,
-        original_margin=sure.original,
-        deployed_margin=None if labels_only else sure.deployed,
+        original_margin=known.original,
+        deployed_margin=None if labels_only else known.deployed,
         l2=before.l2,
         sample=seed.sample,
-        detail=outcome.detail if outcome.status in _NO_NEWS else "",
+        detail=outcome.detail if outcome.status in _UNDECIDED else "",
         replica=outcome.replica,
         original_text_before=before.original_text,
-        deployed_text_before=before.deployed_text if look is None else look.deployed_text,
+        deployed_text_before=before.deployed_text if last is None else last.deployed_text,
         original_text=text_of(original),
         deployed_text=text_of(deployed),
     )
 
 
 def _state(status: Status, *, deviated: bool) -> ReplayState:
-    if status in _NO_NEWS:
-        return _NO_NEWS[status]
+    if status in _UNDECIDED:
+        return _UNDECIDED[status]
     if status in TRIGGERS:
         return "still" if deviated else "new"
     return "fixed" if deviated else "agrees"
 
 
-def _heard_otherwise(before: str | None, now: str) -> bool:
+def _words_differ(before: str | None, now: str) -> bool:
     return before is not None and spoken(before) != spoken(now)
 
 
-def _last_look(before: ReplayInput, devices: Collection[str]) -> ReplayResult | None:
-    """Return the last answer of one of these devices, which share the inputs; None where none was asked."""
-    looks = [look for name, look in before.looks.items() if name in devices]
+def _last_answer(before: ReplayInput, devices: Collection[str]) -> ReplayResult | None:
+    """Return the last answer of one of these devices, which share the inputs; None where there is none."""
+    looks = [last for name, last in before.looks.items() if name in devices]
     return looks[-1] if looks else None
 
 
@@ -225,7 +225,7 @@ def replay_config(
 
     A model file that another runtime runs than before starts with that one's own options; what is stated
     of its pixels' scaling holds for it, too, how the file before laid them out does not. Nothing is
-    searched: each input is asked about as it is, and each deviation is confirmed `search.confirmations` times.
+    searched: each input is sent as it is, and each deviation is confirmed `search.confirmations` times.
     The margin floor and the limits are the campaign's, but for the baseline: that of a replay is its
     source. `typed` names the flags of the overrides, as in `config_from`. Raises UsageError where a model
     isn't there.

@@ -1,4 +1,4 @@
-"""A replay: the inputs of a campaign or a corpus, asked about again on another model, device or firmware.
+"""A replay: the inputs of a campaign or a corpus, sent again to another model, device or firmware.
 
 It is a campaign of its own, with the strategy none: each input is one of its seeds, and one on which the models
 differ is confirmed as any seed that deviates. The fact "replay" has what the result needs of each input.
@@ -30,7 +30,7 @@ from edgeflare.store.records import ReplayInput
 from edgeflare.types import Sample
 
 ONLY = ("triggers", "seeds")
-"""The kinds of inputs that a replay can be held to."""
+"""The kinds of inputs that a replay can be limited to."""
 _BATCH = 256
 _NEAR = 3
 
@@ -79,13 +79,12 @@ def run_replay(
     progress: Progress = silent,
     connect: Connect = connect,
 ) -> Path:
-    """Ask about a source's inputs again, as `replay_config` made `config`; return the replay's folder.
+    """Send a source's inputs again, with a `config` of `replay_config`; return the replay's folder.
 
     `source` is the folder of a campaign, of a replay (its inputs, as it found them) or of a corpus. `only`
     ("triggers" or "seeds") takes the triggering inputs alone, or the seed inputs alone; `seed_ids` the triggering inputs that were
-    found from these seeds, those of the named devices where they found some. `target` says as which model on
-    which device (``model/device``) a corpus is asked: what that one said of its entries last is what was
-    before; None takes what was said last by any. An interrupted replay goes
+    found from these seeds, those of the named devices where they found some. `target` says the model and
+    device (``model/device``) whose last answers to a corpus' entries are compared with; None takes the last answers of any. An interrupted replay goes
     on by `resume_campaign`. Raises UsageError where nothing fits, and else as `run_campaign`.
     """
     if only is not None and only not in ONLY:
@@ -93,7 +92,9 @@ def run_replay(
     if only is not None and seed_ids:
         raise UsageError("--only and --trigger contradict each other; state one")
     with replay_source(source, target) as opened:
-        chosen = _chosen(list(opened.inputs()), opened.folder, only, seed_ids, config.devices)
+        chosen = _chosen_inputs(
+            list(opened.inputs()), opened.folder, only, seed_ids, config.devices
+        )
         config = _prepared(config, opened)
         executor.check_files(config)
         selected = {one.id for one in chosen}
@@ -104,7 +105,7 @@ def run_replay(
         return executor.start(
             config,
             devices=_devices(config, opened.store),
-            fill=partial(_begun, opened, sorted(selected), notices),
+            fill=partial(_import_inputs, opened, sorted(selected), notices),
             name=name,
             ask=ask,
             progress=progress,
@@ -127,10 +128,12 @@ def resume_import(store: Store) -> None:
         return
     about = fact["source"]
     with replay_source(Path(about["folder"]), about.get("target")) as source:
-        _fill(source, fact, store)
+        _add_inputs(source, fact, store)
 
 
-def _begun(source: ReplaySource, selected: list[str], notices: Sequence[str], store: Store) -> None:
+def _import_inputs(
+    source: ReplaySource, selected: list[str], notices: Sequence[str], store: Store
+) -> None:
     """Store the inputs of a new replay; delete its folder where that fails."""
     fact = {
         "source": source.to_json(),
@@ -140,13 +143,13 @@ def _begun(source: ReplaySource, selected: list[str], notices: Sequence[str], st
     }
     try:
         store.set_fact(REPLAY, fact)
-        _fill(source, fact, store)
+        _add_inputs(source, fact, store)
     except BaseException:
         store.discard()
         raise
 
 
-def _fill(source: ReplaySource, fact: dict[str, Any], store: Store) -> None:
+def _add_inputs(source: ReplaySource, fact: dict[str, Any], store: Store) -> None:
     selected, known = set(fact["selected"]), store.seed_ids()
     inputs = source.selected(selected)
     about: list[dict[str, Any]] = []
@@ -164,14 +167,14 @@ def _seed_of(one: ReplayInput, sample: Sample) -> SeedInput:
     return SeedInput(one.id, sample, one.label if one.kind == "seed" else None)
 
 
-def _chosen(
+def _chosen_inputs(
     entries: Sequence[ReplayInput],
     folder: Path,
     only: str | None,
     seed_ids: Sequence[str],
     devices: Sequence[str],
 ) -> list[ReplayInput]:
-    """Return the inputs to ask about. Raises UsageError where there are none, or a name is unknown."""
+    """Return the inputs to send. Raises UsageError where there are none, or a name is unknown."""
     if seed_ids:
         return [entry for name in seed_ids for entry in _named(entries, folder, name, devices)]
     kind = None if only is None else only.removesuffix("s")
@@ -214,7 +217,7 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
         model = getattr(config, which)
         kind = known.get(which, {}).get("output", {}).get("kind")
         if kind and model.output == "auto" and _same_file(model.path, known[which]):
-            # The campaign's seeds tell more about the outputs than a few triggers do.
+            # The campaign's many seeds show the kind of outputs better than a few triggers.
             config = config.model_copy(update={which: model.model_copy(update={"output": kind})})
     return config
 
@@ -234,13 +237,13 @@ def _check_sample(config: CampaignConfig, sample: Sample, rate: int | None) -> N
         if audio is not None or rate is not None:
             _check_sound(audio and audio[0], rate, name)
             return
-        told = options_in_file(original.metadata, str(original.path))
+        in_file = options_in_file(original.metadata, str(original.path))
         height, width, channels = sample.shape
         try:
-            size, depth = input_size(tensor, stated, told, "the original model")
+            size, depth = input_size(tensor, stated, in_file, "the original model")
         except UsageError:  # open axes, which the inputs fill
-            told = told.model_copy(update={"size": (height, width)})
-            size, depth = input_size(tensor, stated, told, "the original model")
+            in_file = in_file.model_copy(update={"size": (height, width)})
+            size, depth = input_size(tensor, stated, in_file, "the original model")
     if (*size, depth) != (height, width, channels):
         raise UsageError(
             f"the inputs to replay are {_shape(height, width, channels)}, but the original model "

@@ -77,7 +77,7 @@ def translate_disk_full(folder: Path) -> Iterator[None]:
         yield
     except DiskFullError as error:
         raise DiskFullError(
-            f"no space is left on the disk of {folder}; what the corpus had is kept; "
+            f"no space is left on the disk of {folder}; what the corpus had is kept: "
             "free some space, then do this again"
         ) from error
 

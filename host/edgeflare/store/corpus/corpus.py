@@ -104,7 +104,7 @@ class Corpus:
         if per_pair is not None:
             check_per_pair(per_pair)
         if create and not is_corpus(folder):
-            with translate_errors(folder, begun=False):
+            with translate_errors(folder, resumable=False):
                 _make(folder, per_pair or PER_PAIR)
         with decoding(folder), corpus_errors(folder):
             if not folder.is_dir():
@@ -204,9 +204,9 @@ class Corpus:
                     found[row.sample] = entry_from_row(row)
         return found
 
-    def looks(self) -> Iterator[Observation]:
+    def observations(self) -> Iterator[Observation]:
         """Yield what each target answered to each entry when it was last asked."""
-        return self._database.pages(_looks_query(), _LOOKS.c.position, observation_from_row)
+        return self._database.pages(_observations_query(), _LOOKS.c.position, observation_from_row)
 
     def sightings(self) -> dict[str, int]:
         """Return how often each entry was found, by its sample's digest; at least 1."""
@@ -240,7 +240,7 @@ class Corpus:
         devices are compared with their own.
         """
         looks: dict[str, list[Observation]] = defaultdict(list)
-        for look in self.looks():
+        for look in self.observations():
             if target is None or look.target == target:
                 looks[look.sample].append(look)
         for deviating in (True, False):
@@ -260,8 +260,7 @@ class Corpus:
 
         One that is there to the bit is there once: it counts as seen again. Of one seed input and one
         pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least L2) and
-        the severest (largest smaller margin); others are near duplicates. Each is also a look of its
-        target, see `note`. `read` gives the sample of a digest, `form` is that of all of them.
+        the severest (largest smaller margin); others are near duplicates. Each is also an observation of its target, see `add_observations`. `read` gives the sample of a digest, `form` is that of all of them.
         `campaign` says where they come from: what is known of an earlier time is replaced, and what
         became of them is filled in.
 
@@ -295,21 +294,21 @@ class Corpus:
                     set_campaign(connection, campaign._replace(triggers=seen, near=added.near))
         return added
 
-    def note(self, looks: Iterable[Observation]) -> int:
+    def add_observations(self, observations: Iterable[Observation]) -> int:
         """Record what targets answered to entries; return how many were of an entry.
 
         An answer is ignored where one of the same target at that time, or later, is recorded already.
         """
-        noted = 0
+        added = 0
         with self._changing():
-            for some in batches(looks):
+            for some in batches(observations):
                 with self._database.writing() as connection, decoding(self.folder):
                     for look in some:
                         row = connection.execute(BY_SAMPLE, {"of_sample": look.sample}).first()
                         if row is not None:
                             add_observation(connection, row, look)
-                            noted += 1
-        return noted
+                            added += 1
+        return added
 
     def remove(
         self,
@@ -325,7 +324,7 @@ class Corpus:
         Exactly one of: `model`, what only this deployed model showed, and all that is known of it (an
         entry that another one showed, too, stays); `pair`, those of these two classes, the
         original's and the deployed one's; `fixed_for`, those on which no target deviated for so many
-        days until `now`, though one looked, and that agree by the last look of each device.
+        days until `now`, though one was asked, and that agree by the last answer of each device.
 
         With `dry_run` nothing is removed; what would be is returned. Raises UsageError, StoreError.
         """
@@ -339,19 +338,19 @@ class Corpus:
         with self._changing():
             kept = 0
             if fixed_for is not None:
-                going = self._fixed(now or datetime.now(timezone.utc), fixed_for)
+                removed = self._fixed(now or datetime.now(timezone.utc), fixed_for)
             else:
                 with self._database.reading() as connection:
                     if pair is not None:
-                        going = entries_of_pair(connection, pair)
+                        removed = entries_of_pair(connection, pair)
                     else:
-                        going, kept = entries_of_model(connection, model or "")
-            unused, size = self._unused_samples(without=going)
+                        removed, kept = entries_of_model(connection, model or "")
+            unused, size = self._unused_samples(without=removed)
             if not dry_run:
-                self._remove(going, model)
+                self._remove(removed, model)
                 for digest in unused:
                     self._samples.path(digest).unlink(missing_ok=True)
-        return CorpusRemoved(len(going), len(unused), size, kept)
+        return CorpusRemoved(len(removed), len(unused), size, kept)
 
     def _about(self) -> About:
         with self._database.reading() as connection:
@@ -399,9 +398,9 @@ class Corpus:
             for digest in set(some) - used:
                 self._samples.path(digest).unlink(missing_ok=True)
 
-    def _remove(self, going: set[int], model: str | None) -> None:
+    def _remove(self, removed: set[int], model: str | None) -> None:
         with self._database.writing() as connection:
-            for some in batches(sorted(going)):
+            for some in batches(sorted(removed)):
                 connection.execute(delete(_ENTRIES).where(_ENTRIES.c.position.in_(some)))
             if model is not None:
                 for table in (_LOOKS, _SIGHTINGS):
@@ -410,7 +409,7 @@ class Corpus:
     def _fixed(self, now: datetime, days: float) -> set[int]:
         """Return the entries that are fixed for so many days."""
         last: dict[tuple[str, str], Observation] = {}
-        for look in self.looks():
+        for look in self.observations():
             known = last.get((look.sample, look.device))
             if known is None or known.looked_at <= look.looked_at:
                 last[look.sample, look.device] = look
@@ -426,11 +425,11 @@ class Corpus:
 
     def _unused_samples(self, without: Iterable[int]) -> tuple[list[str], int]:
         """Return the digests of the sample files that no other entry uses, and their size in bytes."""
-        gone = set(without)
+        left_out = set(without)
         used = {
             digest
             for entry in self.entries()
-            if entry.position not in gone
+            if entry.position not in left_out
             for digest in (entry.sample, entry.seed_sample)
         }
         unused = {
@@ -465,7 +464,7 @@ def _deviated(looks: Sequence[Observation]) -> bool:
     return max(looks, key=lambda look: look.looked_at).deviated if looks else True
 
 
-def _looks_query() -> Select[tuple[object, ...]]:
+def _observations_query() -> Select[tuple[object, ...]]:
     return select(_LOOKS, _ENTRIES.c.sample).join_from(
         _LOOKS, _ENTRIES, _LOOKS.c.entry == _ENTRIES.c.position
     )

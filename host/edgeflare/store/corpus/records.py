@@ -89,7 +89,7 @@ class CorpusEntry(TriggerRecord):
 class Observation:
     """What a deployed model on a device answered to an entry when it was last asked.
 
-    `sample` is the entry's digest; `replay` the id of the campaign or replay that asked. `since`: when
+    `sample` is the entry's digest; `replay` the id of that campaign or replay. `since`: when
     the present series of equal answers began.
     """
 
@@ -136,7 +136,7 @@ class CorpusRemoved(NamedTuple):
 
 
 class CorpusCampaign(NamedTuple):
-    """A campaign that was added: its id, models, and what of it is a trigger and what a near duplicate."""
+    """A campaign that was added: its id, models, and how many of its triggers there were, and how many near duplicates of them."""
 
     id: str
     model: str

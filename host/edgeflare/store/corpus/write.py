@@ -60,7 +60,7 @@ def add_one(
     """Add a sighting, unless it is a near duplicate; return whether it was there already."""
     there = connection.execute(BY_SAMPLE, {"of_sample": sighting.sample}).first()
     if there is not None:
-        _see(connection, there.position, sighting)
+        _add_sighting(connection, there.position, sighting)
         add_observation(connection, there, observation_of(sighting))
         return True
     of_group = {
@@ -79,7 +79,7 @@ def add_one(
     done = connection.execute(insert(_ENTRIES), trigger_to_row(sighting))
     position = int((done.inserted_primary_key or (0,))[0])
     fresh.add(position)
-    _see(connection, position, sighting)
+    _add_sighting(connection, position, sighting)
     look = observation_of(sighting)
     connection.execute(
         insert(_LOOKS), {"entry": position, **observation_to_row(look, stamp(look.looked_at))}
@@ -87,7 +87,7 @@ def add_one(
     return False
 
 
-def _see(connection: Connection, position: int, sighting: TriggerRecord) -> None:
+def _add_sighting(connection: Connection, position: int, sighting: TriggerRecord) -> None:
     """Count a sighting of an entry, once for each campaign and target."""
     row = {
         "entry": position,

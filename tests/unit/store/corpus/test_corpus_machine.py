@@ -118,7 +118,7 @@ class CorpusMachine(RuleBasedStateMachine):
         self.minutes += 100
         when = START + timedelta(minutes=self.minutes)
         known = self.entries.get(digest(value))
-        seen = self.corpus.note([look(value, deviated=deviated, at=when, model=model)])
+        seen = self.corpus.add_observations([look(value, deviated=deviated, at=when, model=model)])
         assert seen == (known is not None)
         if known is not None:
             known.look(model, when, deviated)
