@@ -27,12 +27,12 @@ from edgeflare.seeds.types import AUDIO, SeedSource, UnreadableError
 from edgeflare.types import Sample, SeedInput, Skipped
 
 _LONG_WINDOW_S = 10
-"""A model whose input is as long takes clips of any length up to it: silence at their end is its ordinary case."""
+"""A model whose input is as long usually takes shorter clips, with silence at the end."""
 
 
 @dataclass
 class NoticeCounts:
-    """Counts of recordings, of clips, and of recordings by their rate in Hz where it was another."""
+    """Counts of recordings, of clips, and of resampled recordings by their rate in Hz."""
 
     mixed: int = 0
     resampled: Counter[int] = field(default_factory=Counter)
@@ -59,7 +59,7 @@ class NoticeCounts:
             self.shorter += len(clip.samples) < rules.samples
 
     def notices(self, rules: AudioRules, repeated: int) -> Iterator[str]:
-        """Yield a sentence for each count that is not 0; `repeated` clips are the same as another one."""
+        """Yield a sentence for each count that is not 0; `repeated` clips equal another one."""
         if self.mixed:
             yield f"{_recordings(self.mixed)} had several channels; their mean was taken."
         for rate, count in sorted(self.resampled.items()):
@@ -116,22 +116,23 @@ def open_audio_seeds(
     labels: dict[str, int] | None = None,
     limit: int | None = None,
 ) -> SeedSource:
-    """Find seed clips; each is read when it is needed, and converted to mono float32 [samples] in [-1, 1].
+    """Find seed clips; each is read and converted to mono float32 [samples] when it is needed.
 
-    `source` is a folder (as for images), one audio file of a format that libsndfile reads (WAV, FLAC, Ogg,
-    AIFF, MP3), or an `.npz` with `audio`, float32 or int16 [N, samples], its `rate` and maybe `labels`. A
-    sample of 16 bits is value / 32768; several channels are mixed to their mean. WAV, FLAC, AIFF and `.npz`
-    give the same bits on every machine; compressed and resampled audio with the same libraries.
+    `source` is a folder (as for images), one audio file of a format that libsndfile reads (WAV,
+    FLAC, Ogg, AIFF, MP3), or an `.npz` with `audio`, float32 or int16 [N, samples], its `rate` and
+    maybe `labels`. A sample of 16 bits is value / 32768; several channels are mixed to their mean.
+    WAV, FLAC, AIFF and `.npz` give the same bits on every machine; compressed and resampled audio
+    with the same libraries.
 
-    `rate` (Hz) and `samples` are the model's; None: it takes any length. Shorter clips are kept as they are.
-    `cut` says what becomes of longer ones: "first" takes their beginning, "windows" one piece after the other,
-    with ids such as "a.wav@1.000s", the last of them at least half as long; pieces are as long as the model's input, or
-    30 s. Without a rule a longer one is refused; where the model takes any length, only above 10 minutes, and
-    skipped. `resample` brings other rates to `rate` (soxr, HQ); else they are refused. `labels` and `limit`
-    are as of `open_seeds`.
+    `rate` (Hz) and `samples` are the model's; None: it takes any length. Shorter clips are kept as
+    they are. `cut` says what becomes of longer ones: "first" takes their beginning, "windows" one
+    piece after the other, with ids such as "a.wav@1.000s", the last of them at least half as long;
+    pieces are as long as the model's input, or 30 s. Without a rule a longer one is refused; where
+    the model takes any length, only above 10 minutes, and skipped. `resample` brings other rates to
+    `rate` (soxr, HQ); else they are refused. `labels` and `limit` are as of `open_seeds`.
 
-    Raises SeedError where the source as a whole can't be used; iterating raises it, too. Raises UsageError
-    where a library is missing.
+    Raises SeedError where the source as a whole can't be used; iterating raises it, too. Raises
+    UsageError where a library is missing.
     """
     if cut is not None and cut not in CUT_RULES:
         raise SeedError(f"unknown rule {cut!r} for cutting; known are {', '.join(CUT_RULES)}")

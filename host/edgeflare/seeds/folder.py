@@ -21,8 +21,8 @@ _SUFFIX = re.compile(r"\.[a-z0-9_-]{1,8}")
 class Listing(NamedTuple):
     """Names of files, POSIX paths relative to the folder, in natural order; and what was left out.
 
-    `others` counts files of other kinds by their suffix, `misplaced` those of the other medium among them; hidden
-    files and folders are not counted.
+    `others` counts files of other kinds by their suffix, `misplaced` those of the other medium
+    among them; hidden files and folders are not counted.
     """
 
     names: list[str]
@@ -40,8 +40,8 @@ class Listing(NamedTuple):
         return ("1 file" if count == 1 else f"{count} files") + named
 
 
-def list_files(folder: Path, medium: Medium) -> Listing:
-    """List a medium's files in a folder and all folders below it; links are followed, loops are not."""
+def _list_files(folder: Path, medium: Medium) -> Listing:
+    """List a medium's files in a folder and below it; links are followed, loops are not."""
     names: list[str] = []
     skipped: list[Skipped] = []
     others: Counter[str] = Counter()
@@ -100,11 +100,12 @@ class LabelledFiles(NamedTuple):
 
 
 def labelled_files(folder: Path, labels: dict[str, int] | None, medium: Medium) -> LabelledFiles:
-    """List a folder's files of one medium, each with the class index that `labels` gives its class folder.
+    """List a folder's files of one medium, with the class indices of their folders by `labels`.
 
-    Raises SeedError where there is no such file, or `labels` (folder name -> class index) fits no folder.
+    Raises SeedError where there is no such file, or `labels` (folder name -> class index) fits no
+    folder.
     """
-    listing = list_files(folder, medium)
+    listing = _list_files(folder, medium)
     if not listing.names and not listing.skipped:
         raise SeedError(_nothing(folder, listing, medium))
     notices = []
@@ -167,8 +168,8 @@ def changed_files(source: Path, known: Iterable[tuple[str, str]]) -> Iterator[st
     """Yield the names of seed files whose bytes are not what they were, or that can't be read now.
 
     `source` is what `open_seeds` was given, `known` the (id, file_sha256) of its seeds. The name is
-    the seed's id without the window's start or, for an archive, the archive's: a file is read and named once,
-    whatever it holds.
+    the seed's id without the window's start or, for an archive, the archive's: a file is read and
+    named once, whatever it holds.
     """
     if source.suffix.lower() == ".npz" and not source.is_dir():
         digests = {digest for _, digest in known}
@@ -208,7 +209,8 @@ def load_label_mapping(path: Path) -> dict[str, int]:
 def read_names(path: Path, called: str) -> Any:
     """Return what a file of class names says, whatever that is: text is a list of its lines.
 
-    `called` is what the errors call the file. Raises SeedError for one that can't be read or parsed.
+    `called` is what the errors call the file. Raises SeedError for one that can't be read or
+    parsed.
     """
     try:
         text = toml.read(path).removeprefix("\ufeff")

@@ -63,14 +63,14 @@ def read_header(archive: zipfile.ZipFile, name: str) -> Header:
 
 
 def read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Return the whole array in this member; its header was read before. Raises ValueError for objects."""
+    """Return the whole array in this member. Raises ValueError for objects."""
     with archive.open(name) as stream:
         array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
     return array
 
 
 def check(archive: zipfile.ZipFile, name: str) -> None:
-    """Read a member through to the end, where `zipfile` compares checksums and raises BadZipFile."""
+    """Read a member to its end, where `zipfile` compares checksums and raises BadZipFile."""
     with archive.open(name) as stream:
         while stream.read(_BLOCK):
             pass
@@ -115,9 +115,9 @@ _MOST_ENTRIES = 10_000_000
 class Archive:
     """One file's array of a medium, with its labels; each entry is read when it is needed.
 
-    "images" is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; "audio" float32 or int16 [N, samples], with
-    its `rate` in Hz, one whole number, beside it. `labels`, where there are some, are integers [N]. Raises
-    SeedError where the file or one of the arrays is not that.
+    "images" is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; "audio" float32 or int16 [N, samples],
+    with its `rate` in Hz, one whole number, beside it. `labels`, where there are some, are integers
+    [N]. Raises SeedError where the file or one of the arrays is not that.
     """
 
     def __init__(self, path: Path, medium: Medium) -> None:

@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Item(Generic[_T]):
-    """A file, or an entry of an archive, by name; `read` gives what is in it, or raises UnreadableError."""
+    """A file or an entry of an archive; `read` returns its content, or raises UnreadableError."""
 
     id: str
     label: int | None
@@ -53,7 +53,7 @@ class MediaReader(Generic[_T]):
     of_archive: Callable[[Archive], Iterable[_T]]
 
     def find(self, source: Path, labels: dict[str, int] | None, limit: int | None) -> Found[_T]:
-        """Find the items of a folder, a file or an `.npz` archive. Raises SeedError where it can't be used as a whole."""
+        """Find the items of a folder, a file or an `.npz` archive. Raises SeedError."""
         if limit is not None and limit < 1:
             raise SeedError(f"the number of seeds must be at least 1, not {limit}")
         try:
@@ -98,8 +98,8 @@ def _itself(entry: _T) -> _T:
 class MediaSeeds(ABC, Generic[_T]):
     """The seeds of one place, a `SeedSource`; a "kind" is what its files hold.
 
-    Iterating raises SeedError where an item does not fit and there is no rule to convert it, where an archive
-    is damaged or, at the end, where nothing could be used.
+    Iterating raises SeedError where an item does not fit and there is no rule to convert it, where
+    an archive is damaged or, at the end, where nothing could be used.
     """
 
     def __init__(self, source: Path, found: Found[_T], limit: int | None, kind: str) -> None:
@@ -161,16 +161,17 @@ def open_seeds(
     labels: dict[str, int] | None = None,
     limit: int | None = None,
 ) -> SeedSource:
-    """Find seed images; each is read when it is needed, and converted to uint8 [height, width, channels].
+    """Find seed images; each is read and converted to uint8 [height, width, channels] when needed.
 
     `source` is a folder (with all below it, links followed; in natural order of the names; hidden
     files are ignored), one image file, or an `.npz` with `images`, uint8 [N, H, W] or [N, H, W, C]
     (RGB), and maybe `labels`, integers [N]. An image's id is its path relative to the folder, with
     "/"; or "archive.npz:17". Of a file with several frames the first is taken.
 
-    `size` is (height, width); None keeps every image's own. `channels` is 1 or 3. `resize` is one of
-    RESIZE_RULES, or None: other sizes are refused. `labels` maps a class folder's name to its class
-    index; the outermost folder it knows decides. `limit` takes the first so many usable images.
+    `size` is (height, width); None keeps every image's own. `channels` is 1 or 3. `resize` is one
+    of RESIZE_RULES, or None: other sizes are refused. `labels` maps a class folder's name to its
+    class index; the outermost folder it knows decides. `limit` takes the first so many usable
+    images.
 
     Raises SeedError where the source as a whole can't be used; iterating raises it, too.
     """
@@ -189,7 +190,7 @@ class _Shape(NamedTuple):
     resize: str | None
 
     def of(self, name: str, sample: Sample) -> Sample:
-        """Return the sample in this shape. Raises SeedError for another size where there is no rule."""
+        """Return the sample in this shape. Raises SeedError for another size without a rule."""
         return convert_channels(self._sized(name, sample), self.channels)
 
     def _sized(self, name: str, sample: Sample) -> Sample:

@@ -16,8 +16,9 @@ class UnreadableError(Exception):
 class SeedSource(Protocol):
     """The seeds of one place. Iterating reads them one by one and holds none; each time anew.
 
-    `total` is the number of seeds at most, None where recordings are cut into several. Once iterated to the
-    end, `skipped` has all that could not be used with its reason, `notices` what the user ought to know.
+    `total` is the number of seeds at most, None where recordings are cut into several. Once
+    iterated to the end, `skipped` has all that could not be used with its reason, `notices` what
+    the user ought to know.
     """
 
     total: int | None

@@ -56,7 +56,8 @@ _LONGEST_CAUSE = 200
 def translate_errors(folder: Path, *, resumable: bool = True) -> Iterator[None]:
     """Turn every error of the file system, sqlite3 and SQLAlchemy into a StoreError on `folder`.
 
-    `resumable`: whether there is something in the folder to resume, for the advice of the error of a full disk.
+    `resumable`: whether there is something in the folder to resume, for the advice of the error of
+    a full disk.
     """
     try:
         yield
@@ -75,7 +76,7 @@ def translate_errors(folder: Path, *, resumable: bool = True) -> Iterator[None]:
 
 @contextmanager
 def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
-    """Turn errors of decoding stored data into a StoreError that `what` is damaged; nothing else may run within."""
+    """Turn errors of decoding stored data into a StoreError that `what` is damaged."""
     try:
         yield
     except _UNREADABLE as error:
@@ -159,8 +160,8 @@ class Schema(NamedTuple):
 class Database:
     """An open database of a folder.
 
-    Any thread may call any method. Writers go one by one and each is one transaction; a reader holds
-    a connection for one page of rows only, so it never keeps a writer waiting.
+    Any thread may call any method. Writers go one by one and each is one transaction; a reader
+    holds a connection for one page of rows only, so it never keeps a writer waiting.
     """
 
     def __init__(
@@ -220,7 +221,7 @@ class Database:
 
     @contextmanager
     def reading(self, what: str = "its database") -> Iterator[Connection]:
-        """Give a connection to read `what` with and to make records of it; StoreError says that it is damaged."""
+        """Give a connection to read `what`. Raises StoreError where that is damaged."""
         with (
             decoding(self.folder, what),
             self._errors(self.folder),
@@ -307,8 +308,8 @@ def for_writing(engine: Engine) -> Engine:
 def publish_database(engine: Engine, folder: Path, made: str, name: str) -> None:
     """Close a database that was filled under the name `made`, and give it its own, whole.
 
-    What is still in the write-ahead log would be lost: the log keeps the other name. Raises sqlite3.Error
-    where there is no room for it.
+    What is still in the write-ahead log would be lost: the log keeps the other name. Raises
+    sqlite3.Error where there is no room for it.
     """
     connection = engine.raw_connection()
     try:
@@ -325,7 +326,7 @@ def publish_database(engine: Engine, folder: Path, made: str, name: str) -> None
 
 
 def _only_readable(folder: Path, name: str) -> bool:
-    """Whether there is a database that nobody can write now, and no write-ahead log to be read with it."""
+    """Whether there is a read-only database, and no write-ahead log to be read with it."""
     database = folder / name
     log = folder / f"{name}-wal"
     writable = os.access(folder, os.W_OK) and os.access(database, os.W_OK)
@@ -333,7 +334,7 @@ def _only_readable(folder: Path, name: str) -> bool:
 
 
 def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
-    """Return the schema version of a database, up to that of the program. Raises StoreError for a newer one."""
+    """Return the schema version of a database. Raises StoreError for a newer one."""
     there = inspect(connection).get_table_names()
     if not there:
         raise StoreError(

@@ -1,6 +1,7 @@
 """Checks of what is read from a database before a record is made of it.
 
-What does not fit raises ValueError, which `edgeflare.store.database.decoding` turns into one sentence on the folder.
+What does not fit raises ValueError, which `edgeflare.store.database.decoding` turns into one
+sentence on the folder.
 """
 
 import json
@@ -142,7 +143,7 @@ def config(value: Any) -> dict[str, Any]:
 
 
 def models(value: Any) -> dict[str, Any]:
-    """Return what is known of the two models, which is nothing at first: what is stated of them has its type."""
+    """Return what is known of the two models, checked; {} at first."""
     return {} if value == {} else dict(_checked(_Models, value))
 
 
@@ -152,7 +153,7 @@ def fact(name: str, value: Any) -> Any:
 
 
 def record(kind: type[_T], row: Any, **other: Any) -> _T:
-    """Return a record, a dataclass or NamedTuple, of the columns that are called as its fields; `other` come before."""
+    """Return a dataclass or NamedTuple of a row's columns; `other` fields take precedence."""
     fields: Iterable[str] = getattr(kind, "_fields", None) or vars(kind)["__dataclass_fields__"]
     values = {name: other[name] if name in other else getattr(row, name) for name in fields}
     for name, value in values.items():

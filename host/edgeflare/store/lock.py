@@ -1,4 +1,4 @@
-"""The lock of a campaign's folder: one process runs it at a time, and the lock ends with the process."""
+"""The lock of a campaign's folder, which ends with the process that holds it."""
 
 import errno
 import json
@@ -142,7 +142,7 @@ def _take(lock: BaseFileLock) -> bool:
 
 
 def _check_locks(path: Path) -> None:
-    """Raise OSError where the file can't be locked at all; filelock before 4 takes that for a holder."""
+    """Raise OSError where the file can't be locked; filelock before 4 reports it as locked."""
     try:
         import fcntl
     except ImportError:

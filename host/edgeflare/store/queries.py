@@ -1,4 +1,4 @@
-"""Statements on the tables of a campaign: those that several methods of its store need, and the larger ones."""
+"""Statements on the tables of a campaign: shared ones and large ones."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -85,7 +85,7 @@ def seed_count(connection: Connection) -> int:
 
 
 def seeds_with_answers(replica: str, *, every_seed: bool) -> Select[Any]:
-    """Return the query of the seeds with the answers of a replica; of those without any, too, if `every_seed`."""
+    """Return the query of the seeds that a replica answered, or of all, with its answers."""
     answer = and_(_ANSWERS.c.seed == _SEEDS.c.position, _ANSWERS.c.replica == replica)
     columns = (
         _ANSWERS.c.original,
@@ -103,7 +103,7 @@ def with_seed_id(table: Table) -> Select[Any]:
 
 
 def positions(connection: Connection, folder: Path, seed_ids: Iterable[str]) -> dict[str, int]:
-    """Return the positions of the seeds of these ids. Raises StoreError for one that isn't there."""
+    """Return the positions of the seeds of these ids. Raises StoreError for an unknown one."""
     wanted = list(seed_ids)
     known: dict[str, int] = {}
     for some in batches(wanted):
@@ -142,7 +142,7 @@ def tally(connection: Connection, replica: str | None) -> DeviceCounts:
 
 
 def compare(database: Database, replicas: list[str]) -> Iterator[SeedComparison]:
-    """Yield what these replicas answer to each seed and to its triggers, in the order of the seeds."""
+    """Yield these replicas' answers to each seed and its triggers, in the order of the seeds."""
     with database.reading() as connection:
         count = connection.execute(select(func.count()).select_from(_SEEDS)).scalar_one()
     for start in range(0, count, _PAGE):

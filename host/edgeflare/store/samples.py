@@ -21,7 +21,7 @@ _LARGEST = 2**32 - _HEADER.size - 1
 
 
 def wav_bytes(sample: Sample, rate: int) -> bytes:
-    """Return a WAV file of float32 [samples], mono at `rate` Hz. Raises ValueError for over 4 GiB."""
+    """Return float32 [samples] as a mono WAV of `rate` Hz. Raises ValueError for over 4 GiB."""
     data = np.ascontiguousarray(sample, dtype="<f4").tobytes()
     if len(data) > _LARGEST:
         raise ValueError(f"{len(sample)} samples are too many for a WAV file")
@@ -35,7 +35,7 @@ def wav_bytes(sample: Sample, rate: int) -> bytes:
 
 
 def read_wav(data: bytes) -> tuple[Sample, int]:
-    """Return float32 [samples] and the rate in Hz of what `wav_bytes` made. Raises ValueError for another file."""
+    """Return the samples and the rate of a file of `wav_bytes`. Raises ValueError for any other."""
     try:
         riff, _, wave, _, _, form, channels, rate, *_ = _HEADER.unpack_from(data)
     except struct.error as error:
@@ -50,7 +50,7 @@ _WRITERS = 8
 
 
 class SampleFiles:
-    """`<2 hex>/<sha256>.npy`, or `.wav` of audio, below one folder; the name is the SHA-256 of the file's bytes.
+    """`<2 hex>/<sha256>.npy`, or `.wav` of audio, named by the SHA-256 of the file's bytes.
 
     `rate` is that of all audio, in Hz; it must be known before any is written.
     """
@@ -61,7 +61,7 @@ class SampleFiles:
         self._made: set[Path] = set()  # folders that are there and on disk
 
     def path(self, digest: str) -> Path:
-        """Return where the sample of that digest is; where there is none, where an image would be."""
+        """Return the path of the sample of that digest, or of an image where there is none."""
         image, audio = (self.folder / digest[:2] / (digest + suffix) for suffix in _SUFFIXES)
         return audio if audio.exists() else image
 
@@ -71,7 +71,7 @@ class SampleFiles:
             yield from self.folder.glob(f"*/*{suffix}")
 
     def remove_torn(self) -> None:
-        """Remove the temporary files of a process that was killed; nobody may be writing samples here meanwhile."""
+        """Remove the temporary files of a killed process; nobody may be writing samples here."""
         for folder in self.folder.iterdir():
             if folder.is_dir():
                 remove_torn(folder)

@@ -95,16 +95,16 @@ class Store:
         """Make a campaign folder, which must not exist or be empty but for its lock.
 
         `campaign` is the resolved configuration, `environment` the host's (library versions and so
-        on), both JSON objects. `id` is the campaign's own name, 32 hexadecimal digits; None draws one.
-        `url` names another database than the file in the folder.
+        on), both JSON objects. `id` is the campaign's own name, 32 hexadecimal digits; None draws
+        one. `url` names another database than the file in the folder.
         """
         folder = Path(folder)
         cls.check_free(folder)
         with translate_errors(folder, resumable=False):
             made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
-            # Filled under another name: a process that opens the folder meanwhile (`status --watch`) finds
-            # no half-made database, whose lock would stop this one.
+            # Filled under another name, so that a process that opens the folder meanwhile does not
+            # find and lock an incomplete database.
             store = cls(Database(folder, connect(folder, url, name=UNFINISHED_NAME)))
             try:
                 store._fill(id or uuid.uuid4().hex, campaign, environment)
@@ -158,13 +158,13 @@ class Store:
         self._database.close()
 
     def remove_torn(self) -> None:
-        """Remove files that a killed process left half written; only the holder of the campaign's lock may."""
+        """Remove files that a killed process left; only the holder of the campaign's lock may."""
         with translate_errors(self.folder):
             remove_torn(self.folder)
             self._samples.remove_torn()
 
     def discard(self) -> None:
-        """Close and remove a campaign: its files, and the folder if `create` made it and nothing else is in it."""
+        """Close and remove a campaign, and its folder if `create` made it and it is empty."""
         self.close()
         with translate_errors(self.folder):
             shutil.rmtree(self._samples.folder)
@@ -257,7 +257,7 @@ class Store:
         return self._environment
 
     def add_device(self, fingerprint: dict[str, Any], name: str) -> str:
-        """Record a device by its fingerprint, a JSON object, once; return the fingerprint's digest."""
+        """Record a device once by its fingerprint, a JSON object; return that one's digest."""
         digest = digest_of(fingerprint)
         with self._database.writing() as connection:
             queries.add_once(
@@ -286,7 +286,7 @@ class Store:
         return self._database.rows(tables.notices, lambda row: str(row.text))
 
     def add_telemetry(self, minutes: Sequence[DeviceMinute]) -> None:
-        """Add some devices' minutes in one transaction; a minute that was interrupted may come in several parts."""
+        """Add devices' minutes in one transaction; an interrupted minute may come in parts."""
         if minutes:
             with self._database.writing() as connection:
                 connection.execute(insert(_TELEMETRY), [minute_to_row(one) for one in minutes])
@@ -320,7 +320,8 @@ class Store:
     def add_seeds(self, seeds: Iterable[SeedInput]) -> list[str]:
         """Record many seeds, in order behind those there are; return the digests of their samples.
 
-        All of them or, where one has an id that is there already, none. Samples are not held in memory.
+        All of them or, where one has an id that is there already, none. Samples are not held in
+        memory.
         """
         rows: list[dict[str, Any]] = []
         for some in batches(seeds):
@@ -340,7 +341,7 @@ class Store:
         return [row["sample"] for row in rows]
 
     def complete_seeds(self, skipped: Sequence[Skipped], notices: Sequence[str]) -> None:
-        """Record that all seeds are here, with the files that could not be seeds and notices, in one transaction."""
+        """Record that all seeds are here, with skipped files and notices, in one transaction."""
         with self._database.writing() as connection:
             for one in skipped:
                 connection.execute(insert(tables.skipped).values(name=one.name, reason=one.reason))

@@ -1,4 +1,4 @@
-"""The inputs that a replay asks about again, read from a campaign, from a replay of it, or from a corpus."""
+"""The inputs of a replay, read from a campaign, from a replay of it, or from a corpus."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,7 +46,7 @@ class ReplaySource:
         return None if self.store is None else self.store.sample_rate
 
     def inputs(self) -> Iterator[ReplayInput]:
-        """Yield every input, a campaign's triggers before its seeds; one that several replicas found for each of them."""
+        """Yield every input, triggers before seeds; one of several replicas once for each."""
         if self.corpus is not None:
             yield from self.corpus.inputs(self.target)
         elif self.store is not None and self.kind == "replay":
@@ -58,8 +58,8 @@ class ReplaySource:
     def selected(self, ids: Collection[str]) -> Iterator[tuple[ReplayInput, Sample]]:
         """Yield the inputs of these ids with their samples, each sample once.
 
-        Of a trigger that several replicas found, the first of these ids stands for all. Entries that are removed
-        from a corpus meanwhile may be missing.
+        Of a trigger that several replicas found, the first of these ids stands for all. Entries
+        that are removed from a corpus meanwhile may be missing.
         """
         yielded = set()
         for one in self.inputs():
@@ -99,7 +99,7 @@ class ReplaySource:
 
 @contextmanager
 def replay_source(folder: Path, target: str | None = None) -> Iterator[ReplaySource]:
-    """Open a campaign's, a replay's or a corpus' folder. Raises StoreError where it is none of them."""
+    """Open the folder of a campaign, a replay or a corpus. Raises StoreError for any other."""
     folder = Path(folder).absolute()
     if is_corpus(folder):
         with Corpus.open(folder) as corpus:
@@ -143,7 +143,7 @@ def _triggers(store: Store) -> Iterator[ReplayInput]:
 
 
 def _looks(store: Store) -> Mapping[tuple[str, str], Mapping[str, ReplayResult]]:
-    """Return each device's answers on triggering inputs, by seed and sample, where each device searched alone."""
+    """Return each replica's answers on triggering inputs, by seed and sample."""
     looks: dict[tuple[str, str], dict[str, ReplayResult]] = {}
     for one in store.replays():
         if is_answer(one.deployed):
@@ -163,7 +163,7 @@ def _looks(store: Store) -> Mapping[tuple[str, str], Mapping[str, ReplayResult]]
 
 
 def _seeds(store: Store) -> Iterator[ReplayInput]:
-    """Every seed on which the models agreed on each device that answered: any other is a finding itself."""
+    """Every seed on which the models agreed on each device that answered."""
     replicas = replica_names(store)
     for of_each in zip(*(store.seeds(replica) for replica in replicas), strict=True):
         seed = of_each[0]
@@ -206,7 +206,7 @@ def _of_replay(store: Store) -> Iterator[ReplayInput]:
 
 
 def _updated(before: ReplayInput, rows: Sequence[ReplayedInput]) -> ReplayInput:
-    """Return an input with the devices' results; a device that did not answer steadily changes nothing."""
+    """Return an input with the devices' results; those that were not decided change nothing."""
     decided = [one for one in rows if one.decided]
     if not decided:
         return before

@@ -40,11 +40,12 @@ class TopScore(NamedTuple):
 class Reproduction:
     """A stored trigger reproduced on one device, with the stored answers.
 
-    `found_on` is the device whose stored answer is meant, None where none is stored. `original_before`,
-    `deployed_before` and `original_now`, `deployed_now` are the most probable classes of each model's
-    answer, best first; empty where there is no answer, and of speech recognisers, which have texts in their place:
-    `original_text_before` and so on, None of class models. `original_equal`, `deployed_equal`: the
-    model's scores are what they were, to the last bit; None where none are stored. `confirmed` counts how often the deviation repeated.
+    `found_on` is the device whose stored answer is meant, None where none is stored.
+    `original_before`, `deployed_before` and `original_now`, `deployed_now` are the most probable
+    classes of each model's answer, best first; empty where there is no answer, and of speech
+    recognisers, which have texts in their place: `original_text_before` and so on, None of class
+    models. `original_equal`, `deployed_equal`: the model's scores are what they were, to the last
+    bit; None where none are stored. `confirmed` counts how often the deviation repeated.
     """
 
     id: str
@@ -68,12 +69,12 @@ class Reproduction:
 
     @property
     def bit_equal(self) -> bool | None:
-        """Whether both models' scores are bit-equal to the stored ones; None where none are stored."""
+        """Whether both models' scores are bit-equal to the stored ones; None if none are stored."""
         known = (self.original_equal, self.deployed_equal)
         return None if None in known else all(known)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, `bit_equal` among them; an answer is a list of classes."""
+        """Return a JSON object of the fields and `bit_equal`; an answer is a list of classes."""
         answers = {
             name: [one._asdict() for one in getattr(self, name)]
             for name in ("original_before", "deployed_before", "original_now", "deployed_now")
@@ -92,8 +93,8 @@ def reproduce(
 ) -> tuple[Reproduction, ...]:
     """Send the stored triggers of these seeds again; return the result of each on each device.
 
-    `config` is made by `replay_config`. The replay is stored where `config.out` names a folder for it, and
-    deleted else. Raises as `run_replay`.
+    `config` is made by `replay_config`. The replay is stored where `config.out` names a folder for
+    it, and deleted else. Raises as `run_replay`.
     """
     source = Path(source)
     with TemporaryDirectory(prefix="edgeflare-replay-") as temporary:
@@ -195,7 +196,7 @@ def _answers(replay: Store, wanted: set[str]) -> dict[str, _Answers]:
 
 
 def _top(answer: Output | None) -> tuple[TopScore, ...]:
-    """Return the most probable classes, as far as they are probable at all; none where a score is not finite."""
+    """Return the most probable classes above 0; none where a score is not finite."""
     if answer is None or isinstance(answer, Transcript) or not is_finite(answer):
         return ()
     order = np.argsort(-answer, kind="stable")[:_TOP]

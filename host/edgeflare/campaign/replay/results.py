@@ -43,13 +43,14 @@ class ReplayedInput:
     """One input on one device, before and now.
 
     `state`: "fixed" deviated when last sent and doesn't now, "still" did and does, "new" didn't and
-    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN or
-    infinity in an output now; "failed": the device could not answer. `decision` is the oracle's now: a
-    tie, or a difference with a margin below the floor, is no deviation, but narrow. Labels are
-    class indices, None where there is none; texts are transcripts of speech recognisers, None of class models. Margins are
-    top-1 minus top-2 probability now (of transcripts that differ: of the words that do), None where
-    there is no answer or the device tells labels only. `l2` is the distance to
-    the seed input, as `edgeflare.metrics` has it. `sample` is the digest of the stored input.
+    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN
+    or infinity in an output now; "failed": the device could not answer. `decision` is the oracle's
+    now: a tie, or a difference with a margin below the floor, is no deviation, but narrow. Labels
+    are class indices, None where there is none; texts are transcripts of speech recognisers, None
+    of class models. Margins are top-1 minus top-2 probability now (of transcripts that differ: of
+    the words that do), None where there is no answer or the device tells labels only. `l2` is the
+    distance to the seed input, as `edgeflare.metrics` has it. `sample` is the digest of the stored
+    input.
     """
 
     id: str
@@ -86,7 +87,7 @@ class ReplayedInput:
 
     @property
     def deviates(self) -> bool:
-        """Whether it is a deviation as far as is known: what did not answer steadily stays what it was."""
+        """Whether it deviates as far as is known: an undecided input stays what it was."""
         return self.state in ("still", "new") if self.decided else self.deviated
 
     @property
@@ -113,7 +114,7 @@ class ReplayedInput:
 
 
 def replay_fact(store: Store) -> Mapping[str, Any]:
-    """Return what a replay stores about its source. Raises StoreError where the campaign is no replay."""
+    """Return the fact of a replay. Raises StoreError where the campaign is none."""
     fact: Mapping[str, Any] | None = store.fact(REPLAY)
     if fact is None:
         raise StoreError(
@@ -123,14 +124,14 @@ def replay_fact(store: Store) -> Mapping[str, Any]:
 
 
 def replay_inputs(store: Store) -> dict[str, ReplayInput]:
-    """Return a replay's inputs as they were before it, by their ids. Raises StoreError where it is no replay."""
+    """Return a replay's inputs as they were before it, by id. Raises as `replay_fact`."""
     inputs = replay_fact(store)["inputs"]
     with decoding(store.folder, "the fact 'replay'"):
         return {about["id"]: ReplayInput.from_json(about) for about in inputs}
 
 
 def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
-    """Yield the result of every input sent so far, device by device. Raises StoreError where it is no replay."""
+    """Yield the result of every input sent so far, device by device. Raises as `replay_fact`."""
     inputs = replay_inputs(store)
     labels_only = store.models.get("deployed", {}).get("output", {}).get("kind") == "label"
     names = [session["name"] for session in store.fact("devices") or ()]
@@ -208,7 +209,7 @@ def _words_differ(before: str | None, now: str) -> bool:
 
 
 def _last_answer(before: ReplayInput, devices: Collection[str]) -> ReplayResult | None:
-    """Return the last answer of one of these devices, which share the inputs; None where there is none."""
+    """Return the last answer of one of these devices, which share the inputs, if any."""
     looks = [last for name, last in before.looks.items() if name in devices]
     return looks[-1] if looks else None
 
@@ -221,14 +222,14 @@ def replay_config(
     overrides: Mapping[str, Any] | None = None,
     typed: Mapping[str, str] | None = None,
 ) -> CampaignConfig:
-    """Return the configuration of a replay: that of the campaign, with `overrides` (nested) laid on top.
+    """Return the configuration of a replay: the campaign's with `overrides` (nested).
 
-    A model file that another runtime runs than before starts with that one's own options; what is stated
-    of its pixels' scaling holds for it, too, how the file before laid them out does not. Nothing is
-    searched: each input is sent as it is, and each deviation is confirmed `search.confirmations` times.
-    The margin floor and the limits are the campaign's, but for the baseline: that of a replay is its
-    source. `typed` names the flags of the overrides, as in `config_from`. Raises UsageError where a model
-    isn't there.
+    A model file that another runtime runs than before starts with that one's own options; what is
+    stated of its pixels' scaling holds for it, too, how the file before laid them out does not.
+    Nothing is searched: each input is sent as it is, and each deviation is confirmed
+    `search.confirmations` times. The margin floor and the limits are the campaign's, but for the
+    baseline: that of a replay is its source. `typed` names the flags of the overrides, as in
+    `config_from`. Raises UsageError where a model isn't there.
     """
     overrides = overrides or {}
     original, deployed = (

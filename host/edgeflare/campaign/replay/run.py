@@ -1,7 +1,8 @@
 """A replay: the inputs of a campaign or a corpus, sent again to another model, device or firmware.
 
-It is a campaign of its own, with the strategy none: each input is one of its seeds, and one on which the models
-differ is confirmed as any seed that deviates. The fact "replay" has what the result needs of each input.
+It is a campaign of its own, with the strategy none: each input is one of its seeds, and one on
+which the models differ is confirmed as any seed that deviates. The fact "replay" has what the
+result needs of each input.
 """
 
 import difflib
@@ -44,8 +45,9 @@ def replay_base(
 ) -> CampaignConfig:
     """Return the configuration on which a replay is based: that of the source, or of `campaign`.
 
-    `campaign` is a ``campaign.toml`` or a campaign's folder. A corpus has no models of its own: it needs that,
-    or both model files. Raises UsageError where it has neither, StoreError where a folder can't be used.
+    `campaign` is a ``campaign.toml`` or a campaign's folder. A corpus has no models of its own: it
+    needs that, or both model files. Raises UsageError where it has neither, StoreError where a
+    folder can't be used.
     """
     if campaign is not None and not campaign.is_dir():
         return load_config(campaign)
@@ -81,11 +83,13 @@ def run_replay(
 ) -> Path:
     """Send a source's inputs again, with a `config` of `replay_config`; return the replay's folder.
 
-    `source` is the folder of a campaign, of a replay (its inputs, as it found them) or of a corpus. `only`
-    ("triggers" or "seeds") takes the triggering inputs alone, or the seed inputs alone; `seed_ids` the triggering inputs that were
-    found from these seeds, those of the named devices where they found some. `target` says the model and
-    device (``model/device``) whose last answers to a corpus' entries are compared with; None takes the last answers of any. An interrupted replay goes
-    on by `resume_campaign`. Raises UsageError where nothing fits, and else as `run_campaign`.
+    `source` is the folder of a campaign, of a replay (its inputs, as it found them) or of a corpus.
+    `only` ("triggers" or "seeds") takes the triggering inputs alone, or the seed inputs alone;
+    `seed_ids` the triggering inputs that were found from these seeds, those of the named devices
+    where they found some. `target` says the model and device (``model/device``) whose last answers
+    to a corpus' entries are compared with; None takes the last answers of any. An interrupted
+    replay goes on by `resume_campaign`. Raises UsageError where nothing fits, and else as
+    `run_campaign`.
     """
     if only is not None and only not in ONLY:
         raise UsageError(f"--only {only}: choose one of {', '.join(ONLY)}")
@@ -190,8 +194,7 @@ def _chosen_inputs(
 def _named(
     entries: Sequence[ReplayInput], folder: Path, name: str, devices: Sequence[str]
 ) -> list[ReplayInput]:
-    """Return the input of this id, or the triggers of this seed; those that the named devices found, where
-    they found some."""
+    """Return the input of this id, or a seed's triggers: those of the devices, if any."""
     triggers = [entry for entry in entries if entry.kind == "trigger"]
     found = [entry for entry in entries if entry.id == name]
     found += [entry for entry in triggers if entry.seed_id == name and entry not in found]
@@ -206,7 +209,7 @@ def _named(
 
 
 def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
-    """Return the configuration with the source in the seeds' place, and with what is known of its models."""
+    """Return the configuration with the source as its seeds, and its models' output kinds."""
     seeds = SeedsConfig(path=source.folder, size=config.seeds.size)
     config = config.model_copy(update={"seeds": seeds})
     if config.out is None:
@@ -227,7 +230,7 @@ def _same_file(path: Path, known: dict[str, Any]) -> bool:
 
 
 def _check_sample(config: CampaignConfig, sample: Sample, rate: int | None) -> None:
-    """Raise UsageError where the inputs, of which this is the first, are not of the kind, size or rate that the original model takes."""
+    """Raise UsageError where this input has not the kind, size or rate that the original takes."""
     stated, name = config.original.input, config.original.path.name
     if stated.resize is not None and rate is None:
         return
@@ -266,7 +269,7 @@ def _shape(height: int, width: int, channels: int) -> str:
 
 
 def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:
-    """Return the devices; names that only the source knows, such as "local#2", are as they were there."""
+    """Return the devices; names that only the source knows, such as "local#2", are its own."""
     known = {one.name: one for one in (executor.stored_devices(store) if store else ())}
     inventory = load_inventory(config.inventory)
     for text in config.devices:

@@ -63,7 +63,7 @@ class About(NamedTuple):
 
 
 def check_per_pair(at_most: int) -> None:
-    """Raise UsageError unless a corpus may have that many entries for one seed input and class pair."""
+    """Raise UsageError unless a corpus may have that many entries a seed input and class pair."""
     if at_most < 1:
         raise UsageError(
             f"a corpus can't keep {at_most} entries a seed input and class pair; ask for 1 or more"

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 _SCHEMA = Schema("corpus", CORPUS_NAME, tables.SCHEMA_VERSION, tables.about)
 _UNFINISHED_NAME = f"{CORPUS_NAME}.new"
 PER_PAIR = 3
-"""How many entries there may be for one seed input and one pair of classes, unless a corpus has it otherwise."""
+"""The most entries for one seed input and one pair of classes, by default."""
 
 _ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -81,9 +81,9 @@ def is_corpus(folder: Path) -> bool:
 class Corpus:
     """Confirmed triggering inputs of many campaigns: `corpus.sqlite` and `samples/` in one folder.
 
-    Every method that changes something is on disk when it returns; a process killed meanwhile leaves
-    every entry whole. Any thread may call any method; of several processes that change a corpus each
-    waits for the one before. All methods raise StoreError, DiskFullError among them.
+    Every method that changes something is on disk when it returns; a process killed meanwhile
+    leaves every entry whole. Any thread may call any method; of several processes that change a
+    corpus each waits for the one before. All methods raise StoreError, DiskFullError among them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -160,7 +160,7 @@ class Corpus:
         return self._about().per_pair
 
     def set_per_pair(self, at_most: int) -> None:
-        """Set how many entries there may be for one seed input and one pair of classes, from the next one on.
+        """Set the most entries for one seed input and one pair of classes, from the next one on.
 
         Raises UsageError for less than 1.
         """
@@ -230,14 +230,15 @@ class Corpus:
         return self._database.rows(tables.campaigns, campaign_from_row)
 
     def inputs(self, target: str | None = None) -> Iterator[ReplayInput]:
-        """Yield every entry as an input for a replay, those that deviated in their last answer first.
+        """Yield every entry as an input for a replay, those whose last answer deviated first.
 
-        `target` names what is replayed, ``model/device`` (see `target_name`); an input `deviated` if it did in that
-        target's last answer. A trigger that it was never asked about counts as deviating: a model or device asked
-        for the first time has nothing that could have come back, so that nothing is new there.
+        `target` names what is replayed, ``model/device`` (see `target_name`); an input `deviated`
+        if it did in that target's last answer. A trigger that it was never asked about counts as
+        deviating: a model or device asked for the first time has nothing that could have come back,
+        so that nothing is new there.
 
-        None: the last answer of all, of whichever target; `looks` also has the last answer of each device, so that
-        devices are compared with their own.
+        None: the last answer of all, of whichever target; `looks` also has the last answer of each
+        device, so that devices are compared with their own.
         """
         looks: dict[str, list[Observation]] = defaultdict(list)
         for look in self.observations():
@@ -258,14 +259,15 @@ class Corpus:
     ) -> Added:
         """Add triggering inputs in the order they were found; return how many were added.
 
-        One that is there to the bit is there once: it counts as seen again. Of one seed input and one
-        pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least L2) and
-        the severest (largest smaller margin); others are near duplicates. Each is also an observation of its target, see `add_observations`. `read` gives the sample of a digest, `form` is that of all of them.
-        `campaign` says where they come from: what is known of an earlier time is replaced, and what
-        became of them is filled in.
+        One that is there to the bit is there once: it counts as seen again. Of one seed input and
+        one pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least
+        L2) and the severest (largest smaller margin); others are near duplicates. Each is also an
+        observation of its target, see `add_observations`. `read` gives the sample of a digest,
+        `form` is that of all of them. `campaign` says where they come from: what is known of an
+        earlier time is replaced, and what became of them is filled in.
 
-        The same again changes nothing. What was added is on disk when this returns; a process killed
-        meanwhile leaves some of them added, each whole.
+        The same again changes nothing. What was added is on disk when this returns; a process
+        killed meanwhile leaves some of them added, each whole.
 
         Raises UsageError where the corpus is of another form, StoreError.
         """
@@ -297,7 +299,8 @@ class Corpus:
     def add_observations(self, observations: Iterable[Observation]) -> int:
         """Record what targets answered to entries; return how many were of an entry.
 
-        An answer is ignored where one of the same target at that time, or later, is recorded already.
+        An answer is ignored where one of the same target at that time, or later, is recorded
+        already.
         """
         added = 0
         with self._changing():
@@ -321,10 +324,11 @@ class Corpus:
     ) -> CorpusRemoved:
         """Remove entries, and the samples nobody refers to any more; return what went.
 
-        Exactly one of: `model`, what only this deployed model showed, and all that is known of it (an
-        entry that another one showed, too, stays); `pair`, those of these two classes, the
-        original's and the deployed one's; `fixed_for`, those on which no target deviated for so many
-        days until `now`, though one was asked, and that agree by the last answer of each device.
+        Exactly one of: `model`, what only this deployed model showed, and all that is known of it
+        (an entry that another one showed, too, stays); `pair`, those of these two classes, the
+        original's and the deployed one's; `fixed_for`, those on which no target deviated for so
+        many days until `now`, though one was asked, and that agree by the last answer of each
+        device.
 
         With `dry_run` nothing is removed; what would be is returned. Raises UsageError, StoreError.
         """
@@ -358,14 +362,14 @@ class Corpus:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Exclude other threads and processes that change the corpus; remove samples that a killed one left half written."""
+        """Exclude other threads and processes that change it; remove partly written samples."""
         with self._changing_one, exclusive_lock(self.folder), translate_disk_full(self.folder):
             with translate_errors(self.folder):
                 self._samples.remove_torn()
             yield
 
     def _set_form(self, connection: Connection, form: Form) -> None:
-        """Set the form of a corpus without entries. Raises UsageError where the entries have another."""
+        """Set the form of an empty corpus. Raises UsageError where the entries have another."""
         with decoding(self.folder):
             known = read_about(connection).form
         if known is None:
@@ -424,7 +428,7 @@ class Corpus:
         }
 
     def _unused_samples(self, without: Iterable[int]) -> tuple[list[str], int]:
-        """Return the digests of the sample files that no other entry uses, and their size in bytes."""
+        """Return the digests of the sample files that no other entry uses, and their bytes."""
         left_out = set(without)
         used = {
             digest
@@ -506,7 +510,7 @@ def _make(folder: Path, per_pair: int) -> None:
 
 
 def _is_unfinished(path: Path) -> bool:
-    """Whether a file or folder is of a corpus that another process is making, or was killed while making."""
+    """Whether a file or folder belongs to a corpus whose creation has not finished."""
     return path.name in (LOCK_NAME, "samples") or path.name.startswith(
         (CORPUS_NAME, _UNFINISHED_NAME)  # with its write-ahead log
     )

@@ -120,7 +120,7 @@ def add_observation(connection: Connection, entry: Row[Any], look: Observation) 
 
 
 def _change_of_entry(entry: Row[Any], look: Observation) -> dict[str, Any]:
-    """Return the changes of an entry's times when it last deviated and since when all targets agree."""
+    """Return the changes of an entry's `deviated_at` and `agreeing_since`."""
     deviated_at = datetime.fromisoformat(entry.deviated_at)
     if not look.deviated:
         first = entry.agreeing_since is None and look.looked_at > deviated_at
