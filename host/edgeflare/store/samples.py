@@ -1,4 +1,4 @@
-"""Samples as content-addressed files."""
+"""Samples as content-addressed files, beside a database."""
 
 import hashlib
 import io
@@ -6,13 +6,17 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
 from edgeflare._internal.files import remove_torn, sync_folder, write_temporary
 from edgeflare.errors import StoreError
+from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.types import Sample
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _HEADER = struct.Struct("<4sI4s 4sIHHIIHH 4sII 4sI")
 _FLOATS = 3
@@ -141,6 +145,30 @@ class SampleFiles:
         buffer = io.BytesIO()
         np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
         return buffer.getvalue(), ".npy"
+
+
+class StoredFolder:
+    """A folder with a database and samples: the base of a campaign's store and of a corpus."""
+
+    def __init__(self, database: Database) -> None:
+        self.folder = database.folder
+        self._database = database
+        self._samples = SampleFiles(self.folder / "samples")
+
+    def close(self) -> None:
+        """Close the database; nothing is pending."""
+        self._database.close()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def get_sample(self, digest: str) -> Sample:
+        """Read a sample back, checked against its digest."""
+        with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
+            return self._samples.get(digest)
 
 
 class LazySamples(Sequence[Sample]):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Row, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -49,11 +49,8 @@ from edgeflare.store.records import (
     replay_to_row,
     seed_from_row,
 )
-from edgeflare.store.samples import LazySamples, SampleFiles
+from edgeflare.store.samples import LazySamples, StoredFolder
 from edgeflare.types import Sample, SeedInput, Skipped
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
 _SAMPLE_RATE = "sample_rate"
@@ -66,7 +63,7 @@ _REPLAYS = tables.replays
 _TELEMETRY = tables.telemetry
 
 
-class Store:
+class Store(StoredFolder):
     """Everything a campaign learns: `campaign.sqlite` and `samples/` in one folder.
 
     Every method that adds something is one transaction and is on disk when it returns. Any thread
@@ -76,9 +73,7 @@ class Store:
     """
 
     def __init__(self, database: Database) -> None:
-        self.folder = database.folder
-        self._database = database
-        self._samples = SampleFiles(self.folder / "samples")
+        super().__init__(database)
         self._environment: str | None = None
         self._made_folder = False
 
@@ -153,10 +148,6 @@ class Store:
                 raise
         return store
 
-    def close(self) -> None:
-        """Close the database; nothing is pending."""
-        self._database.close()
-
     def remove_torn(self) -> None:
         """Remove files that a killed process left; only the holder of the campaign's lock may."""
         with translate_errors(self.folder):
@@ -175,12 +166,6 @@ class Store:
                     (self.folder / name).unlink(missing_ok=True)
             if self._made_folder and not any(self.folder.iterdir()):
                 self.folder.rmdir()
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     # The campaign: configuration, models, environments, devices, notices
 
@@ -311,11 +296,6 @@ class Store:
         """Store a sample and return its digest; it is written once, however often it is put."""
         with translate_errors(self.folder):
             return self._samples.put(sample)
-
-    def get_sample(self, digest: str) -> Sample:
-        """Read a sample back, checked against its digest."""
-        with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
-            return self._samples.get(digest)
 
     def add_seeds(self, seeds: Iterable[SeedInput]) -> list[str]:
         """Record many seeds, in order behind those there are; return the digests of their samples.

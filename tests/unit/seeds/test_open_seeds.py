@@ -63,7 +63,7 @@ def test_class_folders_with_a_mapping(tmp_path):
 
 def test_a_mapping_that_fits_no_folder_is_refused(tmp_path):
     write(tmp_path / "cat" / "1.png")
-    with pytest.raises(SeedError, match=r"No image .* names; it names kitten"):
+    with pytest.raises(SeedError, match=r"no image .* names; it names kitten"):
         load(tmp_path, labels={"kitten": 0})
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
@@ -58,11 +58,8 @@ from edgeflare.store.database import (
     translate_errors,
 )
 from edgeflare.store.records import ReplayInput, ReplayResult
-from edgeflare.store.samples import SampleFiles
+from edgeflare.store.samples import StoredFolder
 from edgeflare.types import Sample
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _SCHEMA = Schema("corpus", CORPUS_NAME, tables.SCHEMA_VERSION, tables.about)
 _UNFINISHED_NAME = f"{CORPUS_NAME}.new"
@@ -78,7 +75,7 @@ def is_corpus(folder: Path) -> bool:
     return (Path(folder) / CORPUS_NAME).is_file()
 
 
-class Corpus:
+class Corpus(StoredFolder):
     """Confirmed triggering inputs of many campaigns: `corpus.sqlite` and `samples/` in one folder.
 
     Every method that changes something is on disk when it returns; a process killed meanwhile
@@ -87,9 +84,7 @@ class Corpus:
     """
 
     def __init__(self, database: Database) -> None:
-        self.folder = database.folder
-        self._database = database
-        self._samples = SampleFiles(self.folder / "samples")
+        super().__init__(database)
         self._changing_one = threading.Lock()
 
     @classmethod
@@ -125,10 +120,6 @@ class Corpus:
                 raise
         return corpus
 
-    def close(self) -> None:
-        """Close the database; nothing is pending."""
-        self._database.close()
-
     def size(self) -> int:
         """Return how many bytes the database and the samples take on disk."""
         total = 0
@@ -137,12 +128,6 @@ class Corpus:
                 with suppress(FileNotFoundError):  # removed meanwhile
                     total += path.stat().st_size
         return total
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     @property
     def id(self) -> str:
@@ -188,11 +173,6 @@ class Corpus:
     def entries(self) -> Iterator[CorpusEntry]:
         """Yield every entry, in the order they came."""
         return self._database.pages(select(_ENTRIES), _ENTRIES.c.position, entry_from_row)
-
-    def get_sample(self, digest: str) -> Sample:
-        """Read the sample of an entry or of its seed back, uint8 [height, width, channels]."""
-        with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
-            return self._samples.get(digest)
 
     def known(self, digests: Iterable[str]) -> dict[str, CorpusEntry]:
         """Return the entries that are of these samples, by their digests."""
