@@ -61,32 +61,32 @@ class NoticeCounts:
     def notices(self, rules: AudioRules, repeated: int) -> Iterator[str]:
         """Yield a sentence for each count that is not 0; `repeated` clips equal another one."""
         if self.mixed:
-            yield f"{_recordings(self.mixed)} had several channels; their mean was taken."
+            yield f"{_counted(self.mixed, 'recording')} had several channels; their mean was taken."
         for rate, count in sorted(self.resampled.items()):
             rest = f"; there is nothing in it above {rate / 2:g} Hz" if rate < rules.rate else ""
-            yield f"{_recordings(count)} of {rate} Hz resampled to {rules.rate} Hz{rest}."
+            yield f"{_counted(count, 'recording')} of {rate} Hz resampled to {rules.rate} Hz{rest}."
         if self.cut:
             yield self._of_cut(rules)
         if self.shorter:
             yield (
-                f"{_clips(self.shorter)} shorter than the {rules.seconds(rules.window)} that the model takes; "
+                f"{_counted(self.shorter, 'clip')} shorter than the {rules.seconds(rules.window)} that the model takes; "
                 "its preprocessing adds silence at the end."
             )
         if self.clipped:
             yield (
-                f"{_recordings(self.clipped)} clipped: several samples in a row are at full scale; "
+                f"{_counted(self.clipped, 'recording')} clipped: several samples in a row are at full scale; "
                 "all were kept."
             )
         if self.beyond:
-            yield f"{_clips(self.beyond)} went beyond [-1, 1], and end there now."
+            yield f"{_counted(self.beyond, 'clip')} went beyond [-1, 1], and end there now."
         if self.silent:
-            yield f"{_clips(self.silent)} silent, all samples 0; all were kept."
+            yield f"{_counted(self.silent, 'clip')} silent, all samples 0; all were kept."
         if repeated:
-            yield f"{_clips(repeated)} had the same samples as another one; all were kept."
+            yield f"{_counted(repeated, 'clip')} had the same samples as another one; all were kept."
 
     def _of_cut(self, rules: AudioRules) -> str:
         length = rules.seconds(rules.window)
-        longer = f"{_recordings(self.cut)} longer than {length}"
+        longer = f"{_counted(self.cut, 'recording')} longer than {length}"
         if rules.cut == "first":
             return f"{longer}; the first {length} of each was taken."
         short = f"; the rest of {self.dropped}, less than half a window, was dropped"
@@ -94,12 +94,8 @@ class NoticeCounts:
         return f"{longer}, cut into {self.windows} windows of {length}{dropped}."
 
 
-def _recordings(count: int) -> str:
-    return "1 recording" if count == 1 else f"{count} recordings"
-
-
-def _clips(count: int) -> str:
-    return "1 clip" if count == 1 else f"{count} clips"
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 _Opening: TypeAlias = AbstractContextManager[Recording]

@@ -1,4 +1,4 @@
-"""Everything a campaign learns, on disk before it is counted."""
+"""A campaign's folder: its database, its samples and its lock."""
 
 from edgeflare.store.corpus.records import CorpusRemoved
 from edgeflare.store.lock import CampaignLock

@@ -64,7 +64,7 @@ _TELEMETRY = tables.telemetry
 
 
 class Store(StoredFolder):
-    """Everything a campaign learns: `campaign.sqlite` and `samples/` in one folder.
+    """All data of a campaign: `campaign.sqlite` and `samples/` in one folder.
 
     Every method that adds something is one transaction and is on disk when it returns. Any thread
     may call any method; several processes may read while one writes. What a method iterates over is
@@ -507,8 +507,8 @@ def _no_campaign(folder: Path) -> StoreError:
     """Return the error of a folder that has no campaign's database."""
     if (folder / CORPUS_NAME).is_file():
         return StoreError(
-            f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` tells "
-            "what it has, `edgeflare replay` asks about it again"
+            f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` shows "
+            "what it has, `edgeflare replay` sends it again"
         )
     if (folder / UNFINISHED_NAME).is_file():
         return StoreError(

@@ -48,7 +48,7 @@ class ReplayedInput:
     now: a tie, or a difference with a margin below the floor, is no deviation, but narrow. Labels
     are class indices, None where there is none; texts are transcripts of speech recognisers, None
     of class models. Margins are top-1 minus top-2 probability now (of transcripts that differ: of
-    the words that do), None where there is no answer or the device tells labels only. `l2` is the
+    the words that do), None where there is no answer or the device returns labels only. `l2` is the
     distance to the seed input, as `edgeflare.metrics` has it. `sample` is the digest of the stored
     input.
     """

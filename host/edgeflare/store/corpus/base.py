@@ -72,7 +72,7 @@ def check_per_pair(at_most: int) -> None:
 
 @contextmanager
 def translate_disk_full(folder: Path) -> Iterator[None]:
-    """Replace the error of a full disk by the one that tells what it means for a corpus."""
+    """Replace the error of a full disk by one with advice for a corpus."""
     try:
         yield
     except DiskFullError as error:

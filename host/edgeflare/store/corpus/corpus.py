@@ -43,7 +43,6 @@ from edgeflare.store.corpus.write import (
     add_observation,
     add_one,
     entries_of_model,
-    entries_of_pair,
     samples_of,
     set_campaign,
 )
@@ -326,7 +325,11 @@ class Corpus(StoredFolder):
             else:
                 with self._database.reading() as connection:
                     if pair is not None:
-                        removed = entries_of_pair(connection, pair)
+                        query = select(_ENTRIES.c.position).where(
+                            _ENTRIES.c.original_label == pair[0],
+                            _ENTRIES.c.deployed_label == pair[1],
+                        )
+                        removed = set(connection.execute(query).scalars())
                     else:
                         removed, kept = entries_of_model(connection, model or "")
             unused, size = self._unused_samples(without=removed)

@@ -39,7 +39,7 @@ class TriggerRecord:
 
     `sample` and `seed_sample` are digests, one and the same where the seed itself is the trigger;
     both labels are class indices. `l2` is the distance to the seed on a scale of pixels from 0 to
-    1, `linf` in levels; the margins are top-1 minus top-2 probability, None where a device tells
+    1, `linf` in levels; the margins are top-1 minus top-2 probability, None where a device returns
     labels only. `model` is what the deployed model is called, `campaign` the campaign's id.
     """
 

@@ -141,14 +141,6 @@ def set_campaign(connection: Connection, campaign: CorpusCampaign) -> None:
         connection.execute(insert(table).values(**row))
 
 
-def entries_of_pair(connection: Connection, pair: tuple[int, int]) -> set[int]:
-    """Return the entries of these two classes, the original's and the deployed one's."""
-    query = select(_ENTRIES.c.position).where(
-        _ENTRIES.c.original_label == pair[0], _ENTRIES.c.deployed_label == pair[1]
-    )
-    return set(connection.execute(query).scalars())
-
-
 def entries_of_model(connection: Connection, model: str) -> tuple[set[int], int]:
     """Return the entries that only this model showed, and how many it shares with others."""
     mine = select(_SIGHTINGS.c.entry).where(_SIGHTINGS.c.model == model)
