@@ -112,8 +112,8 @@ def test_a_replay_fails_on_what_is_new_only(home):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing"], "There is no campaign folder nothing"),
-        (["names.json"], "There is no campaign folder names.json"),
+        (["nothing"], "there is no campaign folder nothing"),
+        (["names.json"], "there is no campaign folder names.json"),
         (["."], "is not a campaign folder"),
         (["digits", "--format", "pdf"], "take html, junit, json, markdown, csv"),
         (["digits", "--format", "csv", "--out", "."], "is a folder; name the file to write"),

@@ -16,14 +16,14 @@ import pytest
 from numpy.typing import NDArray
 
 from edgeflare.analysis.ranking.comparison import Duel, duels_between
-from edgeflare.campaign.replay.results import REPLAY, input_to_json
+from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.metrics import l2, linf
 from edgeflare.statistics import bootstrap_interval, mean_ranks
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import Added, Form, Observation, TriggerRecord
 from edgeflare.store.records import ReplayInput, ReplayKind, ReplayResult
-from edgeflare.types import Decision, FrontPoint, Sample, Status
+from edgeflare.types import Decision, FrontPoint, Sample, Skipped, Status
 
 AGREE = (np.array([0.75, 0.25]), np.array([0.5, 0.5]))
 
@@ -292,8 +292,7 @@ ENDS: dict[str, tuple[ReplayKind, Status, Any]] = {
 """How each input of `replay_store` ended: its kind, the status, and both models' answers."""
 
 
-def replay_input(identity: str, kind: ReplayKind, value: int = 0, **more: Any) -> ReplayInput:
-    sample = np.full((4, 4, 1), value, np.uint8)
+def replay_input(identity: str, kind: ReplayKind, **more: Any) -> ReplayInput:
     values: dict[str, Any] = {
         "deviated": kind == "trigger",
         "seed_id": identity.partition(":")[2].partition("@")[0],
@@ -302,7 +301,7 @@ def replay_input(identity: str, kind: ReplayKind, value: int = 0, **more: Any) -
         "label": 2,
         "l2": 1.5 if kind == "trigger" else 0.0,
     }
-    return ReplayInput(identity, sample, kind, **{**values, **more})
+    return ReplayInput(identity, kind, **{**values, **more})
 
 
 def replay_store(
@@ -316,20 +315,17 @@ def replay_store(
 ) -> Store:
     """Write a replay in which the first `done` inputs were asked about, by each of the replicas alike."""
     store = Store.create(folder, {"search": {"strategy": "none"}}, environment={"numpy": "2"})
-    inputs = [
-        replay_input(name, kind, number, looks=looks or {})
-        for number, (name, (kind, _, _)) in enumerate(ENDS.items())
-    ]
-    store.add_seeds(SeedInput(one.id, one.sample) for one in inputs)
+    inputs = [replay_input(name, kind, looks=looks or {}) for name, (kind, _, _) in ENDS.items()]
+    store.add_seeds(
+        SeedInput(one.id, np.full((4, 4, 1), number, np.uint8)) for number, one in enumerate(inputs)
+    )
     store.set_models(
         {"name": "original.onnx", "sha256": "aa"}, {"name": "deployed.onnx", "sha256": sha256}
     )
     models = {"original": {"sha256": "aa"}, "deployed": {"sha256": "bb"}}
     source = {"kind": "campaign", "folder": "/there", "campaign": "0" * 32, "models": models}
     store.set_fact("replicas", list(replicas))
-    store.set_fact(
-        REPLAY, {"source": source, "inputs": [input_to_json(one) for one in inputs], **fact}
-    )
+    store.set_fact(REPLAY, {"source": source, "inputs": [one.to_json() for one in inputs], **fact})
     for replica in replicas:
         device = store.add_device({"board": replica}, replica or "pi")
         for name, (_, status, answer) in list(ENDS.items())[:done]:
@@ -501,7 +497,7 @@ def finished(tmp_path: Path) -> Iterator[Store]:
         store.add_seeds(SeedInput(name, _digit(n % 4), n) for n, name in enumerate(ids))
         store.set_models({"sha256": "aa"}, {"sha256": "bb"})
         device = store.add_device({"board": "pi"}, "bench pi")
-        store.add_skipped("broken.png", "it is damaged")
+        store.complete_seeds([Skipped("broken.png", "it is damaged")], [])
         scores = (np.array([0.75, 0.25]), np.array([0.5, 0.5]))
         store.add_seed_answers([SeedAnswer(ids[0], *scores, Decision.TIE)])
         found = [(10, 1, 0, 5), (20, 1, 0, 9), (30, 0, 1, 60), (100, 1, 0, 254)]

@@ -77,7 +77,7 @@ def add_to_corpus(
                 entries = into.known(one.sample for one in found.triggers)
                 lacking = [one for one in found.triggers if one.sample not in entries]
                 addition = _add(into, store, replace(found, triggers=lacking), name)
-            noted = into.note(observations_of(store, name))
+            noted = into.add_observations(observations_of(store, name))
             notices = (*addition.notices, *_unknown_fixed(into, store))
             return replace(addition, noted=noted, notices=notices)
 
@@ -94,7 +94,7 @@ def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | Non
     with opened(replay) as store, _in_corpus(corpus, create=False) as into:
         replay_fact(store)
         check_classes(store)
-        return into.note(observations_of(store, model or model_name(store)))
+        return into.add_observations(observations_of(store, model or model_name(store)))
 
 
 def remove_from_corpus(
@@ -122,7 +122,7 @@ def _check_model(corpus: Corpus, model: str) -> None:
     known = corpus.models()
     if model in known:
         return
-    names = sorted({*known, *(one.model for one in corpus.looks())})
+    names = sorted({*known, *(one.model for one in corpus.observations())})
     if model not in names:
         known_names = f"it knows {', '.join(names)}" if names else "it knows none yet"
         raise UsageError(
@@ -306,7 +306,7 @@ def corpus_summary(corpus: Corpus | Path) -> CorpusSummary:
         pairs=tuple(CorpusPair(*pair, count) for pair, count in pairs.most_common()),
         models=corpus.models(),
         originals=dict(Counter(entry.original_sha256 for entry in entries)),
-        targets=_targets(corpus.looks(), len(entries)),
+        targets=_targets(corpus.observations(), len(entries)),
         found_first=min(found, default=None),
         found_last=max(found, default=None),
         size=corpus.size(),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgeflare.analysis.outcome_stats import transcribes
-from edgeflare.campaign.replay.results import REPLAY, replay_fact, replayed_inputs
+from edgeflare.campaign.replay.results import REPLAY, replay_fact, replay_inputs, replayed_inputs
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import class_scores, l2, linf
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
@@ -76,7 +76,7 @@ def found_in_replay(store: Store, model: str) -> Iterator[Findings]:
     """Give the triggers of a replay, with its source open for their seed samples."""
     seeds = {seed.id: seed.sample for seed in store.seeds()}
     origin = _origin_of(store, model)
-    inputs = {about["id"]: about for about in replay_fact(store)["inputs"]}
+    inputs = replay_inputs(store)
     triggers: list[TriggerRecord] = []
     foreign: set[str] = set()
     unplaced = 0
@@ -89,10 +89,10 @@ def found_in_replay(store: Store, model: str) -> Iterator[Findings]:
             return where.get_sample(digest)
 
         for outcome in _with_trigger(store):
-            about, sample = inputs.get(outcome.seed_id), seeds[outcome.seed_id]
-            if about is None:
+            one, sample = inputs.get(outcome.seed_id), seeds[outcome.seed_id]
+            if one is None:
                 continue
-            seed = sample if about["kind"] == "seed" else seed_of(about["seed_id"], sample)
+            seed = sample if one.kind == "seed" else seed_of(one.seed_id, sample)
             if seed is None:
                 unplaced += 1
                 continue
@@ -102,13 +102,13 @@ def found_in_replay(store: Store, model: str) -> Iterator[Findings]:
                 pair = read(seed), read(sample)
                 distances = l2(*pair), linf(*pair)
             triggers += _trigger_record(
-                origin, outcome, (sample, seed), distances, about["seed_id"], about["label"]
+                origin, outcome, (sample, seed), distances, one.seed_id, one.label
             )
         yield Findings(triggers, read, unplaced)
 
 
 def observations_of(store: Store, model: str) -> Iterator[Observation]:
-    """Yield the answers of a replay to its inputs, but for those that changed between queries."""
+    """Yield a replay's results as observations; none of inputs that were not answered steadily."""
     origin = _origin_of(store, model)
     when = {(one.replica, one.seed_id): one.finished_at for one in store.outcomes()}
     for one in replayed_inputs(store):

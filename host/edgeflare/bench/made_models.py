@@ -113,6 +113,6 @@ def _loaded(onnx: Any, path: Path) -> Any:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with translate_errors(path.parent, begun=False):
+    with translate_errors(path.parent, resumable=False):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_durably(path, content)

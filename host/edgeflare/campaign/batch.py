@@ -97,7 +97,7 @@ def check_free(folder: Path, marker: str, what: str) -> None:
 def opened_folder(folder: Path, marker: str, what: str) -> Iterator[None]:
     """Make the folder of a batch where there is none, and hold its lock. Raises as `check_free`, and StoreError."""
     check_free(folder, marker, what)
-    with translate_errors(folder, begun=False):
+    with translate_errors(folder, resumable=False):
         folder.mkdir(parents=True, exist_ok=True)
     with CampaignLock(folder):
         check_free(folder, marker, what)

@@ -1,4 +1,4 @@
-"""The original model on the host, and the inputs and outputs of both models as stated by the user or their files."""
+"""The original model on the host; inputs and outputs of both models."""
 
 from edgeflare.models.audio_input import audio_input
 from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input

@@ -37,10 +37,11 @@ MLPERF_TINY_KWS: Mapping[str, Any] = MappingProxyType(
         "axes": "frames-bands",
     }
 )
-"""The keyword spotting of MLPerf Tiny (mlcommons/tiny, keyword_spotting/get_dataset.py): 49 frames x 10.
+"""MLPerf Tiny's keyword spotting (mlcommons/tiny, keyword_spotting/get_dataset.py): 49 x 10.
 
-Differences: there a clip without a sample above 0 becomes NaN; here it is not divided by its maximum. The
-published evaluation truncates the coefficients to int8; here they are rounded, as TFLite's own quantisation does.
+Differences: there a clip without a sample above 0 becomes NaN; here it is not divided by its
+maximum. The published evaluation truncates the coefficients to int8; here they are rounded, as
+TFLite's own quantisation does.
 """
 
 WHISPER: Mapping[str, Any] = MappingProxyType(
@@ -81,11 +82,12 @@ _Number: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class AudioOptions(ScalingOptions):
-    """Input options of an audio model that the user states where the file does not. All may be left out.
+    """Input options of an audio model that the user states where the file does not; all optional.
 
-    `front_end` names a front end, or a preset (`PRESETS`) of which single options may be stated otherwise. `rate` is in
-    Hz; `samples`, `window`, `stride` and `fft` are numbers of samples. `edgeflare_agent.audio_spec` explains each, and
-    the order of the steps. Without a front end, `rate` or `samples` mean the "waveform".
+    `front_end` names a front end, or a preset (`PRESETS`) of which single options may be stated
+    otherwise. `rate` is in Hz; `samples`, `window`, `stride` and `fft` are numbers of samples.
+    `edgeflare_agent.audio_spec` explains each, and the order of the steps. Without a front end,
+    `rate` or `samples` mean the "waveform".
     """
 
     front_end: Literal["waveform", "log-mel", "mfcc", "mlperf-tiny-kws", "whisper"] | None = None
@@ -131,7 +133,7 @@ _MFCC_FIELDS = ("coefficients", "dct")
 def audio_input(
     tensor: TensorInfo, stated: AudioOptions, in_file: AudioOptions, whose: str
 ) -> tuple[int, int | None] | None:
-    """Return (rate in Hz, samples; None for clips of any length) of a model of audio, None for one of images.
+    """Return (rate in Hz, samples or None for any length) of a model of audio, None of images.
 
     `stated` wins over `in_file`. Raises UsageError as `resolve_audio` does.
     """
@@ -146,8 +148,8 @@ def resolve_audio(
 ) -> AudioSpec:
     """Return the full spec of the input of a model of audio; where one of both `is_audio`.
 
-    Shape, dtype and quantisation are the file's own. Raises UsageError, naming the option, where something is
-    missing, makes no sense, or does not fill the input's shape.
+    Shape, dtype and quantisation are the file's own. Raises UsageError, naming the option, where
+    something is missing, makes no sense, or does not fill the input's shape.
     """
     options = _with_preset(stated, in_file)
     kind = options.get("front_end", "waveform")
@@ -180,7 +182,7 @@ def resolve_audio(
 
 
 def merged(stated: AudioOptions, in_file: AudioOptions) -> dict[str, Any]:
-    """Return the stated options, and those of the file for the same front end, without those that are not set."""
+    """Return the options that are set: the stated ones, and the file's for the same front end."""
     own = stated.model_dump(exclude_none=True)
     other = in_file.model_dump(exclude_none=True) if in_file.is_audio else {}
     if "front_end" in own and other.get("front_end", own["front_end"]) != own["front_end"]:
@@ -204,7 +206,7 @@ def _without_scaling(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_known(options: Mapping[str, Any], kind: str, whose: str) -> None:
-    """Raise UsageError for options of images and of another front end, which would have no effect."""
+    """Raise UsageError for options of images and of another front end."""
     known = {*AudioOptions.model_fields}
     if kind == "waveform":
         known -= {*_MEL_FIELDS}
@@ -273,7 +275,7 @@ def _mel(options: Mapping[str, Any], kind: str) -> MelSpec:
 
 
 def _samples_of(tensor: TensorInfo, mel: MelSpec | None) -> int | None:
-    """Return the number of samples that fill a shape without open axes (except the batch's); None where one is open."""
+    """Return how many samples fill a shape; None where an axis but the batch's is open."""
     inner = tensor.shape[1:] if tensor.shape[:1] in ((None,), (1,)) else tensor.shape
     if all(n == 1 for n in inner):
         inner = tensor.shape
@@ -286,7 +288,7 @@ def _samples_of(tensor: TensorInfo, mel: MelSpec | None) -> int | None:
 def _filled(
     tensor: TensorInfo, spec: AudioSpec, every_axes: Sequence[str], whose: str
 ) -> AudioSpec:
-    """Return the spec with the tensor's shape, with its open axes filled, except for the clip's length."""
+    """Return the spec with the tensor's shape, its open axes filled but for the clip's length."""
     batched = len(tensor.shape) > 1 and tensor.shape[0] in (None, 1)
     for first in (1, 0) if batched else (0,):
         for axes in every_axes if spec.mel else every_axes[:1]:
@@ -319,7 +321,7 @@ def _front_end_shape(spec: AudioSpec, axes: str) -> tuple[int | None, ...]:
 def _on_axes(
     shape: tuple[int | None, ...], wanted: tuple[int | None, ...]
 ) -> tuple[int | None, ...] | None:
-    """Return the shape with the wanted axes, in their order, on some of its own and 1 on all others; None where it can't."""
+    """Return the shape with the wanted axes in order and 1 on all others, if it can have them."""
     for places in combinations(range(len(shape)), len(wanted)):
         laid: dict[int, int | None] = {
             **dict.fromkeys(range(len(shape)), 1),
@@ -331,7 +333,7 @@ def _on_axes(
 
 
 def _flat(shape: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> tuple[int, ...] | None:
-    """Return the shape with all wanted values one after the other; None where it can't hold them or has several axes."""
+    """Return the shape with all wanted values in one axis; None where it can't hold them so."""
     known = [n for n in wanted if n is not None]
     fixed = prod(n for n in shape if n is not None)
     has_axes = sum(n != 1 for n in shape) > 1

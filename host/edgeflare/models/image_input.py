@@ -10,7 +10,6 @@ from pydantic import Field
 from edgeflare._internal.text import shape_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.audio_input import PRESETS, AudioOptions, merged, resolve_audio
-from edgeflare.models.scaling import parse_scale
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import InputSpec, TensorInfo
@@ -28,8 +27,9 @@ Pixels: TypeAlias = Annotated[int, Field(ge=1, le=16384)]
 class InputOptions(AudioOptions):
     """Input options that the user states where the file does not. All may be left out.
 
-    For an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width), for open axes.
-    `resize` converts samples of another size to the model's own, where the model runs (`edgeflare_agent.preprocess`).
+    For an image: value = (pixel * scale - mean) / std for pixels 0..255. `size` is (height, width),
+    for open axes. `resize` converts samples of another size to the model's own, where the model
+    runs (`edgeflare_agent.preprocess`).
     """
 
     layout: Literal["HWC", "CHW"] | None = None
@@ -47,7 +47,7 @@ _IMAGE_FIELDS = ("layout", "color", "size", "resize")
 
 
 def options_in_file(metadata: Mapping[str, str], path: str) -> InputOptions:
-    """Return the options that the model file itself states under the metadata key ``edgeflare.input`` (JSON)."""
+    """Return the options in the model file's metadata ``edgeflare.input`` (JSON)."""
     if METADATA_KEY not in metadata:
         return InputOptions()
     try:
@@ -79,21 +79,22 @@ def scaling_of_range(tensor: TensorInfo) -> InputOptions:
 def contradiction(
     tensor: TensorInfo, stated: InputOptions, in_file: InputOptions, whose: str
 ) -> str:
-    """Return, as a sentence for the user, how the stated pixel scaling contradicts the model's own file, else "".
+    """Return a sentence on how the stated pixel scaling contradicts the model's own file, else "".
 
-    `in_file` is what the metadata state, which wins over the quantisation of an integer input. Slight differences, and a
-    quantised range of which the pixels use at least half and leave no more than half, are no contradiction.
+    `in_file` is what the metadata state, which wins over the quantisation of an integer input.
+    Slight differences, and a quantised range of which the pixels use at least half and leave no
+    more than half, are no contradiction.
     """
     if not stated.has_scaling or stated.is_audio or in_file.is_audio:
         return ""
-    told = in_file if in_file.has_scaling else scaling_of_range(tensor)
+    of_file = in_file if in_file.has_scaling else scaling_of_range(tensor)
     ranges = stated.pixel_range()
-    if told.has_scaling:
-        other = told.pixel_range()
+    if of_file.has_scaling:
+        other = of_file.pixel_range()
         if np.allclose(ranges, other, rtol=0, atol=_NEARLY * np.ptp(other)):
             return ""
         where = "metadata" if in_file.has_scaling else "quantisation"
-        says = f"the {where} of its file say{'s' * (where == 'quantisation')} {told.shown()}"
+        says = f"the {where} of its file say{'s' * (where == 'quantisation')} {of_file.shown()}"
     elif tensor.quantization is not None:
         low, high = _real_range(tensor)
         ends = np.sort(ranges, axis=1)
@@ -110,10 +111,11 @@ def contradiction(
 
 
 def known_of(own: InputOptions, stated: InputOptions, other: InputOptions) -> InputOptions:
-    """Return the options of one model before those that the user states for it: `own`, from its file.
+    """Return the options of one model but for those that the user states for it: those of its file.
 
-    Where its file does not have them, the front end of audio or the scaling of pixels are those `stated` for the other
-    model, or else those of the `other` model's file, since both were made for the same inputs.
+    Where its file does not have them, the front end of audio or the scaling of pixels are those
+    `stated` for the other model, or else those of the `other` model's file, since both were made
+    for the same inputs.
     """
     if own.is_audio:
         return own
@@ -130,9 +132,9 @@ def resolve_input(
 ) -> Spec:
     """Return the full spec of a model's input.
 
-    `stated` has precedence over `guessed` (from the files); shape, dtype and quantisation are the file's own. Raises
-    UsageError, with the name of the option, where neither has it, and where options are inconsistent or do not fit the
-    input's shape.
+    `stated` has precedence over `guessed` (from the files); shape, dtype and quantisation are the
+    file's own. Raises UsageError, with the name of the option, where neither has it, and where
+    options are inconsistent or do not fit the input's shape.
     """
     if stated.is_audio or (guessed.is_audio and not stated.is_image):
         return resolve_audio(tensor, stated, guessed, whose)
@@ -150,6 +152,7 @@ def resolve_input(
         )
     layout = stated.layout or guessed.layout or _layout(tensor, whose)
     size, channels = input_size(tensor, stated, guessed, whose)
+    scale, mean, std = scaling.factors
     spec = InputSpec(
         shape=_filled(tensor, layout, size),
         dtype=tensor.dtype,
@@ -157,9 +160,9 @@ def resolve_input(
         channels=channels,
         layout=layout,
         color=stated.color or guessed.color or ("RGB" if channels == 3 else "GRAY"),
-        scale=parse_scale(scaling.scale if scaling.scale is not None else 1.0),
-        mean=scaling.mean or (0.0,),
-        std=scaling.std or (1.0,),
+        scale=scale,
+        mean=mean,
+        std=std,
         resize=stated.resize or guessed.resize,
         quantization=tensor.quantization,
     )
@@ -173,7 +176,7 @@ def resolve_input(
 def input_size(
     tensor: TensorInfo, stated: InputOptions, guessed: InputOptions, whose: str
 ) -> tuple[tuple[int, int], int]:
-    """Return ((height, width), channels) of a model's input. Raises UsageError where neither has it."""
+    """Return ((height, width), channels) of a model's input. Raises UsageError if unknown."""
     layout = stated.layout or guessed.layout or _layout(tensor, whose)
     return _size(tensor, layout, stated.size or guessed.size, whose)
 

@@ -1,7 +1,7 @@
 """The original model, run on the host by the agent's runtimes, in processes of their own.
 
-A process can be ended at any time, so that an inference without an end, or a runtime that crashes, costs one answer and
-not the campaign.
+A process can be ended at any time, so that an inference without an end, or a runtime that crashes,
+costs one answer and not the campaign.
 """
 
 import os
@@ -32,16 +32,17 @@ _MOST_BYTES = 2 << 30
 class OriginalModel:
     """The original model. Safe to use from several threads at once.
 
-    Every sample is inferred alone, with the model's fixed number of threads, so an answer depends only on
-    the sample. There are as many processes as threads ask at once, but another one is started only when
-    threads have waited for the others for as long as its start takes; at most one for each processor, and as many as
-    hold 2 GiB of model files. An inference that takes longer than `timeout_s` ends its process.
+    Every sample is inferred alone, with the model's fixed number of threads, so an answer depends
+    only on the sample. There are as many processes as threads ask at once, but another one is
+    started only when threads have waited for the others for as long as its start takes; at most one
+    for each processor, and as many as hold 2 GiB of model files. An inference that takes longer
+    than `timeout_s` ends its process.
     """
 
     def __init__(
         self, path: Path, runtime: str, options: Mapping[str, Any], *, timeout_s: float = 60.0
     ) -> None:
-        """Load the model. Raises ModelError, also for an unknown runtime or option; DeviceTimeoutError."""
+        """Load the model. Raises ModelError (unknown runtimes, too) and DeviceTimeoutError."""
         self.path = path
         self._load = {"model": str(path), "runtime": runtime, "options": dict(options)}
         self._timeout_s = timeout_s
@@ -75,8 +76,8 @@ class OriginalModel:
     ) -> None:
         """Set how samples are prepared, which output counts, and the decoder.
 
-        `output` and `decoder` as `DeviceSession.configure` takes them. Raises ModelError where they don't fit the
-        model.
+        `output` and `decoder` as `DeviceSession.configure` takes them. Raises ModelError where they
+        don't fit the model.
         """
         configuration: dict[str, Any] = {"input": spec.to_json(), "output": output}
         if decoder is not None:
@@ -96,37 +97,25 @@ class OriginalModel:
 
         Raises InferenceFailedError where the runtime fails on it, crashes or takes too long.
         """
-        return self._infer([sample], spec)[0][0]
+        return self.raw_answer([sample], spec)[0][0]
 
     def scores(self, samples: Sequence[Sample], spec: Spec | None = None) -> list[Output]:
-        """Return one answer a sample: its scores, or its transcript; `spec`, and what it raises, as for `raw`."""
-        assert self._reader is not None, "read_with comes first"  # noqa: S101
-        return [self._reader.read(raw) for raw in self._infer(samples, spec)[0]]
+        """Return one answer a sample, scores or a transcript; `spec` and errors as for `raw`."""
+        return self._read(self.raw_answer(samples, spec)[0])
 
     def answer(self, samples: Sequence[Sample]) -> tuple[list[Output], list[float]]:
         """Return one answer a sample, and the seconds that the model took for each.
 
-        They are processor time where the model has one thread on the CPU, else wall time. Raises as `raw`.
+        They are processor time where the model has one thread on the CPU, else wall time. Raises as
+        `raw`.
         """
         raws, seconds = self.raw_answer(samples)
-        assert self._reader is not None, "read_with comes first"  # noqa: S101
-        return [self._reader.read(raw) for raw in raws], seconds
+        return self._read(raws), seconds
 
-    def raw_answer(self, samples: Sequence[Sample]) -> tuple[list[RawOutput], list[float]]:
-        """Return the raw outputs, and the seconds as `answer` does. Raises as `raw`."""
-        return self._infer(samples)
-
-    def close(self) -> None:
-        """End the processes. Safe to repeat; what they work on fails."""
-        with self._changed:
-            self._closed = True
-            self._idle.clear()
-            _end(self._processes)
-            self._changed.notify_all()
-
-    def _infer(
+    def raw_answer(
         self, samples: Sequence[Sample], spec: Spec | None = None
     ) -> tuple[list[RawOutput], list[float]]:
+        """Return the raw outputs, and seconds as `answer`; `spec`, errors as for `raw`."""
         configuration = self._configuration
         assert configuration is not None, "configure comes first"  # noqa: S101
         if spec is not None:
@@ -145,6 +134,18 @@ class OriginalModel:
                 )
         return raws, seconds
 
+    def close(self) -> None:
+        """End the processes. Safe to repeat; what they work on fails."""
+        with self._changed:
+            self._closed = True
+            self._idle.clear()
+            _end(self._processes)
+            self._changed.notify_all()
+
+    def _read(self, raws: Sequence[RawOutput]) -> list[Output]:
+        assert self._reader is not None, "read_with comes first"  # noqa: S101
+        return [self._reader.read(raw) for raw in raws]
+
     @contextmanager
     def _borrowed(self) -> Iterator[ModelProcess]:
         process = self._idle_one() or self._started()
@@ -161,7 +162,7 @@ class OriginalModel:
                 self._changed.notify()
 
     def _idle_one(self) -> ModelProcess | None:
-        """Wait for a process that is idle; None, already counted, where another is to be started."""
+        """Wait for an idle process; return None, already counted, if another is to be started."""
         began = time.monotonic()
         with self._changed:
             while True:

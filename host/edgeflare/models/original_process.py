@@ -50,7 +50,7 @@ class ModelProcess:
     """One process with one loaded model; used by one thread at a time, except for `end`."""
 
     def __init__(self, path: str, load: Mapping[str, Any], timeout_s: float) -> None:
-        """Start it and load the model: `load` is the header of LOAD. Raises ModelError, DeviceTimeoutError."""
+        """Start it and send LOAD with the header `load`. Raises ModelError, DeviceTimeoutError."""
         users = json.dumps(_users_runtime(load["runtime"]))
         load = {**load, "timeout_s": timeout_s}
         self._path = path
@@ -90,7 +90,7 @@ class ModelProcess:
         return self._process.returncode is None
 
     def has_died(self) -> bool:
-        """Return whether it ended by itself while it was idle; not checked within half a second of its last request."""
+        """Return whether it ended while idle; not checked for half a second after a request."""
         return time.monotonic() - self.idle_since > _MOMENT_S and self._process.poll() is not None
 
     def configure(self, configuration: Mapping[str, Any]) -> None:
@@ -104,8 +104,9 @@ class ModelProcess:
     def ask(self, kind: Kind, header: Mapping[str, Any], arrays: Sequence[Sample] = ()) -> Frame:
         """Return the reply to a request; whatever goes wrong on the way, the process is ended.
 
-        Raises ModelError for a request that does not fit the model; InferenceFailedError for a failed inference. A process that ends or does not
-        answer raises InferenceFailedError too where it infers, else ModelError and DeviceTimeoutError.
+        Raises ModelError for a request that does not fit the model; InferenceFailedError for a
+        failed inference. A process that ends or does not answer raises InferenceFailedError too
+        where it infers, else ModelError and DeviceTimeoutError.
         """
         self._asked += 1
         if (
@@ -138,7 +139,7 @@ class ModelProcess:
         self._printed.close()
 
     def _limit_to(self, count: int) -> None:
-        """Set the socket's timeouts for a request of this many samples, unless they are set already."""
+        """Set the socket's timeouts for a request of this many samples, unless they are set."""
         if count == self._limited_to:
             return
         limit_s = self._timeout_s * count + _SLACK_S
@@ -198,6 +199,6 @@ class ModelProcess:
 
 
 def _users_runtime(name: str) -> dict[str, str]:
-    """Return {name: "module:class"} of a user's runtime, nothing of a built-in one. Raises UsageError."""
+    """Return {name: "module:class"} of a user's runtime, {} of a built-in. Raises UsageError."""
     found = None if name in RUNTIMES else plugins.load("runtime", name)
     return {} if found is None else {name: f"{found.__module__}:{found.__qualname__}"}

@@ -1,7 +1,7 @@
 """Raw model outputs -> probabilities, or transcripts.
 
-Probabilities are computed on the host for both models, since `exp` differs by architecture. Transcripts are decoded where
-the model runs, by `edgeflare_agent.decoding`, which has its own exp.
+Probabilities are computed on the host for both models, since `exp` differs by architecture.
+Transcripts are decoded where the model runs, by `edgeflare_agent.decoding`, which has its own exp.
 """
 
 import json
@@ -28,7 +28,7 @@ _LABEL_SLACK = 1e-3
 
 
 def has_one_value(tensor: TensorInfo) -> bool:
-    """Whether an output is one number a sample: shape [], [1], [1, 1] and so on, the batch axis open or 1.
+    """Whether an output is one number a sample: shape [], [1] or [1, 1], the batch axis 1 or open.
 
     A single open axis, shape [?], is taken for the batch; the answers are checked later.
     """
@@ -38,8 +38,8 @@ def has_one_value(tensor: TensorInfo) -> bool:
 def is_index(tensor: TensorInfo) -> bool:
     """Whether an output can only be a class index: one integer a sample.
 
-    A single float, and a single integer with a quantisation of its own, may be the score of one of two
-    classes as well.
+    A single float, and a single integer with a quantisation of its own, may be the score of one of
+    two classes as well.
     """
     whole = tensor.quantization is None or tensor.quantization[0] == 1
     return has_one_value(tensor) and tensor.dtype.lstrip("u").startswith("int") and whole
@@ -61,7 +61,7 @@ def check_index(tensor: TensorInfo) -> None:
 
 
 def one_hot(raw: NDArray[Any], tensor: TensorInfo, classes: int) -> Scores:
-    """Return float64 [classes], 1 at the class that a raw output of one value names and 0 elsewhere.
+    """Return float64 [classes], 1 at the class that a raw output names and 0 elsewhere.
 
     NaN and infinity give NaN throughout. Raises ModelError for more than one value, one that is not
     whole, and an index out of range.
@@ -109,31 +109,27 @@ class OutputReader(NamedTuple):
         return self.kind == "label"
 
     def read(self, raw: RawOutput | Output) -> Output:
-        """Return a transcript, or probabilities, float64 [classes], for one raw output of any shape.
+        """Return a transcript or probabilities, float64 [classes], for one raw output.
 
         Integers are de-quantised by the model's own parameters; logits go through a softmax in
-        float64. Probabilities are unchanged: those of an integer output may sum to a little
-        less or more than 1. A label becomes 1 at its class and 0 elsewhere. NaN and infinity stay. Raises ModelError for a label that is no class of the original.
+        float64. Probabilities are unchanged: those of an integer output may sum to a little less or
+        more than 1. A label becomes 1 at its class and 0 elsewhere. NaN and infinity stay. Raises
+        ModelError for a label that is no class of the original.
         """
         if isinstance(raw, (Decoded, Transcript)):
             return as_output(raw)
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
-        real = dequantise(raw, self.tensor)
+        (real,) = _real(self.tensor, [raw])
         return softmax(real) if self.kind == "logits" else real
 
 
 def as_output(raw: RawOutput | Output) -> Output:
-    """Return a decoded output as a transcript without control characters, any other output unchanged."""
+    """Return a decoded output as a transcript without control characters, any other unchanged."""
     if isinstance(raw, Decoded):
         pieces = tuple(clean_text(one, lines=True) for one in raw.pieces)
         return Transcript(pieces, np.asarray(raw.scores, np.float64))
     return raw
-
-
-def dequantise(raw: NDArray[Any], tensor: TensorInfo) -> Scores:
-    """Return the real values of a raw output as float64 [classes]."""
-    return dequantize(raw, tensor.quantization).reshape(-1)
 
 
 def softmax(logits: Scores) -> Scores:
@@ -147,8 +143,8 @@ def softmax(logits: Scores) -> Scores:
 def detect_kind(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> OutputKind:
     """Return whether outputs are probabilities, which all lie in [0, 1], or logits.
 
-    Their sum is not checked: rounded to 8 bits, a thousand probabilities may sum to 0.7. Outputs with NaN or infinity
-    are ignored.
+    Their sum is not checked: rounded to 8 bits, a thousand probabilities may sum to 0.7. Outputs
+    with NaN or infinity are ignored.
     """
     finite = [vector for vector in _real(tensor, raws) if np.isfinite(vector).all()]
     within = all(vector.min() >= -_SLACK and vector.max() <= 1 + _SLACK for vector in finite)
@@ -156,7 +152,7 @@ def detect_kind(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> OutputKind:
 
 
 def largest_sum_error(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> float:
-    """Return the largest difference of an output's sum from 1, beyond what its own rounding explains; 0 if none is."""
+    """Return the largest difference of an output's sum from 1 that rounding doesn't explain."""
     step = tensor.quantization[0] if tensor.quantization else 0.0
     errors = [
         abs(float(vector.sum()) - 1) - vector.size * step / 2
@@ -167,16 +163,14 @@ def largest_sum_error(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> float
 
 
 def _real(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> list[Scores]:
-    return [dequantise(raw, tensor) for raw in raws]
+    """Return the real values of raw outputs, float64 [classes] each."""
+    return [dequantize(raw, tensor.quantization).reshape(-1) for raw in raws]
 
 
 def output_classes(tensor: TensorInfo, whose: str) -> int:
-    """Return how many classes an output tensor has. Raises ModelError where it is no class vector."""
-    known = (
-        [size for size in tensor.shape[1:] if size != 1]
-        if len(tensor.shape) > 1
-        else [size for size in tensor.shape if size != 1]
-    )
+    """Return an output's number of classes. Raises ModelError where it is no class vector."""
+    shape = tensor.shape[1:] if len(tensor.shape) > 1 else tensor.shape
+    known = [size for size in shape if size != 1]
     if len(known) != 1 or known[0] is None:
         raise ModelError(
             f"output {tensor.name!r} of {whose} has shape {shape_text(tensor.shape)}: not one score for each class; "
@@ -201,10 +195,10 @@ AbsolutePath: TypeAlias = Annotated[
 class DecoderOptions(BaseModel):
     """How outputs become text, as `edgeflare_agent.decoding.Decoder` has it.
 
-    `vocabulary`: a text file (UTF-8) with a token a line, the first being token 0, or a ``.json`` with a list of
-    texts or an object of texts and their numbers. `kind` "ctc": greedy, without `blank`; "tokens": the model itself
-    decodes. `space` is the character for a space within a token; `bytes`: the tokens are in GPT-2's alphabet;
-    `text_tokens`: control tokens begin there.
+    `vocabulary`: a text file (UTF-8) with a token a line, the first being token 0, or a ``.json``
+    with a list of texts or an object of texts and their numbers. `kind` "ctc": greedy, without
+    `blank`; "tokens": the model itself decodes. `space` is the character for a space within a
+    token; `bytes`: the tokens are in GPT-2's alphabet; `text_tokens`: control tokens begin there.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -217,7 +211,7 @@ class DecoderOptions(BaseModel):
     text_tokens: int | None = Field(default=None, ge=0)
 
     def decoder(self) -> decoding.Decoder:
-        """Return the decoder with its vocabulary. Raises UsageError for a file that is no vocabulary."""
+        """Return the decoder with its vocabulary. Raises UsageError for an unusable file."""
         words = self._words()
         if len(json.dumps(words)) > _LONGEST:
             raise UsageError(
@@ -255,7 +249,7 @@ class DecoderOptions(BaseModel):
 def text_output(
     kind: str, outputs: Sequence[TensorInfo], name: str | None, whose: str
 ) -> TensorInfo:
-    """Return the output that a decoder of this kind reads, the one of this `name` if it is stated. Raises ModelError."""
+    """Return the output of this `name`, or the one that the decoder reads. Raises ModelError."""
     try:
         return decoding.text_output(kind, outputs, name)
     except agent_errors.ModelError as error:

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, field_validator
 class ScalingOptions(BaseModel):
     """value = (value * scale - mean) / std; what is left out changes nothing.
 
-    `scale` is a number or a fraction such as "1/255" (then the value is divided, as training code does); `mean`
-    and `std` have one entry, or one a channel (of audio: one a band).
+    `scale` is a number or a fraction such as "1/255" (then the value is divided, as training code
+    does); `mean` and `std` have one entry, or one a channel (of audio: one a band).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,10 +43,15 @@ class ScalingOptions(BaseModel):
         texts += [f"{name}={','.join(f'{n:g}' for n in of)}" for name, of in listed.items() if of]
         return ", ".join(texts)
 
+    @property
+    def factors(self) -> tuple[tuple[float, float], tuple[float, ...], tuple[float, ...]]:
+        """(numerator, denominator) of the scale; mean; std. By default they change nothing."""
+        scale = parse_scale(1.0 if self.scale is None else self.scale)
+        return scale, self.mean or (0.0,), self.std or (1.0,)
+
     def pixel_range(self) -> tuple[tuple[float, float], ...]:
-        """Return, for each of three channels, the values of pixels 0 and 255 after scaling. `std` must not contain 0."""
-        numerator, denominator = parse_scale(self.scale if self.scale is not None else 1.0)
-        mean, std = self.mean or (0.0,), self.std or (1.0,)
+        """Return the scaled pixels 0 and 255 of three channels; `std` must not contain 0."""
+        (numerator, denominator), mean, std = self.factors
         return tuple(
             (
                 (0.0 - mean[channel % len(mean)]) / std[channel % len(std)],

@@ -70,7 +70,7 @@ class History:
 
     def make(self) -> None:
         """Make the folder where it isn't there yet."""
-        with translate_errors(self.folder, begun=False):
+        with translate_errors(self.folder, resumable=False):
             (self.folder / _NIGHTS).mkdir(parents=True, exist_ok=True)
 
     def nights(self) -> list[Night]:

@@ -18,11 +18,11 @@ from edgeflare.seeds.types import UnreadableError, sha256_of
 _LARGEST_CHUNK = 0x7FFFF000  # programs that write to a pipe state this or more, or nothing
 
 
-def bytes_missing(file: BinaryIO) -> tuple[int, int] | None:
+def _bytes_missing(file: BinaryIO) -> tuple[int, int] | None:
     """Return (bytes of sound there, bytes that the header promises) of a file cut short, else None.
 
-    None as well for a header that promises nothing because it was written to a pipe, and for other formats.
-    Raises OSError.
+    None as well for a header that promises nothing because it was written to a pipe, and for other
+    formats. Raises OSError.
     """
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
@@ -48,11 +48,11 @@ _FULL_SCALE_8_BITS = 127 / 128
 
 @dataclass(frozen=True)
 class Recording:
-    """What can be read of one place, once: `blocks` gives float32 [frames, channels], 16 bits as value / 32768.
+    """A recording, to be read once: `blocks` of float32 [frames, channels], 16 bits / 32768.
 
-    Iterating it raises UnreadableError where the rest is damaged or missing. `rate` is in Hz, `seconds` the
-    length that the header states, None where it doesn't tell. A sample of `full_scale` or more is at the end of
-    what the file's format can hold.
+    Iterating it raises UnreadableError where the rest is damaged or missing. `rate` is in Hz,
+    `seconds` the length that the header states, None where it doesn't tell. A sample of
+    `full_scale` or more is at the end of what the file's format can hold.
     """
 
     rate: int
@@ -99,7 +99,7 @@ def recording_of_row(row: NDArray[Any], rate: int, digest: str) -> Recording:
 def _check_whole(file: BinaryIO) -> None:
     if file.tell() == 0:
         raise UnreadableError("it is empty")
-    missing = bytes_missing(file)
+    missing = _bytes_missing(file)
     if missing is not None:
         raise UnreadableError(
             f"it is cut short: its header promises {missing[1]} bytes of sound, {missing[0]} are there"
@@ -161,7 +161,7 @@ _Samples: TypeAlias = NDArray[np.float32]
 
 
 class AudioRules(NamedTuple):
-    """What clips are brought to: the model's `rate` in Hz and length in `samples` (None: any), and how."""
+    """How clips are converted to the model's `rate` in Hz and length in `samples` (None: any)."""
 
     rate: int
     samples: int | None
@@ -181,7 +181,7 @@ class AudioRules(NamedTuple):
 
 
 class Clip(NamedTuple):
-    """Float32 [samples], not yet checked; where in the recording it begins, None where that was not cut.
+    """Float32 [samples], unchecked; `start` is its place in a recording that is cut, else None.
 
     `of_longer`: there is more of the recording than this.
     """
@@ -192,12 +192,12 @@ class Clip(NamedTuple):
 
 
 class Clips:
-    """The clips of one recording, each read when it is asked for; at most one is in memory.
+    """The clips of one recording, each read when it is needed; at most one is in memory.
 
-    Iterating raises SeedError, naming the option, where the recording has another rate or is longer than the
-    model takes and there is no rule; UnreadableError where it can't be used, or its rest can't. `clipped` then
-    says whether at least 3 samples in a row were at full scale, `dropped` whether less than half a window was left
-    at the end.
+    Iterating raises SeedError, naming the option, where the recording has another rate or is longer
+    than the model takes and there is no rule; UnreadableError where it can't be used, or its rest
+    can't. `clipped` then says whether at least 3 samples in a row were at full scale, `dropped`
+    whether less than half a window was left at the end.
     """
 
     def __init__(self, name: str, recording: Recording, rules: AudioRules) -> None:
@@ -213,8 +213,8 @@ class Clips:
         if rate != rules.rate:
             if not rules.resample:
                 raise SeedError(
-                    f"The audio of {self._name} has a rate of {rate} Hz, the model takes {rules.rate} Hz; "
-                    "resample such files with --resample-audio, or convert them."
+                    f"the audio of {self._name} has a rate of {rate} Hz, the model takes {rules.rate} Hz; "
+                    "resample such files with --resample-audio, or convert them"
                 )
             if max(rate, rules.rate) > _FURTHEST_RATE * min(rate, rules.rate):
                 raise UnreadableError(f"its rate is {rate} Hz")
@@ -261,7 +261,7 @@ class Clips:
         if stated and f"{stated:.2f}" == f"{rules.samples / rules.rate:.2f}":
             length, takes = f"{round(stated * rules.rate)} samples", f"{rules.samples}"
         raise SeedError(
-            f"The audio of {self._name} is {length} long, the model takes {takes}; say what to take: {how}."
+            f"the audio of {self._name} is {length} long, the model takes {takes}; say what to take: {how}"
         )
 
     def _mono(self) -> Iterator[_Samples]:
@@ -284,7 +284,7 @@ def _mean(block: NDArray[np.float32]) -> _Samples:
 
 
 def _is_clipped(block: NDArray[np.float32], full_scale: float) -> bool:
-    """Return whether a channel has so many samples in a row at one end of the scale, and not beyond it."""
+    """Return whether a channel has several samples in a row at full scale."""
     for end in (block >= full_scale, block <= -full_scale):
         run = end[: 1 - _CLIPPED_RUN].copy()
         for shift in range(1, _CLIPPED_RUN):

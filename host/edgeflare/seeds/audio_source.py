@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -22,17 +22,17 @@ from edgeflare.seeds.audio_files import (
     recording_of_row,
 )
 from edgeflare.seeds.npz import Archive
-from edgeflare.seeds.source import Found, Item, MediaReader
-from edgeflare.seeds.types import SeedSource, UnreadableError, digest_of_sample, no_usable_seed
+from edgeflare.seeds.source import Found, Item, MediaReader, MediaSeeds
+from edgeflare.seeds.types import AUDIO, SeedSource, UnreadableError
 from edgeflare.types import Sample, SeedInput, Skipped
 
 _LONG_WINDOW_S = 10
-"""A model whose input is as long takes clips of any length up to it: silence at their end is its ordinary case."""
+"""A model whose input is as long usually takes shorter clips, with silence at the end."""
 
 
 @dataclass
 class NoticeCounts:
-    """Counts of recordings, of clips, and of recordings by their rate in Hz where it was another."""
+    """Counts of recordings, of clips, and of resampled recordings by their rate in Hz."""
 
     mixed: int = 0
     resampled: Counter[int] = field(default_factory=Counter)
@@ -43,7 +43,6 @@ class NoticeCounts:
     beyond: int = 0
     shorter: int = 0
     silent: int = 0
-    repeated: int = 0
 
     def add(self, recording: Recording, clip: Clip, rules: AudioRules, *, is_first: bool) -> None:
         """Count a clip that is taken, and its recording with the first of them."""
@@ -59,35 +58,35 @@ class NoticeCounts:
         if rules.samples is not None and rules.samples < _LONG_WINDOW_S * rules.rate:
             self.shorter += len(clip.samples) < rules.samples
 
-    def notices(self, rules: AudioRules) -> Iterator[str]:
-        """Yield a sentence for each count that is not 0."""
+    def notices(self, rules: AudioRules, repeated: int) -> Iterator[str]:
+        """Yield a sentence for each count that is not 0; `repeated` clips equal another one."""
         if self.mixed:
-            yield f"{_recordings(self.mixed)} had several channels; their mean was taken."
+            yield f"{_counted(self.mixed, 'recording')} had several channels; their mean was taken."
         for rate, count in sorted(self.resampled.items()):
             rest = f"; there is nothing in it above {rate / 2:g} Hz" if rate < rules.rate else ""
-            yield f"{_recordings(count)} of {rate} Hz resampled to {rules.rate} Hz{rest}."
+            yield f"{_counted(count, 'recording')} of {rate} Hz resampled to {rules.rate} Hz{rest}."
         if self.cut:
             yield self._of_cut(rules)
         if self.shorter:
             yield (
-                f"{_clips(self.shorter)} shorter than the {rules.seconds(rules.window)} that the model takes; "
+                f"{_counted(self.shorter, 'clip')} shorter than the {rules.seconds(rules.window)} that the model takes; "
                 "its preprocessing adds silence at the end."
             )
         if self.clipped:
             yield (
-                f"{_recordings(self.clipped)} clipped: several samples in a row are at full scale; "
+                f"{_counted(self.clipped, 'recording')} clipped: several samples in a row are at full scale; "
                 "all were kept."
             )
         if self.beyond:
-            yield f"{_clips(self.beyond)} went beyond [-1, 1], and end there now."
+            yield f"{_counted(self.beyond, 'clip')} went beyond [-1, 1], and end there now."
         if self.silent:
-            yield f"{_clips(self.silent)} silent, all samples 0; all were kept."
-        if self.repeated:
-            yield f"{_clips(self.repeated)} had the same samples as another one; all were kept."
+            yield f"{_counted(self.silent, 'clip')} silent, all samples 0; all were kept."
+        if repeated:
+            yield f"{_counted(repeated, 'clip')} had the same samples as another one; all were kept."
 
     def _of_cut(self, rules: AudioRules) -> str:
         length = rules.seconds(rules.window)
-        longer = f"{_recordings(self.cut)} longer than {length}"
+        longer = f"{_counted(self.cut, 'recording')} longer than {length}"
         if rules.cut == "first":
             return f"{longer}; the first {length} of each was taken."
         short = f"; the rest of {self.dropped}, less than half a window, was dropped"
@@ -95,12 +94,8 @@ class NoticeCounts:
         return f"{longer}, cut into {self.windows} windows of {length}{dropped}."
 
 
-def _recordings(count: int) -> str:
-    return "1 recording" if count == 1 else f"{count} recordings"
-
-
-def _clips(count: int) -> str:
-    return "1 clip" if count == 1 else f"{count} clips"
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 _Opening: TypeAlias = AbstractContextManager[Recording]
@@ -117,74 +112,51 @@ def open_audio_seeds(
     labels: dict[str, int] | None = None,
     limit: int | None = None,
 ) -> SeedSource:
-    """Find seed clips; each is read and brought to mono float32 [samples] in [-1, 1] when asked for.
+    """Find seed clips; each is read and converted to mono float32 [samples] when it is needed.
 
-    `source` is a folder (as for images), one audio file of a format that libsndfile reads (WAV, FLAC, Ogg,
-    AIFF, MP3), or an `.npz` with `audio`, float32 or int16 [N, samples], its `rate` and maybe `labels`. A
-    sample of 16 bits is value / 32768; several channels are mixed to their mean. WAV, FLAC, AIFF and `.npz`
-    give the same bits on every machine; compressed and resampled audio with the same libraries.
+    `source` is a folder (as for images), one audio file of a format that libsndfile reads (WAV,
+    FLAC, Ogg, AIFF, MP3), or an `.npz` with `audio`, float32 or int16 [N, samples], its `rate` and
+    maybe `labels`. A sample of 16 bits is value / 32768; several channels are mixed to their mean.
+    WAV, FLAC, AIFF and `.npz` give the same bits on every machine; compressed and resampled audio
+    with the same libraries.
 
-    `rate` (Hz) and `samples` are the model's; None: it takes any length. Shorter clips are kept as they are.
-    `cut` says what becomes of longer ones: "first" takes their beginning, "windows" one piece after the other,
-    with ids such as "a.wav@1.000s", the last of them at least half as long; pieces are as long as the model's input, or
-    30 s. Without a rule a longer one is refused; where the model takes any length, only above 10 minutes, and
-    skipped. `resample` brings other rates to `rate` (soxr, HQ); else they are refused. `labels` and `limit`
-    are as of `open_seeds`.
+    `rate` (Hz) and `samples` are the model's; None: it takes any length. Shorter clips are kept as
+    they are. `cut` says what becomes of longer ones: "first" takes their beginning, "windows" one
+    piece after the other, with ids such as "a.wav@1.000s", the last of them at least half as long;
+    pieces are as long as the model's input, or 30 s. Without a rule a longer one is refused; where
+    the model takes any length, only above 10 minutes, and skipped. `resample` brings other rates to
+    `rate` (soxr, HQ); else they are refused. `labels` and `limit` are as of `open_seeds`.
 
-    Raises SeedError where the source as a whole can't be used; iterating raises it, too. Raises UsageError
-    where a library is missing.
+    Raises SeedError where the source as a whole can't be used; iterating raises it, too. Raises
+    UsageError where a library is missing.
     """
     if cut is not None and cut not in CUT_RULES:
-        raise SeedError(f"Unknown rule {cut!r} for cutting; known are {', '.join(CUT_RULES)}.")
+        raise SeedError(f"unknown rule {cut!r} for cutting; known are {', '.join(CUT_RULES)}")
     source = Path(source)
     if source.suffix.lower() != ".npz":
         extras.soundfile()
-    found = _READING.look(source, labels, limit)
+    found = _READER.find(source, labels, limit)
     return _AudioSeeds(source, found, AudioRules(rate, samples, cut, resample), limit)
 
 
-class _AudioSeeds:
-    """Iterating raises SeedError where there is no rule for a recording of another rate or length, where an
-    archive is damaged or, at the end, where nothing could be used.
-    """
-
+class _AudioSeeds(MediaSeeds[_Opening]):
     def __init__(
         self, source: Path, found: Found[_Opening], rules: AudioRules, limit: int | None
     ) -> None:
-        self._source = source
-        self._found = found
+        super().__init__(source, found, limit, "recording")
         self._rules = rules
-        self._limit = limit
-        self.total = None if rules.cut == "windows" else found.total
-        self.skipped: list[Skipped] = list(found.skipped)
-        self.notices: list[str] = list(found.notices)
+        if rules.cut == "windows":
+            self.total = None
 
     def __iter__(self) -> Iterator[SeedInput]:
-        self.skipped = list(self._found.skipped)
-        self.notices = list(self._found.notices)
-        tally = NoticeCounts()
-        seen: set[bytes] = set()
-        taken = 0
-        for item in self._found.items():
-            if taken == self._limit:
-                break
-            with closing(self._seeds_of(item, tally)) as seeds:
-                for seed in seeds:
-                    taken += 1
-                    seen.add(digest_of_sample(seed.sample))
-                    yield seed
-                    if taken == self._limit:
-                        break
-        if not taken:
-            raise no_usable_seed("recording", self._source, self.skipped)
-        tally.repeated = taken - len(seen)
-        self.notices += tally.notices(self._rules)
+        self._tally = NoticeCounts()
+        return super().__iter__()
 
-    def _seeds_of(
-        self, item: Item[_Opening], tally: NoticeCounts
-    ) -> Generator[SeedInput, None, None]:
-        """Yield one recording's seeds; what of it can't be used is skipped."""
-        given = 0
+    def _counts(self, repeated: int) -> Iterator[str]:
+        return self._tally.notices(self._rules, repeated)
+
+    def _seeds_of(self, item: Item[_Opening]) -> Generator[SeedInput, None, None]:
+        given, tally = 0, self._tally
         try:
             with item.read() as recording:
                 clips = Clips(item.id, recording, self._rules)
@@ -230,4 +202,4 @@ def _rows(archive: Archive) -> Iterator[_Opening]:
         yield nullcontext(recording_of_row(row, archive.rate, digest))
 
 
-_READING: MediaReader[_Opening] = MediaReader("audio", open_recording, _rows)
+_READER: MediaReader[_Opening] = MediaReader(AUDIO, open_recording, _rows)

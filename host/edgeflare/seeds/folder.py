@@ -21,8 +21,8 @@ _SUFFIX = re.compile(r"\.[a-z0-9_-]{1,8}")
 class Listing(NamedTuple):
     """Names of files, POSIX paths relative to the folder, in natural order; and what was left out.
 
-    `others` counts files of other kinds by their suffix, `misplaced` those of the other medium among them; hidden
-    files and folders are not counted.
+    `others` counts files of other kinds by their suffix, `misplaced` those of the other medium
+    among them; hidden files and folders are not counted.
     """
 
     names: list[str]
@@ -40,8 +40,8 @@ class Listing(NamedTuple):
         return ("1 file" if count == 1 else f"{count} files") + named
 
 
-def list_files(folder: Path, medium: Medium) -> Listing:
-    """List a medium's files in a folder and all folders below it; links are followed, loops are not."""
+def _list_files(folder: Path, medium: Medium) -> Listing:
+    """List a medium's files in a folder and below it; links are followed, loops are not."""
     names: list[str] = []
     skipped: list[Skipped] = []
     others: Counter[str] = Counter()
@@ -100,11 +100,12 @@ class LabelledFiles(NamedTuple):
 
 
 def labelled_files(folder: Path, labels: dict[str, int] | None, medium: Medium) -> LabelledFiles:
-    """List a folder's files of one medium, each with the class index that `labels` gives its class folder.
+    """List a folder's files of one medium, with the class indices of their folders by `labels`.
 
-    Raises SeedError where there is no such file, or `labels` (folder name -> class index) fits no folder.
+    Raises SeedError where there is no such file, or `labels` (folder name -> class index) fits no
+    folder.
     """
-    listing = list_files(folder, medium)
+    listing = _list_files(folder, medium)
     if not listing.names and not listing.skipped:
         raise SeedError(_nothing(folder, listing, medium))
     notices = []
@@ -119,8 +120,8 @@ def labelled_files(folder: Path, labels: dict[str, int] | None, medium: Medium) 
         )
     elif labels is not None and unlabelled == len(files):
         raise SeedError(
-            f"No {medium.name} of {folder} is in a folder that the label mapping names; "
-            f"it names {', '.join(list(labels)[:5])}."
+            f"no {medium.name} of {folder} is in a folder that the label mapping names; "
+            f"it names {', '.join(list(labels)[:5])}"
         )
     elif labels is not None and unlabelled:
         notices.append(
@@ -134,10 +135,10 @@ def wrong_medium(source: Path, medium: Medium) -> str:
     """Return the sentence for a single file that isn't one of the medium, nor an archive."""
     other = other_medium(medium)
     if other.has(source.name):
-        return f"{source} is an {other.name}, and the model takes {medium.called}{medium.hint}."
+        return f"{source} is an {other.name}, and the model takes {medium.called}{medium.hint}"
     return (
         f"{source} is no folder, {medium.name} or .npz archive; "
-        f"{medium.several} end in {', '.join(medium.suffixes)}."
+        f"{medium.several} end in {', '.join(medium.suffixes)}"
     )
 
 
@@ -145,13 +146,13 @@ def _nothing(folder: Path, listing: Listing, medium: Medium) -> str:
     if listing.misplaced:
         held = other_medium(medium).counted(listing.misplaced)
         return (
-            f"There is no {medium.name} in {folder}; it holds {held}, and the model takes "
-            f"{medium.called}{medium.hint}."
+            f"there is no {medium.name} in {folder}; it holds {held}, and the model takes "
+            f"{medium.called}{medium.hint}"
         )
     others = f"; it holds {listing.describe_others()} of other kinds" if listing.others else ""
     return (
-        f"There is no {medium.name} in {folder}{others}; "
-        f"{medium.several} end in {', '.join(medium.suffixes)}."
+        f"there is no {medium.name} in {folder}{others}; "
+        f"{medium.several} end in {', '.join(medium.suffixes)}"
     )
 
 
@@ -167,8 +168,8 @@ def changed_files(source: Path, known: Iterable[tuple[str, str]]) -> Iterator[st
     """Yield the names of seed files whose bytes are not what they were, or that can't be read now.
 
     `source` is what `open_seeds` was given, `known` the (id, file_sha256) of its seeds. The name is
-    the seed's id without the window's start or, for an archive, the archive's: a file is read and named once,
-    whatever it holds.
+    the seed's id without the window's start or, for an archive, the archive's: a file is read and
+    named once, whatever it holds.
     """
     if source.suffix.lower() == ".npz" and not source.is_dir():
         digests = {digest for _, digest in known}
@@ -201,23 +202,24 @@ def load_label_mapping(path: Path) -> dict[str, int]:
 
     Raises SeedError for a file that can't be read or says something else.
     """
-    data = read_names(path, f"The label mapping {path}")
+    data = read_names(path, f"the label mapping {path}")
     return _checked(dict(_pairs(data, path)), path)
 
 
 def read_names(path: Path, called: str) -> Any:
     """Return what a file of class names says, whatever that is: text is a list of its lines.
 
-    `called` is what the errors call the file. Raises SeedError for one that can't be read or parsed.
+    `called` is what the errors call the file. Raises SeedError for one that can't be read or
+    parsed.
     """
     try:
         text = toml.read(path).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise SeedError(f"{called} can't be read: it is no text in UTF-8.") from error
+        raise SeedError(f"{called} can't be read: it is no text in UTF-8") from error
     except OSError as error:
-        raise SeedError(f"{called} can't be read: {error.strerror or error}.") from error
+        raise SeedError(f"{called} can't be read: {error.strerror or error}") from error
     except ValueError as error:
-        raise SeedError(f"{called} can't be read: {error}.") from error
+        raise SeedError(f"{called} can't be read: {error}") from error
     try:
         if path.suffix.lower() == ".json":
             return json.loads(text)
@@ -225,7 +227,7 @@ def read_names(path: Path, called: str) -> Any:
             data = toml.loads(text)
             return data.get("labels", data)
     except (ValueError, RecursionError) as error:
-        raise SeedError(f"{called} is not valid: {error}.") from error
+        raise SeedError(f"{called} is not valid: {error}") from error
     return [line.strip() for line in text.rstrip().splitlines()]
 
 
@@ -234,16 +236,16 @@ def _pairs(data: Any, path: Path) -> list[tuple[str, Any]]:
         return list(data.items())
     if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
         raise SeedError(
-            f"The label mapping {path} must hold folder names and class indices, "
-            'like {"cat": 0, "dog": 1}, or a list of names.'
+            f"the label mapping {path} must hold folder names and class indices, "
+            'like {"cat": 0, "dog": 1}, or a list of names'
         )
     first: dict[str, int] = {}
     for index, name in enumerate(data):
         if not name or name in first:
             problem = f"the same as entry {first[name] + 1}" if name else "empty"
             raise SeedError(
-                f"The label mapping {path} is ambiguous: entry {index + 1} is {problem}; "
-                'write it as JSON, like {"cat": 0, "dog": 1}.'
+                f"the label mapping {path} is ambiguous: entry {index + 1} is {problem}; "
+                'write it as JSON, like {"cat": 0, "dog": 1}'
             )
         first[name] = index
     return list(first.items())
@@ -251,11 +253,11 @@ def _pairs(data: Any, path: Path) -> list[tuple[str, Any]]:
 
 def _checked(mapping: dict[str, Any], path: Path) -> dict[str, int]:
     if not mapping:
-        raise SeedError(f"The label mapping {path} is empty.")
+        raise SeedError(f"the label mapping {path} is empty")
     for name, index in mapping.items():
         if isinstance(index, bool) or not isinstance(index, int) or index < 0:
             raise SeedError(
-                f"The label mapping {path} gives {name!r} the class {index!r}; "
-                "a class is a whole number from 0 on."
+                f"the label mapping {path} gives {name!r} the class {index!r}; "
+                "a class is a whole number from 0 on"
             )
     return mapping

@@ -1,8 +1,8 @@
-"""What the header of an image file states, read before the image is decoded: its size and its EXIF orientation.
+"""Size and EXIF orientation of an image file, read from its header before it is decoded.
 
-The size, so that no file makes the decoder take more memory than there is. The orientation, because OpenCV turns
-an image only where it also drops its alpha channel, and not in every version for PNG and WebP; TIFF files it
-always turns. So the tag is read here and the image decoded unturned.
+The size, so that no file makes the decoder take more memory than there is. The orientation, because
+OpenCV turns an image only where it also drops its alpha channel, and not in every version for PNG
+and WebP; TIFF files it always turns. So the tag is read here and the image decoded unturned.
 """
 
 import re
@@ -30,10 +30,10 @@ _PNM = re.compile(rb"P[1-6]%b*([0-9]{1,9})%b+([0-9]{1,9})" % (_BETWEEN, _BETWEEN
 
 
 def stated_pixels(data: bytes) -> int | None:
-    """Return how many pixels an encoded image's header states, those of more than 16 bits counted several times.
+    """Return an encoded image's pixels by its header, those of over 16 bits counted several times.
 
-    None where it is none of JPEG, PNG, WebP, TIFF, BMP, GIF, PBM, PGM and PPM, or its header is damaged. The
-    libraries that decode these formats decode no more pixels than stated here.
+    None where it is none of JPEG, PNG, WebP, TIFF, BMP, GIF, PBM, PGM and PPM, or its header is
+    damaged. The libraries that decode these formats decode no more pixels than stated here.
     """
     try:
         return _stated_pixels(data)
@@ -77,7 +77,7 @@ def _jpeg_pixels(data: bytes) -> int | None:
 
 
 def _png_pixels(data: bytes) -> int | None:
-    """Return the number of pixels; None where a chunk is cut short, since OpenCV makes room for what is stated."""
+    """Return the number of pixels; None where a chunk is cut short."""
     at, name = len(_PNG_HEADER), b""
     while name != b"IEND":
         length, name = struct.unpack_from(">I4s", data, at)
@@ -170,7 +170,7 @@ def _webp_chunks(data: bytes) -> Iterator[bytes]:
 
 
 def _tiff_values(block: bytes, tags: tuple[int, ...]) -> dict[int, int]:
-    """Return the largest number that the first directory of a TIFF or BigTIFF block states for each of these tags."""
+    """Return the largest number of each of these tags in a (Big)TIFF block's first directory."""
     order = {b"II": "<", b"MM": ">"}.get(block[:2])
     found: dict[int, int] = {}
     if order is None:

@@ -20,7 +20,7 @@ _TIFF_HEADERS = (b"II*\0", b"MM\0*")
 
 
 class Decoded(NamedTuple):
-    """An image, uint8 [height, width, 1 or 3], RGB or grey, and whether any pixel was transparent."""
+    """An image, uint8 [height, width, 1 or 3], and whether any pixel was transparent."""
 
     sample: Sample
     transparent: bool
@@ -32,8 +32,8 @@ def decode(data: bytes) -> Decoded:
     16 bits become 8 by rounding value / 257. A palette, 1 bit, CMYK, YCbCr and Lab become RGB or
     grey (without colour profiles). Transparent pixels are laid over black.
 
-    Raises UnreadableError for damaged files, for pixels other than 8 or 16 bits and, before anything is decoded,
-    for more than MOST_PIXELS.
+    Raises UnreadableError for damaged files, for pixels other than 8 or 16 bits and, before
+    anything is decoded, for more than MOST_PIXELS.
     """
     pixels_stated = stated_pixels(data)
     if pixels_stated is None:
@@ -129,7 +129,7 @@ def convert_channels(sample: Sample, channels: int) -> Sample:
 
 
 def resize_image(sample: Sample, size: tuple[int, int], rule: str) -> Sample:
-    """Return uint8 [height, width, channels] resized to `size` (height, width) by one of RESIZE_RULES.
+    """Return uint8 [height, width, channels] in `size` (height, width), by one of RESIZE_RULES.
 
     Raises UnreadableError where its proportions don't allow "crop".
     """
@@ -147,7 +147,7 @@ def _resized(interpolation: int) -> Callable[[Sample, tuple[int, int]], Sample]:
 
 
 def _crop(sample: Sample, size: tuple[int, int]) -> Sample:
-    """Scale so that the image just covers `size`, then cut out its centre. Raises UnreadableError."""
+    """Scale until the image just covers `size`, then cut out its centre. Raises UnreadableError."""
     height, width = sample.shape[:2]
     scale = max(size[0] / height, size[1] / width)
     cover = (max(size[0], round(height * scale)), max(size[1], round(width * scale)))

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import SeedError
 from edgeflare.seeds.images import Decoded, check_pixels, over_black
-from edgeflare.seeds.types import AUDIO, IMAGES, UnreadableError, other_medium, sha256_of
+from edgeflare.seeds.types import AUDIO, IMAGES, Medium, UnreadableError, other_medium, sha256_of
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import LONGEST_CLIP
 
@@ -63,21 +63,21 @@ def read_header(archive: zipfile.ZipFile, name: str) -> Header:
 
 
 def read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Return the whole array in this member; its header was read before. Raises ValueError for objects."""
+    """Return the whole array in this member. Raises ValueError for objects."""
     with archive.open(name) as stream:
         array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
     return array
 
 
 def check(archive: zipfile.ZipFile, name: str) -> None:
-    """Read a member through to the end, where `zipfile` compares checksums and raises BadZipFile."""
+    """Read a member to its end, where `zipfile` compares checksums and raises BadZipFile."""
     with archive.open(name) as stream:
         while stream.read(_BLOCK):
             pass
 
 
 def elements(archive: zipfile.ZipFile, name: str, header: Header) -> Iterator[NDArray[Any]]:
-    """Yield array[0], array[1] and so on, each read when it is asked for.
+    """Yield array[0], array[1] and so on, each read when it is needed.
 
     The elements of an array in Fortran order are not contiguous: it goes through a temporary file.
     """
@@ -113,32 +113,32 @@ _MOST_ENTRIES = 10_000_000
 
 
 class Archive:
-    """One file's array of this name, with its labels; each entry is read when it is asked for.
+    """One file's array of a medium, with its labels; each entry is read when it is needed.
 
-    "images" is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; "audio" float32 or int16 [N, samples], with
-    its `rate` in Hz, one whole number, beside it. `labels`, where there are some, are integers [N]. Raises
-    SeedError where the file or one of the arrays is not that.
+    "images" is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; "audio" float32 or int16 [N, samples],
+    with its `rate` in Hz, one whole number, beside it. `labels`, where there are some, are integers
+    [N]. Raises SeedError where the file or one of the arrays is not that.
     """
 
-    def __init__(self, path: Path, array: Literal["images", "audio"]) -> None:
+    def __init__(self, path: Path, medium: Medium) -> None:
         self.path = path
         self.rate = 0
         with self._reading() as file:
             archive = _zip(file, path)
-            name = member(archive, array)
+            name = member(archive, medium.called)
             if name is None:
-                raise SeedError(_lacking(archive, path, array))
+                raise SeedError(_lacking(archive, path, medium))
             self._name = name
             self._header = read_header(archive, name)
-            if array == "images":
+            if medium is IMAGES:
                 _check_images(self._header, path)
             else:
                 _check_audio(self._header, path)
             if len(self) > _MOST_ENTRIES:
                 raise SeedError(
-                    f"{array!r} in {path} holds {len(self)} entries, and up to {_MOST_ENTRIES} are read; split it."
+                    f"{medium.called!r} in {path} holds {len(self)} entries, and up to {_MOST_ENTRIES} are read; split it"
                 )
-            if array == "audio":
+            if medium is AUDIO:
                 self.rate = _read_rate(archive, path)
             self.labels = self._read_labels(archive)
 
@@ -163,7 +163,7 @@ class Archive:
             digest = sha256_of(file)
             archive = _zip(file, self.path)
             if read_header(archive, self._name) != self._header:
-                raise SeedError(f"The archive {self.path} was changed while it was read.")
+                raise SeedError(f"the archive {self.path} was changed while it was read")
             check(archive, self._name)
             for entry in elements(archive, self._name, self._header):
                 yield entry, digest
@@ -176,7 +176,7 @@ class Archive:
         labels = read(archive, name)
         if (labels < 0).any():
             raise SeedError(
-                f"'labels' in {self.path} has negative entries; class indices begin at 0."
+                f"'labels' in {self.path} has negative entries; class indices begin at 0"
             )
         return [int(label) for label in labels]
 
@@ -194,22 +194,21 @@ class Archive:
             zlib.error,
             lzma.LZMAError,
         ) as error:
-            raise SeedError(f"The archive {self.path} can't be read: {error}.") from error
+            raise SeedError(f"the archive {self.path} can't be read: {error}") from error
 
 
 def _zip(file: BinaryIO, path: Path) -> zipfile.ZipFile:
     file.seek(0)
     if file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX:
-        raise SeedError(f"{path} is a single array, not an .npz archive; use numpy.savez.")
+        raise SeedError(f"{path} is a single array, not an .npz archive; use numpy.savez")
     return zipfile.ZipFile(file)
 
 
-def _lacking(archive: zipfile.ZipFile, path: Path, array: str) -> str:
-    medium = IMAGES if array == "images" else AUDIO
-    other = other_medium(medium)
+def _lacking(archive: zipfile.ZipFile, path: Path, medium: Medium) -> str:
+    name, other = medium.called, other_medium(medium)
     if member(archive, other.called) is not None:
-        return f"The archive {path} holds {other.called}, and the model takes {array}{medium.hint}."
-    return f"The archive {path} has no array named {array!r}."
+        return f"the archive {path} holds {other.called}, and the model takes {name}{medium.hint}"
+    return f"the archive {path} has no array named {name!r}"
 
 
 def _decoded(pixels: Sample) -> Decoded:
@@ -224,46 +223,46 @@ def _check_images(header: Header, path: Path) -> None:
     if header.dtype != np.uint8:
         raise SeedError(
             f"'images' in {path} is {header.dtype}; it must be uint8, the pixels as a camera or "
-            "file gives them, 0 to 255, before any scaling."
+            "file gives them, 0 to 255, before any scaling"
         )
     if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (1, 3, 4)):
         raise SeedError(
             f"'images' in {path} has the shape {list(shape)}; it must be [N, H, W] "
-            "or [N, H, W, C] with 1, 3 or 4 channels at the end."
+            "or [N, H, W, C] with 1, 3 or 4 channels at the end"
         )
     if 0 in shape:
-        raise SeedError(f"'images' in {path} is empty: its shape is {list(shape)}.")
+        raise SeedError(f"'images' in {path} is empty: its shape is {list(shape)}")
     try:
         check_pixels(shape[1] * shape[2])
     except UnreadableError as error:
-        raise SeedError(f"'images' in {path}: of each image, {error}.") from error
+        raise SeedError(f"'images' in {path}: of each image, {error}") from error
 
 
 def _check_audio(header: Header, path: Path) -> None:
     if header.dtype not in (np.float32, np.int16):
         raise SeedError(
-            f"'audio' in {path} is {header.dtype}; it must be float32 in [-1, 1], or int16."
+            f"'audio' in {path} is {header.dtype}; it must be float32 in [-1, 1], or int16"
         )
     if len(header.shape) != 2 or 0 in header.shape:
         raise SeedError(
             f"'audio' in {path} has the shape {list(header.shape)}; it must be [N, samples], one mono "
-            "recording a row, none of them empty."
+            "recording a row, none of them empty"
         )
     if header.shape[1] > LONGEST_CLIP:
         raise SeedError(
-            f"'audio' in {path} has {header.shape[1]} samples a row, and up to {LONGEST_CLIP} are read; cut it."
+            f"'audio' in {path} has {header.shape[1]} samples a row, and up to {LONGEST_CLIP} are read; cut it"
         )
 
 
 def _read_rate(archive: zipfile.ZipFile, path: Path) -> int:
     name = member(archive, "rate")
     if name is None:
-        raise SeedError(f"The archive {path} has 'audio' and no 'rate', its sampling rate in Hz.")
+        raise SeedError(f"the archive {path} has 'audio' and no 'rate', its sampling rate in Hz")
     header = read_header(archive, name)
     is_one = math.prod(header.shape) == 1 and np.issubdtype(header.dtype, np.integer)
     rate = int(read(archive, name).item()) if is_one else 0
     if rate < 1:
-        raise SeedError(f"'rate' in {path} must be one whole number, the sampling rate in Hz.")
+        raise SeedError(f"'rate' in {path} must be one whole number, the sampling rate in Hz")
     return rate
 
 
@@ -271,5 +270,5 @@ def _check_labels(header: Header, count: int, path: Path) -> None:
     if not np.issubdtype(header.dtype, np.integer) or header.shape != (count,):
         raise SeedError(
             f"'labels' in {path} is {header.dtype} {list(header.shape)}; "
-            f"it must be integers [{count}], one class index an entry."
+            f"it must be integers [{count}], one class index an entry"
         )

@@ -1,33 +1,33 @@
 """Seeds from a folder of images, one image, or an `.npz` archive, one by one."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from edgeflare.errors import SeedError
 from edgeflare.seeds.folder import labelled_files, wrong_medium
 from edgeflare.seeds.images import RESIZE_RULES, Decoded, convert_channels, decode, resize_image
 from edgeflare.seeds.npz import Archive
 from edgeflare.seeds.types import (
-    AUDIO,
     IMAGES,
+    Medium,
     SeedSource,
     UnreadableError,
     digest_of_sample,
-    no_usable_seed,
 )
 from edgeflare.types import Sample, SeedInput, Skipped
 
 _T = TypeVar("_T")
-_MEDIA = {"images": IMAGES, "audio": AUDIO}
 
 
 @dataclass(frozen=True)
 class Item(Generic[_T]):
-    """A file, or an entry of an archive, by name; `read` gives what is in it, or raises UnreadableError."""
+    """A file or an entry of an archive; `read` returns its content, or raises UnreadableError."""
 
     id: str
     label: int | None
@@ -48,23 +48,22 @@ class Found(Generic[_T]):
 class MediaReader(Generic[_T]):
     """How the files and archives of one medium are read."""
 
-    medium: Literal["images", "audio"]
+    medium: Medium
     of_file: Callable[[Path], _T]
     of_archive: Callable[[Archive], Iterable[_T]]
 
-    def look(self, source: Path, labels: dict[str, int] | None, limit: int | None) -> Found[_T]:
-        """Find the items of a folder, a file or an `.npz` archive. Raises SeedError where it can't be used as a whole."""
+    def find(self, source: Path, labels: dict[str, int] | None, limit: int | None) -> Found[_T]:
+        """Find the items of a folder, a file or an `.npz` archive. Raises SeedError."""
         if limit is not None and limit < 1:
-            raise SeedError(f"The number of seeds must be at least 1, not {limit}.")
+            raise SeedError(f"the number of seeds must be at least 1, not {limit}")
         try:
             return self._found(source, labels)
         except OSError as error:
-            raise SeedError(f"The seeds at {source} can't be read: {error.strerror}.") from error
+            raise SeedError(f"the seeds at {source} can't be read: {error.strerror}") from error
 
     def _found(self, source: Path, labels: dict[str, int] | None) -> Found[_T]:
-        medium = _MEDIA[self.medium]
         if source.is_dir():
-            files, skipped, notices = labelled_files(source, labels, medium)
+            files, skipped, notices = labelled_files(source, labels, self.medium)
             return Found(
                 lambda: (self._item(name, source / name, label) for name, label in files),
                 len(files),
@@ -72,14 +71,14 @@ class MediaReader(Generic[_T]):
                 notices,
             )
         if not source.exists():
-            raise SeedError(f"There are no seeds at {source}: no such file or folder.")
+            raise SeedError(f"there are no seeds at {source}: no such file or folder")
         unused = "The label mapping is for class folders; it was not used."
         notices = [] if labels is None else [unused]
         if source.suffix.lower() == ".npz":
             archive = Archive(source, self.medium)
             return Found(lambda: self._entries(archive), len(archive), [], notices)
-        if not medium.has(source.name):
-            raise SeedError(wrong_medium(source, medium))
+        if not self.medium.has(source.name):
+            raise SeedError(wrong_medium(source, self.medium))
         return Found(lambda: iter([self._item(source.name, source, None)]), 1, [], notices)
 
     def _item(self, name: str, path: Path, label: int | None) -> Item[_T]:
@@ -94,6 +93,57 @@ class MediaReader(Generic[_T]):
 
 def _itself(entry: _T) -> _T:
     return entry
+
+
+class MediaSeeds(ABC, Generic[_T]):
+    """The seeds of one place, a `SeedSource`; a "kind" is what its files hold.
+
+    Iterating raises SeedError where an item does not fit and there is no rule to convert it, where
+    an archive is damaged or, at the end, where nothing could be used.
+    """
+
+    def __init__(self, source: Path, found: Found[_T], limit: int | None, kind: str) -> None:
+        self._source = source
+        self._found = found
+        self._limit = limit
+        self._kind = kind
+        self.total: int | None = found.total
+        self.skipped = list(found.skipped)
+        self.notices = list(found.notices)
+
+    def __iter__(self) -> Iterator[SeedInput]:
+        self.skipped = list(self._found.skipped)
+        self.notices = list(self._found.notices)
+        seen: set[bytes] = set()
+        taken = 0
+        for item in self._found.items():
+            if taken == self._limit:
+                break
+            with closing(self._seeds_of(item)) as seeds:
+                for seed in seeds:
+                    taken += 1
+                    seen.add(digest_of_sample(seed.sample))
+                    yield seed
+                    if taken == self._limit:
+                        break
+        if not taken:
+            raise _no_usable_seed(self._kind, self._source, self.skipped)
+        self.notices += self._counts(taken - len(seen))
+
+    @abstractmethod
+    def _seeds_of(self, item: Item[_T]) -> Generator[SeedInput, None, None]:
+        """Yield an item's seeds; what of it can't be used is skipped."""
+
+    @abstractmethod
+    def _counts(self, repeated: int) -> Iterator[str]:
+        """Yield notices on how many of the seeds were converted or repeated."""
+
+
+def _no_usable_seed(kind: str, source: Path, skipped: Sequence[Skipped]) -> SeedError:
+    first = f"{skipped[0].name}: {skipped[0].reason}"
+    if len(skipped) == 1:
+        return SeedError(f"the only {kind} in {source} can't be used; {first}")
+    return SeedError(f"none of the {len(skipped)} {kind}s in {source} can be used; {first}")
 
 
 _LARGEST_FILE = 1_000_000_000
@@ -111,23 +161,24 @@ def open_seeds(
     labels: dict[str, int] | None = None,
     limit: int | None = None,
 ) -> SeedSource:
-    """Find seed images; each is read and brought to uint8 [height, width, channels] when asked for.
+    """Find seed images; each is read and converted to uint8 [height, width, channels] when needed.
 
     `source` is a folder (with all below it, links followed; in natural order of the names; hidden
     files are ignored), one image file, or an `.npz` with `images`, uint8 [N, H, W] or [N, H, W, C]
     (RGB), and maybe `labels`, integers [N]. An image's id is its path relative to the folder, with
     "/"; or "archive.npz:17". Of a file with several frames the first is taken.
 
-    `size` is (height, width); None keeps every image's own. `channels` is 1 or 3. `resize` is one of
-    RESIZE_RULES, or None: other sizes are refused. `labels` maps a class folder's name to its class
-    index; the outermost folder it knows decides. `limit` takes the first so many usable images.
+    `size` is (height, width); None keeps every image's own. `channels` is 1 or 3. `resize` is one
+    of RESIZE_RULES, or None: other sizes are refused. `labels` maps a class folder's name to its
+    class index; the outermost folder it knows decides. `limit` takes the first so many usable
+    images.
 
     Raises SeedError where the source as a whole can't be used; iterating raises it, too.
     """
     if resize is not None and resize not in RESIZE_RULES:
-        raise SeedError(f"Unknown resize rule {resize!r}; known are {', '.join(RESIZE_RULES)}.")
+        raise SeedError(f"unknown resize rule {resize!r}; known are {', '.join(RESIZE_RULES)}")
     source = Path(source)
-    found = _READING.look(source, labels, limit)
+    found = _READER.find(source, labels, limit)
     return _ImageSeeds(source, found, _Shape(size, channels, resize), limit)
 
 
@@ -139,7 +190,7 @@ class _Shape(NamedTuple):
     resize: str | None
 
     def of(self, name: str, sample: Sample) -> Sample:
-        """Return the sample in this shape. Raises SeedError for another size where there is no rule."""
+        """Return the sample in this shape. Raises SeedError for another size without a rule."""
         return convert_channels(self._sized(name, sample), self.channels)
 
     def _sized(self, name: str, sample: Sample) -> Sample:
@@ -147,58 +198,39 @@ class _Shape(NamedTuple):
             return sample
         if self.resize is None:
             raise SeedError(
-                f"The image {name} is {sample.shape[0]} x {sample.shape[1]} (height x width), the "
+                f"the image {name} is {sample.shape[0]} x {sample.shape[1]} (height x width), the "
                 f"campaign's samples are {self.size[0]} x {self.size[1]}; say how to bring images to "
-                f"that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})."
+                f"that size, for example --resize bilinear ({', '.join(RESIZE_RULES)})"
             )
         return resize_image(sample, self.size, self.resize)
 
 
-class _ImageSeeds:
-    """Iterating raises SeedError where an image has another size and there is no rule, where an archive
-    is damaged or, at the end, where no image could be used.
-    """
-
+class _ImageSeeds(MediaSeeds[_Read]):
     def __init__(self, source: Path, found: Found[_Read], shape: _Shape, limit: int | None) -> None:
-        self._source = source
-        self._found = found
+        super().__init__(source, found, limit, "image")
         self._shape = shape
-        self._limit = limit
-        self.total: int | None = found.total
-        self.skipped: list[Skipped] = list(found.skipped)
-        self.notices: list[str] = list(found.notices)
 
     def __iter__(self) -> Iterator[SeedInput]:
-        self.skipped = list(self._found.skipped)
-        self.notices = list(self._found.notices)
-        seen: set[bytes] = set()
-        taken = transparent = 0
-        for item in self._found.items():
-            if taken == self._limit:
-                break
-            try:
-                decoded, digest = item.read()
-                sample = self._shape.of(item.id, decoded.sample)
-            except UnreadableError as error:
-                self.skipped.append(Skipped(item.id, str(error)))
-                continue
-            taken += 1
-            transparent += decoded.transparent
-            seen.add(digest_of_sample(sample))
-            yield SeedInput(item.id, sample, item.label, digest)
-        if not taken:
-            raise no_usable_seed("image", self._source, self.skipped)
-        self._notice(transparent, taken - len(seen))
+        self._transparent = 0
+        return super().__iter__()
 
-    def _notice(self, transparent: int, repeated: int) -> None:
-        if transparent:
-            self.notices.append(
-                f"{IMAGES.counted(transparent)} had transparent pixels; they were laid over black."
-            )
+    def _seeds_of(self, item: Item[_Read]) -> Generator[SeedInput, None, None]:
+        try:
+            decoded, digest = item.read()
+            sample = self._shape.of(item.id, decoded.sample)
+        except UnreadableError as error:
+            self.skipped.append(Skipped(item.id, str(error)))
+            return
+        self._transparent += decoded.transparent
+        yield SeedInput(item.id, sample, item.label, digest)
+
+    def _counts(self, repeated: int) -> Iterator[str]:
+        if self._transparent:
+            count = IMAGES.counted(self._transparent)
+            yield f"{count} had transparent pixels; they were laid over black."
         if repeated:
-            self.notices.append(
-                f"{IMAGES.counted(repeated)} had the same pixels as another one; all were kept."
-            )
+            count = IMAGES.counted(repeated)
+            yield f"{count} had the same pixels as another one; all were kept."
 
 
 def _read(path: Path) -> _Read:
@@ -216,4 +248,4 @@ def _read(path: Path) -> _Read:
     return decode(data), hashlib.sha256(data).hexdigest()
 
 
-_READING: MediaReader[_Read] = MediaReader("images", _read, Archive.images)
+_READER: MediaReader[_Read] = MediaReader(IMAGES, _read, Archive.images)

@@ -1,13 +1,11 @@
 """What a source of seed inputs gives."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
-from edgeflare.errors import SeedError
 from edgeflare.types import Sample, SeedInput, Skipped
 
 
@@ -18,8 +16,9 @@ class UnreadableError(Exception):
 class SeedSource(Protocol):
     """The seeds of one place. Iterating reads them one by one and holds none; each time anew.
 
-    `total` is the number of seeds at most, None where recordings are cut into several. Once iterated to the
-    end, `skipped` has all that could not be used with its reason, `notices` what the user ought to know.
+    `total` is the number of seeds at most, None where recordings are cut into several. Once
+    iterated to the end, `skipped` has all that could not be used with its reason, `notices` what
+    the user ought to know.
     """
 
     total: int | None
@@ -29,14 +28,6 @@ class SeedSource(Protocol):
     def __iter__(self) -> Iterator[SeedInput]:
         """Yield the seeds. Raises SeedError where the place as a whole can't be used."""
         ...
-
-
-def no_usable_seed(kind: str, source: Path, skipped: Sequence[Skipped]) -> SeedError:
-    """Return the error of a place of which every "image" or "recording" was skipped."""
-    first = f"{skipped[0].name}: {skipped[0].reason}."
-    if len(skipped) == 1:
-        return SeedError(f"The only {kind} in {source} can't be used; {first}")
-    return SeedError(f"None of the {len(skipped)} {kind}s in {source} can be used; {first}")
 
 
 class Medium(NamedTuple):

@@ -1,4 +1,4 @@
-"""Everything a campaign learns, on disk before it is counted."""
+"""A campaign's folder: its database, its samples and its lock."""
 
 from edgeflare.store.corpus.records import CorpusRemoved
 from edgeflare.store.lock import CampaignLock
@@ -11,9 +11,10 @@ from edgeflare.store.records import (
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
+    SeedComparison,
     SeedRecord,
+    TriggerAnswer,
 )
-from edgeflare.store.replicas import SeedComparison, TriggerAnswer
 from edgeflare.store.store import Store, opened
 from edgeflare.types import SeedInput, Skipped
 

@@ -53,29 +53,30 @@ _LONGEST_CAUSE = 200
 
 
 @contextmanager
-def translate_errors(folder: Path, *, begun: bool = True) -> Iterator[None]:
+def translate_errors(folder: Path, *, resumable: bool = True) -> Iterator[None]:
     """Turn every error of the file system, sqlite3 and SQLAlchemy into a StoreError on `folder`.
 
-    `begun`: whether there is something in the folder to resume; it decides what the error of a full disk advises.
+    `resumable`: whether there is something in the folder to resume, for the advice of the error of
+    a full disk.
     """
     try:
         yield
     except DiskFullError as error:
-        if begun:
+        if resumable:
             raise
         raise disk_full_at_start(folder) from error
     except (OSError, SQLAlchemyError, sqlite3.Error) as error:
-        told = (
+        translated = (
             _of_files(error, folder) if isinstance(error, OSError) else _of_database(error, folder)
         )
-        if isinstance(told, DiskFullError) and not begun:
-            told = disk_full_at_start(folder)
-        raise told from error
+        if isinstance(translated, DiskFullError) and not resumable:
+            translated = disk_full_at_start(folder)
+        raise translated from error
 
 
 @contextmanager
 def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
-    """Turn errors of decoding stored data into a StoreError that `what` is damaged; nothing else may run within."""
+    """Turn errors of decoding stored data into a StoreError that `what` is damaged."""
     try:
         yield
     except _UNREADABLE as error:
@@ -88,16 +89,16 @@ def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
 def disk_full(folder: Path) -> DiskFullError:
     """Return the error that says that no space is left."""
     return DiskFullError(
-        f"No space is left on the disk of {folder}; what was found so far is kept there. "
-        "Free some space, then go on with `edgeflare resume`."
+        f"no space is left on the disk of {folder}; what was found so far is kept there: "
+        "free some space, then go on with `edgeflare resume`"
     )
 
 
 def disk_full_at_start(folder: Path) -> DiskFullError:
-    """Return the error that says that no space is left, where nothing was begun yet."""
+    """Return the error that says that no space is left, where nothing is stored yet."""
     return DiskFullError(
-        f"No space is left on the disk of {folder}, so that nothing could be begun there. "
-        "Free some space, then start again."
+        f"no space is left on the disk of {folder}, so that nothing could be stored there: "
+        "free some space, then start again"
     )
 
 
@@ -107,7 +108,7 @@ def _of_files(error: OSError, folder: Path) -> StoreError:
     names = (error.filename2, error.filename)  # what a file was to become, before what it is
     name = next((str(one) for one in names if one is not None), str(folder))
     where = name if name == str(folder) else f"{name} in the folder {folder}"
-    return StoreError(f"{where} can't be used: {error.strerror or error}.")
+    return StoreError(f"{where} can't be used: {error.strerror or error}")
 
 
 def _of_database(error: Exception, folder: Path) -> StoreError:
@@ -118,8 +119,8 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
         return disk_full(folder)
     for part, sentence in _SQLITE_SENTENCES:
         if part in text:
-            return StoreError(f"{folder} {sentence}.")
-    return StoreError(f"The database of {folder} failed: {cause}.")
+            return StoreError(f"{folder} {sentence}")
+    return StoreError(f"the database of {folder} failed: {cause}")
 
 
 def _nothing_free(folder: Path) -> bool:
@@ -159,8 +160,8 @@ class Schema(NamedTuple):
 class Database:
     """An open database of a folder.
 
-    Any thread may call any method. Writers go one by one and each is one transaction; a reader holds
-    a connection for one page of rows only, so it never keeps a writer waiting.
+    Any thread may call any method. Writers go one by one and each is one transaction; a reader
+    holds a connection for one page of rows only, so it never keeps a writer waiting.
     """
 
     def __init__(
@@ -220,7 +221,7 @@ class Database:
 
     @contextmanager
     def reading(self, what: str = "its database") -> Iterator[Connection]:
-        """Give a connection to read `what` with and to make records of it; StoreError says that it is damaged."""
+        """Give a connection to read `what`. Raises StoreError where that is damaged."""
         with (
             decoding(self.folder, what),
             self._errors(self.folder),
@@ -276,7 +277,7 @@ def connect(folder: Path, url: str | None, *, name: str = DATABASE_NAME) -> Engi
         )
     except ModuleNotFoundError as error:
         raise StoreError(
-            f"The campaign's database needs the Python package {error.name}; install it."
+            f"the campaign's database needs the Python package {error.name}; install it"
         ) from error
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _set_up_sqlite)
@@ -307,8 +308,8 @@ def for_writing(engine: Engine) -> Engine:
 def publish_database(engine: Engine, folder: Path, made: str, name: str) -> None:
     """Close a database that was filled under the name `made`, and give it its own, whole.
 
-    What is still in the write-ahead log would be lost: the log keeps the other name. Raises sqlite3.Error
-    where there is no room for it.
+    What is still in the write-ahead log would be lost: the log keeps the other name. Raises
+    sqlite3.Error where there is no room for it.
     """
     connection = engine.raw_connection()
     try:
@@ -320,12 +321,12 @@ def publish_database(engine: Engine, folder: Path, made: str, name: str) -> None
         connection.close()
         engine.dispose()
     if busy:
-        raise StoreError(f"{folder} is in use by another program; wait until that has finished.")
+        raise StoreError(f"{folder} is in use by another program; wait until that has finished")
     (folder / made).replace(folder / name)
 
 
 def _only_readable(folder: Path, name: str) -> bool:
-    """Whether there is a database that nobody can write now, and no write-ahead log to be read with it."""
+    """Whether there is a read-only database, and no write-ahead log to be read with it."""
     database = folder / name
     log = folder / f"{name}-wal"
     writable = os.access(folder, os.W_OK) and os.access(database, os.W_OK)
@@ -333,7 +334,7 @@ def _only_readable(folder: Path, name: str) -> bool:
 
 
 def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
-    """Return the schema version of a database, up to that of the program. Raises StoreError for a newer one."""
+    """Return the schema version of a database. Raises StoreError for a newer one."""
     there = inspect(connection).get_table_names()
     if not there:
         raise StoreError(
@@ -341,7 +342,7 @@ def read_version(connection: Connection, folder: Path, schema: Schema) -> int:
         )
     if schema.about.name not in there:
         raise StoreError(
-            f"{folder} is not a {schema.kind} folder: its database is another program's."
+            f"{folder} is not a {schema.kind} folder: its database is another program's"
         )
     about = schema.about.c
     version, program = connection.execute(select(about.schema_version, about.program_version)).one()

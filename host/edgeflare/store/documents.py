@@ -1,6 +1,7 @@
 """Checks of what is read from a database before a record is made of it.
 
-What does not fit raises ValueError, which `edgeflare.store.database.decoding` turns into one sentence on the folder.
+What does not fit raises ValueError, which `edgeflare.store.database.decoding` turns into one
+sentence on the folder.
 """
 
 import json
@@ -81,24 +82,6 @@ class _DeviceEntry(TypedDict):
     name: str
 
 
-class _ReplayedInput(TypedDict):
-    id: str
-    kind: str
-    deviated: bool
-    seed_id: str
-    replica: NotRequired[str]
-    label: NotRequired[int | None]
-    original_label: int | None
-    deployed_label: int | None
-    l2: float | None
-    original_text: NotRequired[str | None]
-    deployed_text: NotRequired[str | None]
-    looks: NotRequired[
-        dict[str, Annotated[list[bool | int | str | None], Field(min_length=2, max_length=3)]]
-        | None
-    ]
-
-
 class _ReplaySource(TypedDict):
     kind: str
     folder: str
@@ -109,7 +92,8 @@ class _ReplaySource(TypedDict):
 
 class _Replay(TypedDict):
     source: _ReplaySource
-    inputs: list[_ReplayedInput]
+    inputs: list[dict[str, Any]]
+    """Each is checked when a `ReplayInput` is made of it."""
     selected: NotRequired[list[str]]
     notices: NotRequired[list[str]]
 
@@ -159,7 +143,7 @@ def config(value: Any) -> dict[str, Any]:
 
 
 def models(value: Any) -> dict[str, Any]:
-    """Return what is known of the two models, which is nothing at first: what is stated of them has its type."""
+    """Return what is known of the two models, checked; {} at first."""
     return {} if value == {} else dict(_checked(_Models, value))
 
 
@@ -169,7 +153,7 @@ def fact(name: str, value: Any) -> Any:
 
 
 def record(kind: type[_T], row: Any, **other: Any) -> _T:
-    """Return a record, a dataclass or NamedTuple, of the columns that are called as its fields; `other` come before."""
+    """Return a dataclass or NamedTuple of a row's columns; `other` fields take precedence."""
     fields: Iterable[str] = getattr(kind, "_fields", None) or vars(kind)["__dataclass_fields__"]
     values = {name: other[name] if name in other else getattr(row, name) for name in fields}
     for name, value in values.items():

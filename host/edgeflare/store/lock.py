@@ -1,4 +1,4 @@
-"""The lock of a campaign's folder: one process runs it at a time, and the lock ends with the process."""
+"""The lock of a campaign's folder, which ends with the process that holds it."""
 
 import errno
 import json
@@ -76,12 +76,12 @@ class CampaignLock:
         if self._lock.is_locked:
             return
         if not self.folder.is_dir():
-            raise StoreError(f"There is no campaign folder {self.folder}; check the path.")
+            raise StoreError(f"there is no campaign folder {self.folder}; check the path")
         with _locking(self.folder):
             if not _take(self._lock):
                 raise StoreError(
                     f"{self.folder} is being run by {_whose(self.folder)}; "
-                    "wait until it has ended or stop it."
+                    "wait until it has ended or stop it"
                 )
             try:
                 _write_note(self.folder)
@@ -142,7 +142,7 @@ def _take(lock: BaseFileLock) -> bool:
 
 
 def _check_locks(path: Path) -> None:
-    """Raise OSError where the file can't be locked at all; filelock before 4 takes that for a holder."""
+    """Raise OSError where the file can't be locked; filelock before 4 reports it as locked."""
     try:
         import fcntl
     except ImportError:
@@ -165,13 +165,13 @@ def _locking(folder: Path) -> Iterator[None]:
             raise _without_locks(folder) from error
         if number in _NOT_WRITABLE:
             raise StoreError(
-                f"{folder} can't be written to; check its permissions and that its disk is writable."
+                f"{folder} can't be written to; check its permissions and that its disk is writable"
             ) from error
         raise
 
 
 def _without_locks(folder: Path) -> StoreError:
-    return StoreError(f"{folder} is on a file system without locks; move it to a local disk.")
+    return StoreError(f"{folder} is on a file system without locks; move it to a local disk")
 
 
 def _write_note(folder: Path) -> None:
@@ -183,8 +183,8 @@ def _write_note(folder: Path) -> None:
 def _note(folder: Path) -> _Holder | None:
     """Return the note of the last process that had the lock, None where it can't be read."""
     try:
-        said = read_json((folder / _NOTE).read_bytes())
-        return _Holder(int(said["pid"]), str(said["host"]), str(said["since"]))
+        note = read_json((folder / _NOTE).read_bytes())
+        return _Holder(int(note["pid"]), str(note["host"]), str(note["since"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

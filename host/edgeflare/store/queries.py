@@ -1,11 +1,12 @@
-"""Statements on the tables of a campaign that several methods of its store need."""
+"""Statements on the tables of a campaign: shared ones and large ones."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     Connection,
+    Row,
     Select,
     Table,
     and_,
@@ -21,19 +22,30 @@ from sqlalchemy import (
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
 from edgeflare.store import tables
-from edgeflare.store.database import batches
-from edgeflare.store.records import SEARCH_ENDS, DeviceCounts, digest_of
-from edgeflare.types import NOTHING_SEARCHED, Skipped, Status
+from edgeflare.store.database import Database, batches
+from edgeflare.store.records import (
+    SEARCH_ENDS,
+    DeviceCounts,
+    SeedComparison,
+    TriggerAnswer,
+    digest_of,
+    is_answer,
+    output_from,
+)
+from edgeflare.types import NOTHING_SEARCHED, TRIGGERS, Decision, Output, Status
 
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
 _OUTCOMES = tables.outcomes
+_REPLAYS = tables.replays
+_PAGE = 64
+"""How many seeds are compared at a time, each with the scores of every device."""
 
 
 def make_tables(connection: Connection) -> None:
     """Make the tables in a database that has none of them."""
     if inspect(connection).has_table(tables.meta.name):
-        raise StoreError("This database holds a campaign already; use another, or open that one.")
+        raise StoreError("this database holds a campaign already; use another, or open that one")
     tables.metadata.create_all(connection)
     about = {"schema_version": tables.SCHEMA_VERSION, "program_version": __version__}
     connection.execute(insert(tables.meta).values(**about))
@@ -51,12 +63,6 @@ def add_notices(connection: Connection, texts: Iterable[str]) -> None:
     """Add notices."""
     for text in texts:
         connection.execute(insert(tables.notices).values(text=text))
-
-
-def add_skipped(connection: Connection, skipped: Iterable[Skipped]) -> None:
-    """Add files that could not be seeds."""
-    for one in skipped:
-        connection.execute(insert(tables.skipped).values(name=one.name, reason=one.reason))
 
 
 def add_environment(connection: Connection, environment: dict[str, Any]) -> str:
@@ -78,19 +84,8 @@ def seed_count(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(_SEEDS)).scalar_one()
 
 
-def answered(connection: Connection, positions: Iterable[int], replica: str) -> set[int]:
-    """Return which of the seeds at these positions this replica has answered."""
-    answered: set[int] = set()
-    for some in batches(positions):
-        query = select(_ANSWERS.c.seed).where(
-            _ANSWERS.c.replica == replica, _ANSWERS.c.seed.in_(some)
-        )
-        answered.update(connection.execute(query).scalars())
-    return answered
-
-
 def seeds_with_answers(replica: str, *, every_seed: bool) -> Select[Any]:
-    """Return the query of the seeds with the answers of a replica; of those without any, too, if `every_seed`."""
+    """Return the query of the seeds that a replica answered, or of all, with its answers."""
     answer = and_(_ANSWERS.c.seed == _SEEDS.c.position, _ANSWERS.c.replica == replica)
     columns = (
         _ANSWERS.c.original,
@@ -108,7 +103,7 @@ def with_seed_id(table: Table) -> Select[Any]:
 
 
 def positions(connection: Connection, folder: Path, seed_ids: Iterable[str]) -> dict[str, int]:
-    """Return the positions of the seeds of these ids. Raises StoreError for one that isn't there."""
+    """Return the positions of the seeds of these ids. Raises StoreError for an unknown one."""
     wanted = list(seed_ids)
     known: dict[str, int] = {}
     for some in batches(wanted):
@@ -116,7 +111,7 @@ def positions(connection: Connection, folder: Path, seed_ids: Iterable[str]) -> 
         known.update((row.id, row.position) for row in connection.execute(query))
     for seed_id in wanted:
         if seed_id not in known:
-            raise StoreError(f"There is no seed {seed_id!r} in {folder}: it is unknown.")
+            raise StoreError(f"there is no seed {seed_id!r} in {folder}: it is unknown")
     return known
 
 
@@ -144,3 +139,49 @@ def tally(connection: Connection, replica: str | None) -> DeviceCounts:
     if replica is not None:
         query = query.where(_OUTCOMES.c.replica == replica)
     return DeviceCounts(*(int(value or 0) for value in connection.execute(query).one()))
+
+
+def compare(database: Database, replicas: list[str]) -> Iterator[SeedComparison]:
+    """Yield these replicas' answers to each seed and its triggers, in the order of the seeds."""
+    with database.reading() as connection:
+        count = connection.execute(select(func.count()).select_from(_SEEDS)).scalar_one()
+    for start in range(0, count, _PAGE):
+        with database.reading() as connection:
+            page = _compare_page(connection, replicas, start)
+        yield from page
+
+
+def _compare_page(
+    connection: Connection, replicas: list[str], start: int
+) -> Iterable[SeedComparison]:
+    def some(table: Table, *columns: Any) -> Sequence[Row[Any]]:
+        answer = (table.c.deployed, table.c.deployed_pieces)
+        query = select(table.c.seed, table.c.replica, *answer, *columns).where(
+            table.c.replica.in_(replicas), table.c.seed.between(start, start + _PAGE - 1)
+        )
+        return connection.execute(query).all()
+
+    here = _SEEDS.c.position.between(start, start + _PAGE - 1)
+    seeds = select(_SEEDS.c.position, _SEEDS.c.id).where(here).order_by(_SEEDS.c.position)
+    page = {row.position: SeedComparison(row.id) for row in connection.execute(seeds)}
+    for row in some(_ANSWERS):
+        page[row.seed].answers[row.replica] = _answer(row)
+    outcomes = some(_OUTCOMES, _OUTCOMES.c.trigger, _OUTCOMES.c.status)
+    for row in sorted(outcomes, key=lambda row: replicas.index(row.replica)):
+        if row.status in TRIGGERS:
+            by_device = page[row.seed].triggers.setdefault(row.trigger, {})
+            by_device[row.replica] = TriggerAnswer(_answer(row), Decision.DEVIATION, found=True)
+    for row in some(_REPLAYS, _REPLAYS.c.trigger, _REPLAYS.c.on_device, _REPLAYS.c.decision):
+        if row.on_device in replicas and is_answer(_answer(row)):
+            by_device = page[row.seed].triggers.setdefault(row.trigger, {})
+            by_device.setdefault(
+                row.on_device, TriggerAnswer(_answer(row), Decision(row.decision), found=False)
+            )
+    return page.values()
+
+
+def _answer(row: Row[Any]) -> Output:
+    answer: Output | None = output_from(row.deployed, row.deployed_pieces)
+    if answer is None:
+        raise ValueError("an answer is missing")
+    return answer

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
@@ -13,14 +13,13 @@ from sqlalchemy import Row
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.metrics import disagreement, numbers
 from edgeflare.oracles import Margins
-from edgeflare.store.documents import moment, record
+from edgeflare.store.documents import moment, record, validated
 from edgeflare.types import (
     NOTHING_SEARCHED,
     Decision,
     FrontPoint,
     Output,
     Outputs,
-    Sample,
     Status,
     Transcript,
 )
@@ -74,16 +73,17 @@ class DeviceRecord:
 class OutcomeRecord:
     """How the search from one seed ended, with everything needed to see it again.
 
-    `trigger` is the digest of the stored sample; `original` and `deployed` are both models' answers to
-    it, with the labels (None of transcripts) and margins (top-1 minus top-2) they give. `l2` and `linf` are
-    the distances to the seed, `snr_db` that of audio as a ratio in dB, as `edgeflare.metrics` has them.
-    `seconds` is search time without queueing, as `Budget` counts it, `round_trips` the search's requests to
-    the device; `device_seconds` is the device's own time for all queries of the search and its
-    confirmations: divided by their number it is the mean latency of inference. `front` has the deviations
-    that no earlier one of the search exceeds in both margin and distance. `confirmed` counts how often the
-    stored bytes gave the same answer again. `device` is the digest that
-    `Store.add_device` returned and `device_name` what it is called; `environment` is filled in by the
-    store: the digest of the host's environment in force when the outcome was added.
+    `trigger` is the digest of the stored sample; `original` and `deployed` are both models' answers
+    to it, with the labels (None of transcripts) and margins (top-1 minus top-2) they give. `l2` and
+    `linf` are the distances to the seed, `snr_db` that of audio as a ratio in dB, as
+    `edgeflare.metrics` has them. `seconds` is search time without queueing, as `Budget` counts it,
+    `round_trips` the search's requests to the device; `device_seconds` is the device's own time for
+    all queries of the search and its confirmations: divided by their number it is the mean latency
+    of inference. `front` has the deviations that no earlier one of the search exceeds in both
+    margin and distance. `confirmed` counts how often the stored bytes gave the same answer again.
+    `device` is the digest that `Store.add_device` returned and `device_name` what it is called;
+    `environment` is filled in by the store: the digest of the host's environment in force when the
+    outcome was added.
 
     `replica` is "" in a pool of devices that shares the seeds, and the device's name where each
     device searches for itself; a seed has one outcome a replica.
@@ -125,35 +125,35 @@ class OutcomeRecord:
     def searched(self) -> bool:
         """Whether it was searched from the seed: not from one that is a finding itself.
 
-        A search that ended before its first query, since its budget couldn't pay it, counts; the strategy
-        none doesn't.
+        A search that ended before its first query, since its budget couldn't pay it, counts; the
+        strategy none doesn't.
         """
-        asked = self.search_queries > 0 or self.host_only_queries > 0
-        return asked or (self.status in SEARCH_ENDS and self.detail != NOTHING_SEARCHED)
+        queried = self.search_queries > 0 or self.host_only_queries > 0
+        return queried or (self.status in SEARCH_ENDS and self.detail != NOTHING_SEARCHED)
 
     @property
     def severity(self) -> float | None:
-        """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
+        """The smaller margin of both models, 0 to 1; the only one where the other is unknown."""
         return Margins(self.original_margin, self.deployed_margin).smaller
 
     @property
     def disagreement(self) -> float | None:
-        """How far apart both models' answers are, from 0 to 1, as `distances.disagreement` has it; None where unknown."""
+        """The `edgeflare.metrics.disagreement` of both models' answers; None where unknown."""
         if self.original is None or self.deployed is None:
             return None
         return disagreement(self.original, self.deployed)
 
     @property
     def first_queries(self) -> int:
-        """The search queries up to the first triggering input, though the search went on for a more severe one."""
+        """The search queries up to the first triggering input, not to the most severe one."""
         return self.front[0].queries if self.front else self.search_queries
 
 
 SEED_QUERIES, MEASURING = "seed_queries", "measuring_queries"
-"""Facts: how often each device, by name, was asked about seeds, and to measure or to compare devices."""
+"""Facts: each device's queries, by its name: for seeds, and to measure or to compare devices."""
 
 WALL_S = "wall_s"
-"""A fact: the seconds of all runs of a campaign by the clock, without those of a run that was killed."""
+"""A fact: the wall-clock seconds of all runs of a campaign that were not killed."""
 
 SEARCH_ENDS = (Status.EXHAUSTED, Status.TIMEOUT, Status.GAVE_UP)
 """Statuses that only a search ends with."""
@@ -176,9 +176,9 @@ class DeviceCounts(NamedTuple):
 class ReplayRecord:
     """What one device answers to a triggering input that another replica, or the pool, found.
 
-    `replica` is the one whose trigger it is, `on_device` the name of the device that was asked,
-    `trigger` the digest of the stored sample; `deployed` is its answer (of no scores where it gave none), with the
-    label it gives and what the oracle says of it beside the original's.
+    `replica` is the one whose trigger it is, `on_device` the device that answered, `trigger` the
+    digest of the stored sample; `deployed` is its answer (of no scores where it gave none), with
+    the label it gives and the oracle's decision on it and the original's.
     """
 
     __pydantic_config__ = _WITH_ARRAYS
@@ -192,8 +192,38 @@ class ReplayRecord:
     decision: Decision
 
 
+class TriggerAnswer(NamedTuple):
+    """One device's answer to a triggering input, and the oracle's decision.
+
+    `found`: this device's own search found it.
+    """
+
+    deployed: Output
+    decision: Decision
+    found: bool
+
+    @property
+    def deviates(self) -> bool:
+        """Whether the input triggers on this device."""
+        return self.decision is Decision.DEVIATION
+
+
+@dataclass(frozen=True)
+class SeedComparison:
+    """The deployed model's answers around one seed, of every replica that has answered.
+
+    `answers` has each replica's answer to the seed. `triggers` has, by the digest of its sample,
+    each triggering input found from the seed and the answers by replica: an input that several
+    devices found is there once, in the order of the first of them.
+    """
+
+    seed_id: str
+    answers: dict[str, Output] = field(default_factory=dict)
+    triggers: dict[str, dict[str, TriggerAnswer]] = field(default_factory=dict)
+
+
 def is_answer(output: Output) -> bool:
-    """Whether this is an answer: no scores at all say that the device could not give one; hearing nothing is an answer."""
+    """Whether this is an answer: no scores mean that the device failed."""
     return isinstance(output, Transcript) or output.size > 0
 
 
@@ -214,16 +244,13 @@ def output_from(data: bytes | None, pieces: Sequence[str] | None) -> Output | No
 
 
 def output_columns(name: str, output: Output | None) -> dict[str, Any]:
-    """Return an answer as two columns: scores as little-endian float64, NaN and infinity kept, and a transcript's pieces."""
+    """Return an answer as two columns: little-endian float64, and a transcript's pieces."""
     return {
         name: None if output is None else np.asarray(numbers(output), dtype="<f8").tobytes(),
         f"{name}_pieces": list(output.pieces) if isinstance(output, Transcript) else None,
     }
 
 
-_OUTCOME_FIELDS = [field.name for field in fields(OutcomeRecord)]
-_REPLAY_FIELDS = [field.name for field in fields(ReplayRecord)]
-_MINUTE_FIELDS = [field.name for field in fields(DeviceMinute)]
 _LAST_BUCKET = 10_000
 """No time is in a bucket so far out: see `Latencies`."""
 _MOST = 1 << 63
@@ -264,7 +291,7 @@ def answer_to_row(answer: SeedAnswer) -> dict[str, Any]:
 
 def outcome_to_row(outcome: OutcomeRecord, environment: str | None) -> dict[str, Any]:
     """Return the columns of the table outcomes, but for the seed's."""
-    row = {name: getattr(outcome, name) for name in _OUTCOME_FIELDS} | {
+    row = vars(outcome) | {
         "status": outcome.status.value,
         "chain_seed": str(outcome.chain_seed),
         **output_columns("original", outcome.original),
@@ -294,7 +321,7 @@ def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
 
 def replay_to_row(replay: ReplayRecord) -> dict[str, Any]:
     """Return the columns of the table replays, but for the seed's."""
-    row = {name: getattr(replay, name) for name in _REPLAY_FIELDS} | {
+    row = vars(replay) | {
         **output_columns("deployed", replay.deployed),
         "decision": replay.decision.value,
     }
@@ -311,7 +338,7 @@ def replay_from_row(row: Row[Any]) -> ReplayRecord:
 def minute_to_row(minute: DeviceMinute) -> dict[str, Any]:
     """Return the columns of the table telemetry."""
     buckets = minute.latencies or {}
-    return {name: getattr(minute, name) for name in _MINUTE_FIELDS} | {
+    return vars(minute) | {
         "minute": minute.minute.isoformat(),
         "latencies": [list(pair) for pair in buckets.items()],
         "throttle_reasons": list(minute.throttle_reasons),
@@ -362,17 +389,17 @@ class ReplayResult(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplayInput:
-    """An input to be sent to both models again.
+    """An input to be sent to both models again; a replay stores all of it but `sample`.
 
-    `id` is unique among the inputs of a replay, and the same in every replay. `deviated`: it deviated when it was
-    last sent, on the device `replica` where that isn't ""; both labels (class indices), or both texts of
-    recognisers, are of that time. `seed_id` names the seed input in its own campaign, `label` its class where
-    that is known. `l2` is the distance to it, as `edgeflare.metrics` has it. `rate` is that of audio, in Hz.
-    `looks` has each device's last answer, by its name, where there is one; the latest comes last.
+    `id` is unique among the inputs of a replay, and the same in every replay. `deviated`: it
+    deviated when it was last sent, on the device `replica` where that isn't ""; both labels (class
+    indices), or both texts of recognisers, are of that time. `seed_id` names the seed input in its
+    own campaign, `label` its class where that is known. `l2` is the distance to it, as
+    `edgeflare.metrics` has it. `looks` has each device's last answer, by its name, where there is
+    one; the latest comes last. `sample` is the digest of the sample.
     """
 
     id: str
-    sample: Sample
     kind: ReplayKind
     deviated: bool
     seed_id: str
@@ -383,5 +410,17 @@ class ReplayInput:
     l2: float | None = None
     original_text: str | None = None
     deployed_text: str | None = None
-    rate: int | None = None
     looks: Mapping[str, ReplayResult] = field(default_factory=dict)
+    sample: str = ""
+
+    @classmethod
+    def from_json(cls, about: Mapping[str, Any]) -> "ReplayInput":
+        """Return the input of an object made by `to_json`. Raises ValueError for any other."""
+        found: ReplayInput = validated(cls, {**about, "looks": about.get("looks") or {}})
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object that a replay stores."""
+        about = asdict(self)
+        del about["sample"]
+        return about

@@ -1,4 +1,4 @@
-"""Samples as content-addressed files."""
+"""Samples as content-addressed files, beside a database."""
 
 import hashlib
 import io
@@ -6,13 +6,17 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
 from edgeflare._internal.files import remove_torn, sync_folder, write_temporary
 from edgeflare.errors import StoreError
+from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.types import Sample
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _HEADER = struct.Struct("<4sI4s 4sIHHIIHH 4sII 4sI")
 _FLOATS = 3
@@ -21,7 +25,7 @@ _LARGEST = 2**32 - _HEADER.size - 1
 
 
 def wav_bytes(sample: Sample, rate: int) -> bytes:
-    """Return a WAV file of float32 [samples], mono at `rate` Hz. Raises ValueError for over 4 GiB."""
+    """Return float32 [samples] as a mono WAV of `rate` Hz. Raises ValueError for over 4 GiB."""
     data = np.ascontiguousarray(sample, dtype="<f4").tobytes()
     if len(data) > _LARGEST:
         raise ValueError(f"{len(sample)} samples are too many for a WAV file")
@@ -35,7 +39,7 @@ def wav_bytes(sample: Sample, rate: int) -> bytes:
 
 
 def read_wav(data: bytes) -> tuple[Sample, int]:
-    """Return float32 [samples] and the rate in Hz of what `wav_bytes` made. Raises ValueError for another file."""
+    """Return the samples and the rate of a file of `wav_bytes`. Raises ValueError for any other."""
     try:
         riff, _, wave, _, _, form, channels, rate, *_ = _HEADER.unpack_from(data)
     except struct.error as error:
@@ -50,7 +54,7 @@ _WRITERS = 8
 
 
 class SampleFiles:
-    """`<2 hex>/<sha256>.npy`, or `.wav` of audio, below one folder; the name is the SHA-256 of the file's bytes.
+    """`<2 hex>/<sha256>.npy`, or `.wav` of audio, named by the SHA-256 of the file's bytes.
 
     `rate` is that of all audio, in Hz; it must be known before any is written.
     """
@@ -61,7 +65,7 @@ class SampleFiles:
         self._made: set[Path] = set()  # folders that are there and on disk
 
     def path(self, digest: str) -> Path:
-        """Return where the sample of that digest is; where there is none, where an image would be."""
+        """Return the path of the sample of that digest, or of an image where there is none."""
         image, audio = (self.folder / digest[:2] / (digest + suffix) for suffix in _SUFFIXES)
         return audio if audio.exists() else image
 
@@ -71,7 +75,7 @@ class SampleFiles:
             yield from self.folder.glob(f"*/*{suffix}")
 
     def remove_torn(self) -> None:
-        """Remove the temporary files of a process that was killed; nobody may be writing samples here meanwhile."""
+        """Remove the temporary files of a killed process; nobody may be writing samples here."""
         for folder in self.folder.iterdir():
             if folder.is_dir():
                 remove_torn(folder)
@@ -108,12 +112,12 @@ class SampleFiles:
             data = path.read_bytes()
         except FileNotFoundError as error:
             raise StoreError(
-                f"The sample file {path} is missing; restore the campaign folder from a copy."
+                f"the sample file {path} is missing; restore the campaign folder from a copy"
             ) from error
         if hashlib.sha256(data).hexdigest() != digest:
             raise StoreError(
-                f"The sample file {path} is damaged: its content is not what its name says; "
-                "restore it from a copy."
+                f"the sample file {path} is damaged: its content is not what its name says; "
+                "restore it from a copy"
             )
         if path.suffix == ".wav":
             return read_wav(data)[0]
@@ -121,7 +125,7 @@ class SampleFiles:
         return array
 
     def _stage(self, sample: Sample) -> "_Staged":
-        """Put a sample's bytes on disk beside their place, unless they are in it."""
+        """Write a sample's bytes to a temporary file, unless its own file is there."""
         data, suffix = self._file_of(sample)
         digest = hashlib.sha256(data).hexdigest()
         path = self.folder / digest[:2] / (digest + suffix)
@@ -136,11 +140,35 @@ class SampleFiles:
     def _file_of(self, sample: Sample) -> tuple[bytes, str]:
         if sample.ndim == 1 and sample.dtype == np.float32:
             if self.rate is None:
-                raise StoreError(f"The rate of the audio of {self.folder} is not known.")
+                raise StoreError(f"the rate of the audio of {self.folder} is not known")
             return wav_bytes(sample, self.rate), ".wav"
         buffer = io.BytesIO()
         np.save(buffer, np.ascontiguousarray(sample), allow_pickle=False)
         return buffer.getvalue(), ".npy"
+
+
+class StoredFolder:
+    """A folder with a database and samples: the base of a campaign's store and of a corpus."""
+
+    def __init__(self, database: Database) -> None:
+        self.folder = database.folder
+        self._database = database
+        self._samples = SampleFiles(self.folder / "samples")
+
+    def close(self) -> None:
+        """Close the database; nothing is pending."""
+        self._database.close()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def get_sample(self, digest: str) -> Sample:
+        """Read a sample back, checked against its digest."""
+        with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
+            return self._samples.get(digest)
 
 
 class LazySamples(Sequence[Sample]):

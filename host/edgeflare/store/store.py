@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Row, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -35,6 +35,7 @@ from edgeflare.store.records import (
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
+    SeedComparison,
     SeedRecord,
     answer_to_row,
     device_from_row,
@@ -48,12 +49,8 @@ from edgeflare.store.records import (
     replay_to_row,
     seed_from_row,
 )
-from edgeflare.store.replicas import SeedComparison, compare
-from edgeflare.store.samples import LazySamples, SampleFiles
+from edgeflare.store.samples import LazySamples, StoredFolder
 from edgeflare.types import Sample, SeedInput, Skipped
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
 _SAMPLE_RATE = "sample_rate"
@@ -66,8 +63,8 @@ _REPLAYS = tables.replays
 _TELEMETRY = tables.telemetry
 
 
-class Store:
-    """Everything a campaign learns: `campaign.sqlite` and `samples/` in one folder.
+class Store(StoredFolder):
+    """All data of a campaign: `campaign.sqlite` and `samples/` in one folder.
 
     Every method that adds something is one transaction and is on disk when it returns. Any thread
     may call any method; several processes may read while one writes. What a method iterates over is
@@ -76,9 +73,7 @@ class Store:
     """
 
     def __init__(self, database: Database) -> None:
-        self.folder = database.folder
-        self._database = database
-        self._samples = SampleFiles(self.folder / "samples")
+        super().__init__(database)
         self._environment: str | None = None
         self._made_folder = False
 
@@ -95,16 +90,16 @@ class Store:
         """Make a campaign folder, which must not exist or be empty but for its lock.
 
         `campaign` is the resolved configuration, `environment` the host's (library versions and so
-        on), both JSON objects. `id` is the campaign's own name, 32 hexadecimal digits; None draws one.
-        `url` names another database than the file in the folder.
+        on), both JSON objects. `id` is the campaign's own name, 32 hexadecimal digits; None draws
+        one. `url` names another database than the file in the folder.
         """
         folder = Path(folder)
         cls.check_free(folder)
-        with translate_errors(folder, begun=False):
+        with translate_errors(folder, resumable=False):
             made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
-            # Filled under another name: a process that opens the folder meanwhile (`status --watch`) finds
-            # no half-made database, whose lock would stop this one.
+            # Filled under another name, so that a process that opens the folder meanwhile does not
+            # find and lock an incomplete database.
             store = cls(Database(folder, connect(folder, url, name=UNFINISHED_NAME)))
             try:
                 store._fill(id or uuid.uuid4().hex, campaign, environment)
@@ -126,7 +121,7 @@ class Store:
         with translate_errors(folder):
             if not is_unused(folder, LOCK_NAMES):
                 raise StoreError(
-                    f"{folder} exists and is not an empty folder; choose another for the campaign."
+                    f"{folder} exists and is not an empty folder; choose another for the campaign"
                 )
 
     @classmethod
@@ -138,7 +133,7 @@ class Store:
         folder = Path(folder)
         with decoding(folder), translate_errors(folder):
             if not folder.is_dir():
-                raise StoreError(f"There is no campaign folder {folder}; check the path.")
+                raise StoreError(f"there is no campaign folder {folder}; check the path")
             if url is None and not (folder / DATABASE_NAME).is_file():
                 raise _no_campaign(folder)
             store = cls(Database.open(folder, _SCHEMA, CampaignLock(folder), url=url))
@@ -153,18 +148,14 @@ class Store:
                 raise
         return store
 
-    def close(self) -> None:
-        """Close the database; nothing is pending."""
-        self._database.close()
-
     def remove_torn(self) -> None:
-        """Remove files that a killed process left half written; only the holder of the campaign's lock may."""
+        """Remove files that a killed process left; only the holder of the campaign's lock may."""
         with translate_errors(self.folder):
             remove_torn(self.folder)
             self._samples.remove_torn()
 
     def discard(self) -> None:
-        """Close and remove a campaign: its files, and the folder if `create` made it and nothing else is in it."""
+        """Close and remove a campaign, and its folder if `create` made it and it is empty."""
         self.close()
         with translate_errors(self.folder):
             shutil.rmtree(self._samples.folder)
@@ -175,12 +166,6 @@ class Store:
                     (self.folder / name).unlink(missing_ok=True)
             if self._made_folder and not any(self.folder.iterdir()):
                 self.folder.rmdir()
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     # The campaign: configuration, models, environments, devices, notices
 
@@ -257,7 +242,7 @@ class Store:
         return self._environment
 
     def add_device(self, fingerprint: dict[str, Any], name: str) -> str:
-        """Record a device by its fingerprint, a JSON object, once; return the fingerprint's digest."""
+        """Record a device once by its fingerprint, a JSON object; return that one's digest."""
         digest = digest_of(fingerprint)
         with self._database.writing() as connection:
             queries.add_once(
@@ -286,7 +271,7 @@ class Store:
         return self._database.rows(tables.notices, lambda row: str(row.text))
 
     def add_telemetry(self, minutes: Sequence[DeviceMinute]) -> None:
-        """Add some devices' minutes in one transaction; a minute that was interrupted may come in several parts."""
+        """Add devices' minutes in one transaction; an interrupted minute may come in parts."""
         if minutes:
             with self._database.writing() as connection:
                 connection.execute(insert(_TELEMETRY), [minute_to_row(one) for one in minutes])
@@ -312,15 +297,11 @@ class Store:
         with translate_errors(self.folder):
             return self._samples.put(sample)
 
-    def get_sample(self, digest: str) -> Sample:
-        """Read a sample back, checked against its digest."""
-        with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
-            return self._samples.get(digest)
-
     def add_seeds(self, seeds: Iterable[SeedInput]) -> list[str]:
         """Record many seeds, in order behind those there are; return the digests of their samples.
 
-        All of them or, where one has an id that is there already, none. Samples are not held in memory.
+        All of them or, where one has an id that is there already, none. Samples are not held in
+        memory.
         """
         rows: list[dict[str, Any]] = []
         for some in batches(seeds):
@@ -340,16 +321,12 @@ class Store:
         return [row["sample"] for row in rows]
 
     def complete_seeds(self, skipped: Sequence[Skipped], notices: Sequence[str]) -> None:
-        """Record that all seeds are here, with the files that could not be seeds and notices, in one transaction."""
+        """Record that all seeds are here, with skipped files and notices, in one transaction."""
         with self._database.writing() as connection:
-            queries.add_skipped(connection, skipped)
+            for one in skipped:
+                connection.execute(insert(tables.skipped).values(name=one.name, reason=one.reason))
             queries.add_notices(connection, notices)
             queries.set_fact(connection, "seeds_complete", True)
-
-    def add_skipped(self, name: str, reason: str) -> None:
-        """Record a file that could not be a seed."""
-        with self._database.writing() as connection:
-            queries.add_skipped(connection, [Skipped(name, reason)])
 
     def skipped(self) -> list[Skipped]:
         """Every file that could not be a seed."""
@@ -382,7 +359,12 @@ class Store:
             first.setdefault(answer.seed_id, answer)
         with self._database.writing() as connection:
             positions = queries.positions(connection, self.folder, first)
-            known = queries.answered(connection, positions.values(), replica)
+            known: set[int] = set()
+            for some in batches(positions.values()):
+                query = select(_ANSWERS.c.seed).where(
+                    _ANSWERS.c.replica == replica, _ANSWERS.c.seed.in_(some)
+                )
+                known.update(connection.execute(query).scalars())
             rows = [
                 {"seed": positions[seed_id], "replica": replica, **answer_to_row(answer)}
                 for seed_id, answer in first.items()
@@ -428,9 +410,9 @@ class Store:
             except IntegrityError as error:
                 whose = f" on {outcome.replica}" if outcome.replica else ""
                 raise StoreError(
-                    f"The outcome of seed {outcome.seed_id!r}{whose} can't be added to "
+                    f"the outcome of seed {outcome.seed_id!r}{whose} can't be added to "
                     f"{self.folder}: it has one already (does another program run this campaign?), "
-                    "or its device is unknown."
+                    "or its device is unknown"
                 ) from error
 
     def outcomes(self) -> Iterator[OutcomeRecord]:
@@ -479,7 +461,7 @@ class Store:
         A replay on which the device could not answer is left out. Where a device found an input
         itself, what it answered and confirmed then counts, not the replay.
         """
-        return compare(self._database, list(replicas))
+        return queries.compare(self._database, list(replicas))
 
     def _fill(
         self, campaign_id: str, campaign: dict[str, Any], environment: dict[str, Any] | None
@@ -514,19 +496,19 @@ class Store:
             there = self.seed_ids()
             often = Counter(row["id"] for row in rows)
             again = next(row["id"] for row in rows if row["id"] in there or often[row["id"]] > 1)
-            raise StoreError(f"The seed {again!r} is in {self.folder} already.") from error
+            raise StoreError(f"the seed {again!r} is in {self.folder} already") from error
 
     def _check_stored(self, digest: str | None) -> None:
         if digest and not self._samples.path(digest).exists():
-            raise StoreError(f"The sample {digest} was not put into {self.folder}.")
+            raise StoreError(f"the sample {digest} was not put into {self.folder}")
 
 
 def _no_campaign(folder: Path) -> StoreError:
     """Return the error of a folder that has no campaign's database."""
     if (folder / CORPUS_NAME).is_file():
         return StoreError(
-            f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` tells "
-            "what it has, `edgeflare replay` asks about it again."
+            f"{folder} is a trigger corpus, not a campaign folder; `edgeflare corpus show` shows "
+            "what it has, `edgeflare replay` sends it again"
         )
     if (folder / UNFINISHED_NAME).is_file():
         return StoreError(
@@ -534,7 +516,7 @@ def _no_campaign(folder: Path) -> StoreError:
         )
     return StoreError(
         f"{folder} is not a campaign folder: it has no {DATABASE_NAME}; check the path"
-        " (of a bench, `edgeflare bench show` has the figures)."
+        " (of a bench, `edgeflare bench show` has the figures)"
     )
 
 

@@ -1,5 +1,7 @@
 """The tables of a campaign's database; any change here is a new SCHEMA_VERSION."""
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -22,7 +24,14 @@ metadata = MetaData()
 
 _Digest = String(64)
 _Name = String(700)
+_Pieces = JSON(none_as_null=True)
 _ShortName = String(200)  # two of them and a number fit into one key of any database
+
+
+def _answer(name: str, *, nullable: bool = True) -> tuple[Column[Any], Column[Any]]:
+    """Return the columns of `records.output_columns`."""
+    return Column(name, LargeBinary, nullable=nullable), Column(f"{name}_pieces", _Pieces)
+
 
 meta = Table(
     "meta",
@@ -80,10 +89,8 @@ seed_answers = Table(
     Column("position", Integer, primary_key=True),
     Column("replica", _ShortName, nullable=False),
     Column("seed", ForeignKey(seeds.c.position), nullable=False),
-    Column("original", LargeBinary, nullable=False),
-    Column("original_pieces", JSON(none_as_null=True)),
-    Column("deployed", LargeBinary, nullable=False),
-    Column("deployed_pieces", JSON(none_as_null=True)),
+    *_answer("original", nullable=False),
+    *_answer("deployed", nullable=False),
     Column("decision", String(16), nullable=False),
     UniqueConstraint("replica", "seed"),
 )
@@ -121,10 +128,8 @@ outcomes = Table(
     Column("device", ForeignKey(devices.c.digest)),
     Column("device_name", _Name, nullable=False),
     Column("sample_digest", _Digest, key="trigger"),
-    Column("original", LargeBinary),
-    Column("original_pieces", JSON(none_as_null=True)),
-    Column("deployed", LargeBinary),
-    Column("deployed_pieces", JSON(none_as_null=True)),
+    *_answer("original"),
+    *_answer("deployed"),
     Column("original_label", Integer),
     Column("deployed_label", Integer),
     Column("original_margin", Double),
@@ -149,8 +154,7 @@ replays = Table(
     Column("seed", ForeignKey(seeds.c.position), nullable=False),
     Column("on_device", _ShortName, nullable=False),
     Column("sample_digest", _Digest, key="trigger", nullable=False),
-    Column("deployed", LargeBinary, nullable=False),
-    Column("deployed_pieces", JSON(none_as_null=True)),
+    *_answer("deployed", nullable=False),
     Column("deployed_label", Integer),
     Column("decision", String(16), nullable=False),
     UniqueConstraint("replica", "seed", "on_device"),

@@ -135,7 +135,7 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(
     folder = tmp_path / "bench"
     with monkeypatch.context() as patch:
         patch.setattr("edgeflare.campaign.batch.write_durably", full)
-        with pytest.raises(DiskFullError, match=r"nothing could be begun .*start again") as told:
+        with pytest.raises(DiskFullError, match=r"nothing could be stored .*start again") as told:
             run_bench(suite(tmp_path), folder)
     assert "resume" not in str(told.value)
     with pytest.raises(UnreachableError):  # it begins in the same folder

@@ -160,7 +160,7 @@ def test_a_wav_written_to_a_pipe_is_whole(tmp_path):
 def test_nothing_usable_is_an_error(tmp_path):
     (tmp_path / "a.wav").write_bytes(b"")
     with pytest.raises(
-        SeedError, match=r"The only recording .* can't be used; a\.wav: it is empty"
+        SeedError, match=r"the only recording .* can't be used; a\.wav: it is empty"
     ):
         load(tmp_path)
 
@@ -310,7 +310,7 @@ def test_the_other_medium_is_named(tmp_path):
     sound = write(tmp_path / "sounds" / "a.wav")
     np.savez(tmp_path / "a.npz", audio=np.zeros((1, 4), "f4"), rate=8)
     for source in (image, image.parent):
-        with pytest.raises(SeedError, match=r"image, and the model takes audio\."):
+        with pytest.raises(SeedError, match=r"image, and the model takes audio"):
             load(source)
     for source in (sound, sound.parent, tmp_path / "a.npz"):
         with pytest.raises(SeedError, match=r"audio.*, and the model takes images .*front_end"):

@@ -63,7 +63,7 @@ def test_class_folders_with_a_mapping(tmp_path):
 
 def test_a_mapping_that_fits_no_folder_is_refused(tmp_path):
     write(tmp_path / "cat" / "1.png")
-    with pytest.raises(SeedError, match=r"No image .* names; it names kitten"):
+    with pytest.raises(SeedError, match=r"no image .* names; it names kitten"):
         load(tmp_path, labels={"kitten": 0})
 
 
@@ -269,14 +269,14 @@ def test_sources_that_are_none(tmp_path):
         load(tmp_path / "a.txt")
     (tmp_path / "b.png").write_text("hello")
     with pytest.raises(
-        SeedError, match=r"The only image in .* can't be used; b\.png: it is damaged"
+        SeedError, match=r"the only image in .* can't be used; b\.png: it is damaged"
     ):
         load(tmp_path)
 
 
 def test_options_that_make_no_sense(tmp_path):
     write(tmp_path / "a.png")
-    with pytest.raises(SeedError, match="Unknown resize rule 'lanczos'; known are nearest"):
+    with pytest.raises(SeedError, match="unknown resize rule 'lanczos'; known are nearest"):
         load(tmp_path, resize="lanczos")
     with pytest.raises(SeedError, match="at least 1"):
         load(tmp_path, limit=0)

@@ -64,7 +64,7 @@ def test_the_second_process_is_refused_and_told_who_has_it(held):
     host = re.escape(platform.node())
     assert re.fullmatch(
         rf"{re.escape(str(folder))} is being run by process {holder.pid} on host {host} since "
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; wait until it has ended or stop it\.",
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; wait until it has ended or stop it",
         str(caught.value),
     )
 

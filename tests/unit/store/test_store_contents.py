@@ -295,8 +295,7 @@ def test_campaign_models_environment_devices_skipped_and_notices(store):
     store.set_models({"sha256": "aa"}, {"sha256": "bb"})
     first = store.environment
     store.add_environment({"numpy": "2.1"})
-    store.add_skipped("b.png", "it is damaged")
-    store.add_skipped("b.png", "it is damaged")
+    store.complete_seeds([Skipped("b.png", "it is damaged")] * 2, [])
     store.add_notice("one")
     store.add_notice("two")
     again = store.add_device({"board": "pi"}, "another name")

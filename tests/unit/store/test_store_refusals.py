@@ -240,14 +240,14 @@ def test_no_space_to_begin_leaves_nothing_to_go_on_with(tmp_path, monkeypatch):
 
     monkeypatch.setattr("edgeflare.store.queries.make_tables", full)
     with pytest.raises(
-        DiskFullError, match=r"nothing could be begun .* then start again"
+        DiskFullError, match=r"nothing could be stored .* then start again"
     ) as caught:
         Store.create(tmp_path / "c", {})
     assert "resume" not in str(caught.value)
     for error in (OSError(errno.ENOSPC, "No space left"), disk_full(tmp_path)):
         with (
             pytest.raises(DiskFullError, match="start again"),
-            translate_errors(tmp_path, begun=False),
+            translate_errors(tmp_path, resumable=False),
         ):
             raise error
 

@@ -1,16 +1,15 @@
-"""The inputs that a replay asks about again, read from a campaign, from a replay of it, or from a corpus."""
+"""The inputs of a replay, read from a campaign, from a replay of it, or from a corpus."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from edgeflare.campaign.replay.results import (
     REPLAY,
     ReplayedInput,
-    input_from,
-    replay_fact,
+    replay_inputs,
     replayed_inputs,
 )
 from edgeflare.campaign.status import replica_names
@@ -19,30 +18,18 @@ from edgeflare.metrics import text_of, top_label
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.database import DATABASE_NAME
-from edgeflare.store.records import ReplayInput, ReplayKind, ReplayResult, is_answer
-from edgeflare.types import TRIGGERS, Decision
+from edgeflare.store.records import ReplayInput, ReplayResult, is_answer
+from edgeflare.types import TRIGGERS, Decision, Sample
 
 SourceKind: TypeAlias = Literal["campaign", "replay", "corpus"]
 _AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
-
-
-class InputEntry(NamedTuple):
-    """What names an input, before its sample is read."""
-
-    id: str
-    kind: ReplayKind
-    seed_id: str
-    replica: str
-
-
-Wanted: TypeAlias = Callable[[InputEntry], bool]
 
 
 @dataclass(frozen=True)
 class ReplaySource:
     """Where inputs come from: a folder, open; `store` is None for a corpus, which has no models.
 
-    `target` names, ``model/device``, whose last look at a corpus' entries counts; None: anyone's.
+    `target` names, ``model/device``, whose last answer to a corpus' entries counts; None: anyone's.
     """
 
     folder: Path
@@ -51,32 +38,48 @@ class ReplaySource:
     corpus: Corpus | None = None
     target: str | None = None
 
-    def inputs(self, wanted: Wanted) -> Iterator[ReplayInput]:
-        """Yield the selected inputs, a campaign's triggers before its seeds; each sample once.
-
-        Of a trigger that several replicas found, the first one that is wanted stands for all.
-        """
+    @property
+    def rate(self) -> int | None:
+        """The rate of all samples in Hz; None of images."""
         if self.corpus is not None:
-            yield from self.corpus.inputs(
-                self.target, lambda one: wanted(InputEntry(one.id, "trigger", one.seed_id, ""))
-            )
+            return self.corpus.rate
+        return None if self.store is None else self.store.sample_rate
+
+    def inputs(self) -> Iterator[ReplayInput]:
+        """Yield every input, triggers before seeds; one of several replicas once for each."""
+        if self.corpus is not None:
+            yield from self.corpus.inputs(self.target)
         elif self.store is not None and self.kind == "replay":
-            yield from _of_replay(self.store, wanted)
+            yield from _of_replay(self.store)
         elif self.store is not None:
-            yield from _triggers(self.store, wanted)
-            yield from _seeds(self.store, wanted)
+            yield from _triggers(self.store)
+            yield from _seeds(self.store)
 
-    def entries(self) -> list[InputEntry]:
-        """Return the entries of all inputs, in order."""
-        found: list[InputEntry] = []
+    def selected(self, ids: Collection[str]) -> Iterator[tuple[ReplayInput, Sample]]:
+        """Yield the inputs of these ids with their samples, each sample once.
 
-        def note(entry: InputEntry) -> bool:
-            found.append(entry)
-            return False
+        Of a trigger that several replicas found, the first of these ids stands for all. Entries
+        that are removed from a corpus meanwhile may be missing.
+        """
+        yielded = set()
+        for one in self.inputs():
+            key = (one.kind, one.seed_id, one.sample)
+            if one.id in ids and key not in yielded:
+                yielded.add(key)
+                sample = self._sample(one.sample)
+                if sample is not None:
+                    yield one, sample
 
-        for _ in self.inputs(note):
-            pass
-        return found
+    def _sample(self, digest: str) -> Sample | None:
+        if self.corpus is None:
+            assert self.store is not None  # noqa: S101
+            return self.store.get_sample(digest)
+        try:
+            return self.corpus.get_sample(digest)
+        except StoreError:
+            if self.corpus.known([digest]):
+                raise
+            return None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object that a replay stores about it."""
@@ -96,7 +99,7 @@ class ReplaySource:
 
 @contextmanager
 def replay_source(folder: Path, target: str | None = None) -> Iterator[ReplaySource]:
-    """Open a campaign's, a replay's or a corpus' folder. Raises StoreError where it is none of them."""
+    """Open the folder of a campaign, a replay or a corpus. Raises StoreError for any other."""
     folder = Path(folder).absolute()
     if is_corpus(folder):
         with Corpus.open(folder) as corpus:
@@ -117,23 +120,14 @@ def trigger_id(seed_id: str, replica: str) -> str:
     return f"trigger:{seed_id}@{replica}" if replica else f"trigger:{seed_id}"
 
 
-def _triggers(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
+def _triggers(store: Store) -> Iterator[ReplayInput]:
     """Every triggering input, in the order of the replicas and the seeds."""
     looks = _looks(store)
     labels = {seed.id: seed.label for seed in store.seeds()}
-    given = set()
     for found in _found(store):
-        entry = InputEntry(
-            trigger_id(found.seed_id, found.replica), "trigger", found.seed_id, found.replica
-        )
-        key = (found.seed_id, found.trigger or "")
-        if not wanted(entry) or key in given:
-            continue
-        given.add(key)
         yield ReplayInput(
-            id=entry.id,
-            sample=store.get_sample(found.trigger or ""),
-            kind=entry.kind,
+            id=trigger_id(found.seed_id, found.replica),
+            kind="trigger",
             deviated=True,
             seed_id=found.seed_id,
             replica=found.replica,
@@ -143,33 +137,33 @@ def _triggers(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
             l2=found.l2,
             original_text=text_of(found.original),
             deployed_text=text_of(found.deployed),
-            rate=store.sample_rate,
-            looks=looks.get(key, {}),
+            looks=looks.get((found.seed_id, found.trigger or ""), {}),
+            sample=found.trigger or "",
         )
 
 
 def _looks(store: Store) -> Mapping[tuple[str, str], Mapping[str, ReplayResult]]:
-    """Return each device's answers on triggering inputs, by seed and sample, where each device searched alone."""
+    """Return each replica's answers on triggering inputs, by seed and sample."""
     looks: dict[tuple[str, str], dict[str, ReplayResult]] = {}
     for one in store.replays():
         if is_answer(one.deployed):
-            seen = ReplayResult(
+            result = ReplayResult(
                 one.decision is Decision.DEVIATION, one.deployed_label, text_of(one.deployed)
             )
-            looks.setdefault((one.seed_id, one.trigger), {})[one.on_device] = seen
+            looks.setdefault((one.seed_id, one.trigger), {})[one.on_device] = result
     for found in _found(store):
         if found.replica:
-            seen = ReplayResult(
+            result = ReplayResult(
                 deviated=True,
                 deployed_label=found.deployed_label,
                 deployed_text=text_of(found.deployed),
             )
-            looks.setdefault((found.seed_id, found.trigger or ""), {})[found.replica] = seen
+            looks.setdefault((found.seed_id, found.trigger or ""), {})[found.replica] = result
     return looks
 
 
-def _seeds(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
-    """Every seed on which the models agreed on each device that answered: any other is a finding itself."""
+def _seeds(store: Store) -> Iterator[ReplayInput]:
+    """Every seed on which the models agreed on each device that answered."""
     replicas = replica_names(store)
     for of_each in zip(*(store.seeds(replica) for replica in replicas), strict=True):
         seed = of_each[0]
@@ -180,14 +174,10 @@ def _seeds(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
         }
         if not answers or any(one.decision not in _AGREED for one in answers.values()):
             continue
-        entry = InputEntry(f"seed:{seed.id}", "seed", seed.id, "")
-        if not wanted(entry):
-            continue
         first = next(iter(answers.values()))
         yield ReplayInput(
-            id=entry.id,
-            sample=store.get_sample(seed.sample),
-            kind=entry.kind,
+            id=f"seed:{seed.id}",
+            kind="seed",
             deviated=False,
             seed_id=seed.id,
             label=seed.label,
@@ -196,29 +186,27 @@ def _seeds(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
             l2=0.0,
             original_text=text_of(first.original),
             deployed_text=text_of(first.deployed),
-            rate=store.sample_rate,
             looks={
                 replica: ReplayResult(False, top_label(one.deployed), text_of(one.deployed))
                 for replica, one in answers.items()
                 if replica
             },
+            sample=seed.sample,
         )
 
 
-def _of_replay(store: Store, wanted: Wanted) -> Iterator[ReplayInput]:
-    """Every input of a replay, as it was found to be there; what was not asked about stays as it was."""
+def _of_replay(store: Store) -> Iterator[ReplayInput]:
+    """Every input of a replay with its results; one that was not sent is as it was before."""
     now: dict[str, list[ReplayedInput]] = {}
     for one in replayed_inputs(store):
         now.setdefault(one.id, []).append(one)
     samples = {seed.id: seed.sample for seed in store.seeds()}
-    for about in replay_fact(store)["inputs"]:
-        if wanted(InputEntry(about["id"], about["kind"], about["seed_id"], about["replica"])):
-            before = input_from(about, store.get_sample(samples[about["id"]]), store.sample_rate)
-            yield _looked_at(before, now.get(before.id, ()))
+    for name, before in replay_inputs(store).items():
+        yield _updated(replace(before, sample=samples[name]), now.get(name, ()))
 
 
-def _looked_at(before: ReplayInput, rows: Sequence[ReplayedInput]) -> ReplayInput:
-    """Return an input with what devices said of it now; what did not answer steadily leaves it as it was."""
+def _updated(before: ReplayInput, rows: Sequence[ReplayedInput]) -> ReplayInput:
+    """Return an input with the devices' results; those that were not decided change nothing."""
     decided = [one for one in rows if one.decided]
     if not decided:
         return before

@@ -14,7 +14,7 @@ from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.campaign.replay.results import (
     ReplayedInput,
     ReplayState,
-    replay_fact,
+    replay_inputs,
     replayed_inputs,
 )
 from edgeflare.campaign.replay.run import run_replay
@@ -23,7 +23,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.devices import connect
 from edgeflare.metrics import is_finite, is_same, text_of
 from edgeflare.store import Store
-from edgeflare.store.records import is_answer
+from edgeflare.store.records import ReplayInput, is_answer
 from edgeflare.types import Output, Transcript
 
 _TOP = 3
@@ -40,11 +40,12 @@ class TopScore(NamedTuple):
 class Reproduction:
     """A stored trigger reproduced on one device, with the stored answers.
 
-    `found_on` is the device whose stored answer is meant, None where none is stored. `original_before`,
-    `deployed_before` and `original_now`, `deployed_now` are the most probable classes of each model's
-    answer, best first; empty where there is no answer, and of speech recognisers, which have texts in their place:
-    `original_text_before` and so on, None of class models. `original_equal`, `deployed_equal`: the
-    model's scores are what they were, to the last bit; None where none are stored. `confirmed` counts how often the deviation repeated.
+    `found_on` is the device whose stored answer is meant, None where none is stored.
+    `original_before`, `deployed_before` and `original_now`, `deployed_now` are the most probable
+    classes of each model's answer, best first; empty where there is no answer, and of speech
+    recognisers, which have texts in their place: `original_text_before` and so on, None of class
+    models. `original_equal`, `deployed_equal`: the model's scores are what they were, to the last
+    bit; None where none are stored. `confirmed` counts how often the deviation repeated.
     """
 
     id: str
@@ -68,12 +69,12 @@ class Reproduction:
 
     @property
     def bit_equal(self) -> bool | None:
-        """Whether both models' scores are bit-equal to the stored ones; None where none are stored."""
+        """Whether both models' scores are bit-equal to the stored ones; None if none are stored."""
         known = (self.original_equal, self.deployed_equal)
         return None if None in known else all(known)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, `bit_equal` among them; an answer is a list of classes."""
+        """Return a JSON object of the fields and `bit_equal`; an answer is a list of classes."""
         answers = {
             name: [one._asdict() for one in getattr(self, name)]
             for name in ("original_before", "deployed_before", "original_now", "deployed_now")
@@ -92,21 +93,21 @@ def reproduce(
 ) -> tuple[Reproduction, ...]:
     """Send the stored triggers of these seeds again; return the result of each on each device.
 
-    `config` is made by `replay_config`. The replay is kept where `config.out` names a folder for it, and
-    leaves nothing behind else. Raises as `run_replay`.
+    `config` is made by `replay_config`. The replay is stored where `config.out` names a folder for
+    it, and deleted else. Raises as `run_replay`.
     """
     source = Path(source)
-    with TemporaryDirectory(prefix="edgeflare-replay-") as passing:
-        kept = config.out is not None
-        if not kept:
-            config = config.model_copy(update={"out": Path(passing) / "replay"})
+    with TemporaryDirectory(prefix="edgeflare-replay-") as temporary:
+        stored = config.out is not None
+        if not stored:
+            config = config.model_copy(update={"out": Path(temporary) / "replay"})
         folder = run_replay(
             source,
             config,
             seed_ids=seed_ids,
             name=f"{source.name}, its triggers",
             ask=ask,
-            progress=progress if kept else _without_advice(progress),
+            progress=progress if stored else _without_advice(progress),
             connect=connect,
         )
         with Store.open(folder) as replay, replay_source(source) as opened:
@@ -124,9 +125,9 @@ _Answers = dict[str, _Answer]
 
 
 def _reproductions(replay: Store, source: Store | None) -> Iterator[Reproduction]:
-    about = {one["id"]: one for one in replay_fact(replay)["inputs"]}
-    now = _answers(replay, set(about))
-    before = {} if source is None else _stored(source, about)
+    inputs = replay_inputs(replay)
+    now = _answers(replay, set(inputs))
+    before = {} if source is None else _stored(source, inputs)
     for one in replayed_inputs(replay):
         then = before.get(one.id, {})
         on = one.device if one.device in then else next(iter(then), None)
@@ -158,11 +159,11 @@ def _reproduction(
     )
 
 
-def _stored(source: Store, about: Mapping[str, Mapping[str, Any]]) -> dict[str, _Answers]:
+def _stored(source: Store, inputs: Mapping[str, ReplayInput]) -> dict[str, _Answers]:
     """Return the source's answers on these inputs; the device that found an input comes first."""
     if source.fact("replay") is not None:
-        return _answers(source, set(about))
-    ids = {(one["seed_id"], one["replica"]): name for name, one in about.items()}
+        return _answers(source, set(inputs))
+    ids = {(one.seed_id, one.replica): name for name, one in inputs.items()}
     found: dict[str, _Answers] = {}
     for outcome in source.outcomes():
         name = ids.get((outcome.seed_id, outcome.replica))
@@ -195,7 +196,7 @@ def _answers(replay: Store, wanted: set[str]) -> dict[str, _Answers]:
 
 
 def _top(answer: Output | None) -> tuple[TopScore, ...]:
-    """Return the most probable classes, as far as they are probable at all; none where a score is not finite."""
+    """Return the most probable classes above 0; none where a score is not finite."""
     if answer is None or isinstance(answer, Transcript) or not is_finite(answer):
         return ()
     order = np.argsort(-answer, kind="stable")[:_TOP]
@@ -211,8 +212,8 @@ def _same(before: Output | None, now: Output | None) -> bool:
 def _without_advice(progress: Progress) -> Progress:
     """Pass on all events but notices on how to resume: the folder will be deleted."""
 
-    def tell(event: Event) -> None:
+    def forward(event: Event) -> None:
         if not (isinstance(event, Notice) and event.resume):
             progress(event)
 
-    return tell
+    return forward

@@ -12,18 +12,18 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import text_of, top_label
 from edgeflare.oracles import Margins, margins
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
+from edgeflare.store.database import decoding
 from edgeflare.store.records import REPLAY, ReplayInput, ReplayKind, ReplayResult
 from edgeflare.transcripts import spoken
-from edgeflare.types import TRIGGERS, Decision, Sample, Status
+from edgeflare.types import TRIGGERS, Decision, Status
 
 __all__ = [
     "REPLAY",
     "STATES",
     "ReplayState",
     "ReplayedInput",
-    "input_from",
-    "input_to_json",
     "replay_fact",
+    "replay_inputs",
     "replayed_inputs",
 ]
 
@@ -31,7 +31,7 @@ ReplayState: TypeAlias = Literal[
     "fixed", "still", "new", "agrees", "unstable", "nonfinite", "failed"
 ]
 STATES: tuple[ReplayState, ...] = get_args(ReplayState)
-_NO_NEWS: Mapping[Status, ReplayState] = {
+_UNDECIDED: Mapping[Status, ReplayState] = {
     Status.UNSTABLE: "unstable",
     Status.NONFINITE: "nonfinite",
     Status.FAILED: "failed",
@@ -42,14 +42,15 @@ _NO_NEWS: Mapping[Status, ReplayState] = {
 class ReplayedInput:
     """One input on one device, before and now.
 
-    `state`: "fixed" deviated when last looked at and doesn't now, "still" did and does, "new" didn't and
-    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN or
-    infinity in an output now; "failed": the device could not answer. `decision` is the oracle's now: a
-    tie, or a difference with a margin below the floor, is no deviation, but a narrow matter. Labels are
-    class indices, None where there is none; texts are what speech recognisers heard, None of class models. Margins are
-    top-1 minus top-2 probability now (of transcripts that differ: of the words that do), None where
-    there is no answer or the device tells labels only. `l2` is the distance to
-    the seed input, as `edgeflare.metrics` has it. `sample` is the digest of the stored input.
+    `state`: "fixed" deviated when last sent and doesn't now, "still" did and does, "new" didn't and
+    does, "agrees" didn't and doesn't; "unstable" deviated now, but not each time; "nonfinite": NaN
+    or infinity in an output now; "failed": the device could not answer. `decision` is the oracle's
+    now: a tie, or a difference with a margin below the floor, is no deviation, but narrow. Labels
+    are class indices, None where there is none; texts are transcripts of speech recognisers, None
+    of class models. Margins are top-1 minus top-2 probability now (of transcripts that differ: of
+    the words that do), None where there is no answer or the device returns labels only. `l2` is the
+    distance to the seed input, as `edgeflare.metrics` has it. `sample` is the digest of the stored
+    input.
     """
 
     id: str
@@ -86,7 +87,7 @@ class ReplayedInput:
 
     @property
     def deviates(self) -> bool:
-        """Whether it is a deviation as far as is known: what did not answer steadily stays what it was."""
+        """Whether it deviates as far as is known: an undecided input stays what it was."""
         return self.state in ("still", "new") if self.decided else self.deviated
 
     @property
@@ -101,8 +102,8 @@ class ReplayedInput:
         if self.state != "still":
             return False
         if self.original_text is not None and self.deployed_text is not None:
-            return _heard_otherwise(self.original_text_before, self.original_text) or (
-                _heard_otherwise(self.deployed_text_before, self.deployed_text)
+            return _words_differ(self.original_text_before, self.original_text) or (
+                _words_differ(self.deployed_text_before, self.deployed_text)
             )
         return None not in before and before != (self.original_label, self.deployed_label)
 
@@ -112,20 +113,8 @@ class ReplayedInput:
         return {**asdict(self), "decision": decision, "margin": self.margin}
 
 
-def input_to_json(one: ReplayInput) -> dict[str, Any]:
-    """Return the JSON object of an input: all but its sample and the sample's rate."""
-    left_out = ("sample", "looks", "rate")
-    about = {name: value for name, value in vars(one).items() if name not in left_out}
-    return {**about, "looks": {name: list(look) for name, look in one.looks.items()}}
-
-
-def input_from(about: Mapping[str, Any], sample: Sample, rate: int | None = None) -> ReplayInput:
-    """Return the input of a JSON object made by `input_to_json`."""
-    return ReplayInput(**{**about, "looks": _looks(about)}, sample=sample, rate=rate)
-
-
 def replay_fact(store: Store) -> Mapping[str, Any]:
-    """Return what a replay stores about its source. Raises StoreError where the campaign is no replay."""
+    """Return the fact of a replay. Raises StoreError where the campaign is none."""
     fact: Mapping[str, Any] | None = store.fact(REPLAY)
     if fact is None:
         raise StoreError(
@@ -134,9 +123,16 @@ def replay_fact(store: Store) -> Mapping[str, Any]:
     return fact
 
 
+def replay_inputs(store: Store) -> dict[str, ReplayInput]:
+    """Return a replay's inputs as they were before it, by id. Raises as `replay_fact`."""
+    inputs = replay_fact(store)["inputs"]
+    with decoding(store.folder, "the fact 'replay'"):
+        return {about["id"]: ReplayInput.from_json(about) for about in inputs}
+
+
 def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
-    """Yield every input that was asked about so far, device by device. Raises StoreError where it is no replay."""
-    inputs = {about["id"]: about for about in replay_fact(store)["inputs"]}
+    """Yield the result of every input sent so far, device by device. Raises as `replay_fact`."""
+    inputs = replay_inputs(store)
     labels_only = store.models.get("deployed", {}).get("output", {}).get("kind") == "label"
     names = [session["name"] for session in store.fact("devices") or ()]
     for replica in replica_names(store):
@@ -150,76 +146,72 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
                 continue
             if seed.id in inputs:
                 device = outcome.device_name or replica or ", ".join(names)
-                look = _last_look(inputs[seed.id], {device, *alike})
+                last = _last_answer(inputs[seed.id], {device, *alike})
                 yield _replayed(
-                    inputs[seed.id], seed, outcome, device, look, labels_only=labels_only
+                    inputs[seed.id], seed, outcome, device, last, labels_only=labels_only
                 )
             outcome = next(outcomes, None)
 
 
 def _replayed(
-    about: Mapping[str, Any],
+    before: ReplayInput,
     seed: SeedRecord,
     outcome: OutcomeRecord,
     device: str,
-    look: ReplayResult | None,
+    last: ReplayResult | None,
     *,
     labels_only: bool,
 ) -> ReplayedInput:
-    deviated = bool(about["deviated"]) if look is None else look.deviated
+    deviated = before.deviated if last is None else last.deviated
     original, deployed, decision = outcome.original, outcome.deployed, None
     if deployed is None and seed.outputs is not None:
         original, deployed, decision = seed.outputs
     if outcome.status in TRIGGERS:
         decision = Decision.DEVIATION
-    sure = Margins(None, None)
+    known = Margins(None, None)
     if original is not None and deployed is not None:
-        sure = margins(original, deployed)
+        known = margins(original, deployed)
     return ReplayedInput(
         id=seed.id,
-        kind=about["kind"],
-        seed_id=about["seed_id"],
+        kind=before.kind,
+        seed_id=before.seed_id,
         device=device,
         state=_state(outcome.status, deviated=deviated),
         deviated=deviated,
-        original_label_before=about["original_label"],
-        deployed_label_before=about["deployed_label"] if look is None else look.deployed_label,
+        original_label_before=before.original_label,
+        deployed_label_before=before.deployed_label if last is None else last.deployed_label,
         original_label=top_label(original),
         deployed_label=top_label(deployed),
         decision=decision,
-        original_margin=sure.original,
-        deployed_margin=None if labels_only else sure.deployed,
-        l2=about["l2"],
+        original_margin=known.original,
+        deployed_margin=None if labels_only else known.deployed,
+        l2=before.l2,
         sample=seed.sample,
-        detail=outcome.detail if outcome.status in _NO_NEWS else "",
+        detail=outcome.detail if outcome.status in _UNDECIDED else "",
         replica=outcome.replica,
-        original_text_before=about.get("original_text"),
-        deployed_text_before=about.get("deployed_text") if look is None else look.deployed_text,
+        original_text_before=before.original_text,
+        deployed_text_before=before.deployed_text if last is None else last.deployed_text,
         original_text=text_of(original),
         deployed_text=text_of(deployed),
     )
 
 
 def _state(status: Status, *, deviated: bool) -> ReplayState:
-    if status in _NO_NEWS:
-        return _NO_NEWS[status]
+    if status in _UNDECIDED:
+        return _UNDECIDED[status]
     if status in TRIGGERS:
         return "still" if deviated else "new"
     return "fixed" if deviated else "agrees"
 
 
-def _heard_otherwise(before: str | None, now: str) -> bool:
+def _words_differ(before: str | None, now: str) -> bool:
     return before is not None and spoken(before) != spoken(now)
 
 
-def _last_look(about: Mapping[str, Any], devices: Collection[str]) -> ReplayResult | None:
-    """Return the last answer of one of these devices, which share the inputs; None where none was asked."""
-    looks = [look for name, look in _looks(about).items() if name in devices]
+def _last_answer(before: ReplayInput, devices: Collection[str]) -> ReplayResult | None:
+    """Return the last answer of one of these devices, which share the inputs, if any."""
+    looks = [last for name, last in before.looks.items() if name in devices]
     return looks[-1] if looks else None
-
-
-def _looks(about: Mapping[str, Any]) -> dict[str, ReplayResult]:
-    return {name: ReplayResult(*look) for name, look in (about.get("looks") or {}).items()}
 
 
 STRATEGY = "none"
@@ -230,14 +222,14 @@ def replay_config(
     overrides: Mapping[str, Any] | None = None,
     typed: Mapping[str, str] | None = None,
 ) -> CampaignConfig:
-    """Return the configuration of a replay: that of the campaign, with `overrides` (nested) laid on top.
+    """Return the configuration of a replay: the campaign's with `overrides` (nested).
 
-    A model file that another runtime runs than before starts with that one's own options; what is stated
-    of its pixels' scaling holds for it, too, how the file before laid them out does not. Nothing is
-    searched: each input is asked about as it is, and each deviation is confirmed `search.confirmations` times.
-    The margin floor and the limits are the campaign's, but for the baseline: that of a replay is its
-    source. `typed` names the flags of the overrides, as in `config_from`. Raises UsageError where a model
-    isn't there.
+    A model file that another runtime runs than before starts with that one's own options; what is
+    stated of its pixels' scaling holds for it, too, how the file before laid them out does not.
+    Nothing is searched: each input is sent as it is, and each deviation is confirmed
+    `search.confirmations` times. The margin floor and the limits are the campaign's, but for the
+    baseline: that of a replay is its source. `typed` names the flags of the overrides, as in
+    `config_from`. Raises UsageError where a model isn't there.
     """
     overrides = overrides or {}
     original, deployed = (

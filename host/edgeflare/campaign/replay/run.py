@@ -1,7 +1,8 @@
-"""A replay: the inputs of a campaign or a corpus, asked about again on another model, device or firmware.
+"""A replay: the inputs of a campaign or a corpus, sent again to another model, device or firmware.
 
-It is a campaign of its own, with the strategy none: each input is one of its seeds, and one on which the models
-differ is confirmed as any seed that deviates. The fact "replay" has what the result needs of each input.
+It is a campaign of its own, with the strategy none: each input is one of its seeds, and one on
+which the models differ is confirmed as any seed that deviates. The fact "replay" has what the
+result needs of each input.
 """
 
 import difflib
@@ -16,8 +17,8 @@ from edgeflare.campaign import executor
 from edgeflare.campaign.events import Notice, Progress, silent
 from edgeflare.campaign.fleet import Connect, Prompt, fleet_devices
 from edgeflare.campaign.provenance import file_sha256
-from edgeflare.campaign.replay.inputs import InputEntry, ReplaySource, replay_source
-from edgeflare.campaign.replay.results import REPLAY, input_to_json
+from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
+from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seed_stage import audio_taken
 from edgeflare.campaign.settings.config import CampaignConfig, SeedsConfig, config_from, load_config
 from edgeflare.devices import LOCAL, Device, connect, load_inventory, resolve_device
@@ -27,9 +28,10 @@ from edgeflare.store import SeedInput, Store
 from edgeflare.store.corpus.corpus import is_corpus
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import ReplayInput
+from edgeflare.types import Sample
 
 ONLY = ("triggers", "seeds")
-"""The kinds of inputs that a replay can be held to."""
+"""The kinds of inputs that a replay can be limited to."""
 _BATCH = 256
 _NEAR = 3
 
@@ -43,8 +45,9 @@ def replay_base(
 ) -> CampaignConfig:
     """Return the configuration on which a replay is based: that of the source, or of `campaign`.
 
-    `campaign` is a ``campaign.toml`` or a campaign's folder. A corpus has no models of its own: it needs that,
-    or both model files. Raises UsageError where it has neither, StoreError where a folder can't be used.
+    `campaign` is a ``campaign.toml`` or a campaign's folder. A corpus has no models of its own: it
+    needs that, or both model files. Raises UsageError where it has neither, StoreError where a
+    folder can't be used.
     """
     if campaign is not None and not campaign.is_dir():
         return load_config(campaign)
@@ -78,32 +81,35 @@ def run_replay(
     progress: Progress = silent,
     connect: Connect = connect,
 ) -> Path:
-    """Ask about a source's inputs again, as `replay_config` made `config`; return the replay's folder.
+    """Send a source's inputs again, with a `config` of `replay_config`; return the replay's folder.
 
-    `source` is the folder of a campaign, of a replay (its inputs, as it found them) or of a corpus. `only`
-    ("triggers" or "seeds") takes the triggering inputs alone, or the seed inputs alone; `seed_ids` the triggering inputs that were
-    found from these seeds, those of the named devices where they found some. `target` says as which model on
-    which device (``model/device``) a corpus is asked: what that one said of its entries last is what was
-    before; None takes what was said last by any. An interrupted replay goes
-    on by `resume_campaign`. Raises UsageError where nothing fits, and else as `run_campaign`.
+    `source` is the folder of a campaign, of a replay (its inputs, as it found them) or of a corpus.
+    `only` ("triggers" or "seeds") takes the triggering inputs alone, or the seed inputs alone;
+    `seed_ids` the triggering inputs that were found from these seeds, those of the named devices
+    where they found some. `target` says the model and device (``model/device``) whose last answers
+    to a corpus' entries are compared with; None takes the last answers of any. An interrupted
+    replay goes on by `resume_campaign`. Raises UsageError where nothing fits, and else as
+    `run_campaign`.
     """
     if only is not None and only not in ONLY:
         raise UsageError(f"--only {only}: choose one of {', '.join(ONLY)}")
     if only is not None and seed_ids:
         raise UsageError("--only and --trigger contradict each other; state one")
     with replay_source(source, target) as opened:
-        chosen = _chosen(opened.entries(), opened.folder, only, seed_ids, config.devices)
+        chosen = _chosen_inputs(
+            list(opened.inputs()), opened.folder, only, seed_ids, config.devices
+        )
         config = _prepared(config, opened)
         executor.check_files(config)
-        selected = {entry.id for entry in chosen}
-        _check_samples(config, next(opened.inputs(lambda entry: entry.id in selected)))
+        selected = {one.id for one in chosen}
+        _check_sample(config, next(opened.selected(selected))[1], opened.rate)
         notices = _notices(config, opened, chosen, only)
         for text in notices:
             progress(Notice(text))
         return executor.start(
             config,
             devices=_devices(config, opened.store),
-            fill=partial(_begun, opened, sorted(selected), notices),
+            fill=partial(_import_inputs, opened, sorted(selected), notices),
             name=name,
             ask=ask,
             progress=progress,
@@ -126,10 +132,12 @@ def resume_import(store: Store) -> None:
         return
     about = fact["source"]
     with replay_source(Path(about["folder"]), about.get("target")) as source:
-        _fill(source, fact, store)
+        _add_inputs(source, fact, store)
 
 
-def _begun(source: ReplaySource, selected: list[str], notices: Sequence[str], store: Store) -> None:
+def _import_inputs(
+    source: ReplaySource, selected: list[str], notices: Sequence[str], store: Store
+) -> None:
     """Store the inputs of a new replay; delete its folder where that fails."""
     fact = {
         "source": source.to_json(),
@@ -139,38 +147,38 @@ def _begun(source: ReplaySource, selected: list[str], notices: Sequence[str], st
     }
     try:
         store.set_fact(REPLAY, fact)
-        _fill(source, fact, store)
+        _add_inputs(source, fact, store)
     except BaseException:
         store.discard()
         raise
 
 
-def _fill(source: ReplaySource, fact: dict[str, Any], store: Store) -> None:
+def _add_inputs(source: ReplaySource, fact: dict[str, Any], store: Store) -> None:
     selected, known = set(fact["selected"]), store.seed_ids()
-    inputs = source.inputs(lambda entry: entry.id in selected)
+    inputs = source.selected(selected)
     about: list[dict[str, Any]] = []
+    if source.rate is not None:
+        store.set_sample_rate(source.rate)
     while batch := list(islice(inputs, _BATCH)):
-        if batch[0].rate is not None:
-            store.set_sample_rate(batch[0].rate)
-        store.add_seeds(_seed_of(one) for one in batch if one.id not in known)
-        about += map(input_to_json, batch)
+        store.add_seeds(_seed_of(one, sample) for one, sample in batch if one.id not in known)
+        about += (one.to_json() for one, _ in batch)
     store.set_fact(REPLAY, {**fact, "inputs": about})
     store.complete_seeds([], fact["notices"])
 
 
-def _seed_of(one: ReplayInput) -> SeedInput:
+def _seed_of(one: ReplayInput, sample: Sample) -> SeedInput:
     """Return an input as a seed; a trigger need not be what its seed's label says."""
-    return SeedInput(one.id, one.sample, one.label if one.kind == "seed" else None)
+    return SeedInput(one.id, sample, one.label if one.kind == "seed" else None)
 
 
-def _chosen(
-    entries: Sequence[InputEntry],
+def _chosen_inputs(
+    entries: Sequence[ReplayInput],
     folder: Path,
     only: str | None,
     seed_ids: Sequence[str],
     devices: Sequence[str],
-) -> list[InputEntry]:
-    """Return the inputs to ask about. Raises UsageError where there are none, or a name is unknown."""
+) -> list[ReplayInput]:
+    """Return the inputs to send. Raises UsageError where there are none, or a name is unknown."""
     if seed_ids:
         return [entry for name in seed_ids for entry in _named(entries, folder, name, devices)]
     kind = None if only is None else only.removesuffix("s")
@@ -184,10 +192,9 @@ def _chosen(
 
 
 def _named(
-    entries: Sequence[InputEntry], folder: Path, name: str, devices: Sequence[str]
-) -> list[InputEntry]:
-    """Return the input of this id, or the triggers of this seed; those that the named devices found, where
-    they found some."""
+    entries: Sequence[ReplayInput], folder: Path, name: str, devices: Sequence[str]
+) -> list[ReplayInput]:
+    """Return the input of this id, or a seed's triggers: those of the devices, if any."""
     triggers = [entry for entry in entries if entry.kind == "trigger"]
     found = [entry for entry in entries if entry.id == name]
     found += [entry for entry in triggers if entry.seed_id == name and entry not in found]
@@ -202,7 +209,7 @@ def _named(
 
 
 def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
-    """Return the configuration with the source in the seeds' place, and with what is known of its models."""
+    """Return the configuration with the source as its seeds, and its models' output kinds."""
     seeds = SeedsConfig(path=source.folder, size=config.seeds.size)
     config = config.model_copy(update={"seeds": seeds})
     if config.out is None:
@@ -213,7 +220,7 @@ def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:
         model = getattr(config, which)
         kind = known.get(which, {}).get("output", {}).get("kind")
         if kind and model.output == "auto" and _same_file(model.path, known[which]):
-            # The campaign's seeds tell more about the outputs than a few triggers do.
+            # The campaign's many seeds show the kind of outputs better than a few triggers.
             config = config.model_copy(update={which: model.model_copy(update={"output": kind})})
     return config
 
@@ -222,24 +229,24 @@ def _same_file(path: Path, known: dict[str, Any]) -> bool:
     return path.is_file() and file_sha256(path) == known.get("sha256")
 
 
-def _check_samples(config: CampaignConfig, first: ReplayInput) -> None:
-    """Raise UsageError where the inputs are not of the kind, size or rate that the original model takes."""
+def _check_sample(config: CampaignConfig, sample: Sample, rate: int | None) -> None:
+    """Raise UsageError where this input has not the kind, size or rate that the original takes."""
     stated, name = config.original.input, config.original.path.name
-    if stated.resize is not None and first.rate is None:
+    if stated.resize is not None and rate is None:
         return
     with executor.opened_original(config) as original:
         tensor = original.input
         audio = audio_taken(config, original)
-        if audio is not None or first.rate is not None:
-            _check_sound(audio and audio[0], first.rate, name)
+        if audio is not None or rate is not None:
+            _check_sound(audio and audio[0], rate, name)
             return
-        told = options_in_file(original.metadata, str(original.path))
-        height, width, channels = first.sample.shape
+        in_file = options_in_file(original.metadata, str(original.path))
+        height, width, channels = sample.shape
         try:
-            size, depth = input_size(tensor, stated, told, "the original model")
+            size, depth = input_size(tensor, stated, in_file, "the original model")
         except UsageError:  # open axes, which the inputs fill
-            told = told.model_copy(update={"size": (height, width)})
-            size, depth = input_size(tensor, stated, told, "the original model")
+            in_file = in_file.model_copy(update={"size": (height, width)})
+            size, depth = input_size(tensor, stated, in_file, "the original model")
     if (*size, depth) != (height, width, channels):
         raise UsageError(
             f"the inputs to replay are {_shape(height, width, channels)}, but the original model "
@@ -262,7 +269,7 @@ def _shape(height: int, width: int, channels: int) -> str:
 
 
 def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:
-    """Return the devices; names that only the source knows, such as "local#2", are as they were there."""
+    """Return the devices; names that only the source knows, such as "local#2", are its own."""
     known = {one.name: one for one in (executor.stored_devices(store) if store else ())}
     inventory = load_inventory(config.inventory)
     for text in config.devices:
@@ -280,7 +287,7 @@ def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:
 
 
 def _notices(
-    config: CampaignConfig, source: ReplaySource, chosen: Iterable[InputEntry], only: str | None
+    config: CampaignConfig, source: ReplaySource, chosen: Iterable[ReplayInput], only: str | None
 ) -> list[str]:
     """Return the notices about the source."""
     if source.store is None:

@@ -1,1 +1,1 @@
-"""Corpora: triggering inputs of many campaigns, kept for replays."""
+"""Trigger corpora: triggering inputs of many campaigns, stored for replays."""

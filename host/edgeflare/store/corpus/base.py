@@ -32,11 +32,11 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
         except Timeout as error:
             raise StoreError(
                 f"{folder} has been in use by another edgeflare for {_PATIENCE:g} s; wait until that "
-                "has finished, then try again."
+                "has finished, then try again"
             ) from error
         except NotImplementedError as error:
             raise StoreError(
-                f"{folder} is on a file system without locks; move it to a local disk."
+                f"{folder} is on a file system without locks; move it to a local disk"
             ) from error
         try:
             yield
@@ -63,22 +63,22 @@ class About(NamedTuple):
 
 
 def check_per_pair(at_most: int) -> None:
-    """Raise UsageError unless a corpus may have that many entries for one seed input and class pair."""
+    """Raise UsageError unless a corpus may have that many entries a seed input and class pair."""
     if at_most < 1:
         raise UsageError(
-            f"A corpus can't keep {at_most} entries a seed input and class pair; ask for 1 or more."
+            f"a corpus can't keep {at_most} entries a seed input and class pair; ask for 1 or more"
         )
 
 
 @contextmanager
 def translate_disk_full(folder: Path) -> Iterator[None]:
-    """Replace the error of a full disk by the one that tells what it means for a corpus."""
+    """Replace the error of a full disk by one with advice for a corpus."""
     try:
         yield
     except DiskFullError as error:
         raise DiskFullError(
-            f"No space is left on the disk of {folder}; what the corpus had is kept. "
-            "Free some space, then do this again."
+            f"no space is left on the disk of {folder}; what the corpus had is kept: "
+            "free some space, then do this again"
         ) from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
@@ -43,7 +43,6 @@ from edgeflare.store.corpus.write import (
     add_observation,
     add_one,
     entries_of_model,
-    entries_of_pair,
     samples_of,
     set_campaign,
 )
@@ -58,16 +57,13 @@ from edgeflare.store.database import (
     translate_errors,
 )
 from edgeflare.store.records import ReplayInput, ReplayResult
-from edgeflare.store.samples import SampleFiles
+from edgeflare.store.samples import StoredFolder
 from edgeflare.types import Sample
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _SCHEMA = Schema("corpus", CORPUS_NAME, tables.SCHEMA_VERSION, tables.about)
 _UNFINISHED_NAME = f"{CORPUS_NAME}.new"
 PER_PAIR = 3
-"""How many entries there may be for one seed input and one pair of classes, unless a corpus has it otherwise."""
+"""The most entries for one seed input and one pair of classes, by default."""
 
 _ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -78,18 +74,16 @@ def is_corpus(folder: Path) -> bool:
     return (Path(folder) / CORPUS_NAME).is_file()
 
 
-class Corpus:
+class Corpus(StoredFolder):
     """Confirmed triggering inputs of many campaigns: `corpus.sqlite` and `samples/` in one folder.
 
-    Every method that changes something is on disk when it returns; a process killed meanwhile leaves
-    every entry whole. Any thread may call any method; of several processes that change a corpus each
-    waits for the one before. All methods raise StoreError, DiskFullError among them.
+    Every method that changes something is on disk when it returns; a process killed meanwhile
+    leaves every entry whole. Any thread may call any method; of several processes that change a
+    corpus each waits for the one before. All methods raise StoreError, DiskFullError among them.
     """
 
     def __init__(self, database: Database) -> None:
-        self.folder = database.folder
-        self._database = database
-        self._samples = SampleFiles(self.folder / "samples")
+        super().__init__(database)
         self._changing_one = threading.Lock()
 
     @classmethod
@@ -104,15 +98,15 @@ class Corpus:
         if per_pair is not None:
             check_per_pair(per_pair)
         if create and not is_corpus(folder):
-            with translate_errors(folder, begun=False):
+            with translate_errors(folder, resumable=False):
                 _make(folder, per_pair or PER_PAIR)
         with decoding(folder), corpus_errors(folder):
             if not folder.is_dir():
-                raise StoreError(f"There is no corpus folder {folder}; check the path.")
+                raise StoreError(f"there is no corpus folder {folder}; check the path")
             if not is_corpus(folder):
                 raise StoreError(
                     f"{folder} is not a corpus: it has no {CORPUS_NAME}; check the path, or make one "
-                    "with `edgeflare corpus add`."
+                    "with `edgeflare corpus add`"
                 )
             corpus = cls(
                 Database.open(folder, _SCHEMA, exclusive_lock(folder), errors=corpus_errors)
@@ -125,10 +119,6 @@ class Corpus:
                 raise
         return corpus
 
-    def close(self) -> None:
-        """Close the database; nothing is pending."""
-        self._database.close()
-
     def size(self) -> int:
         """Return how many bytes the database and the samples take on disk."""
         total = 0
@@ -137,12 +127,6 @@ class Corpus:
                 with suppress(FileNotFoundError):  # removed meanwhile
                     total += path.stat().st_size
         return total
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     @property
     def id(self) -> str:
@@ -160,7 +144,7 @@ class Corpus:
         return self._about().per_pair
 
     def set_per_pair(self, at_most: int) -> None:
-        """Set how many entries there may be for one seed input and one pair of classes, from the next one on.
+        """Set the most entries for one seed input and one pair of classes, from the next one on.
 
         Raises UsageError for less than 1.
         """
@@ -189,11 +173,6 @@ class Corpus:
         """Yield every entry, in the order they came."""
         return self._database.pages(select(_ENTRIES), _ENTRIES.c.position, entry_from_row)
 
-    def get_sample(self, digest: str) -> Sample:
-        """Read the sample of an entry or of its seed back, uint8 [height, width, channels]."""
-        with decoding(self.folder, f"the sample {digest}"), translate_errors(self.folder):
-            return self._samples.get(digest)
-
     def known(self, digests: Iterable[str]) -> dict[str, CorpusEntry]:
         """Return the entries that are of these samples, by their digests."""
         found: dict[str, CorpusEntry] = {}
@@ -204,24 +183,14 @@ class Corpus:
                     found[row.sample] = entry_from_row(row)
         return found
 
-    def looks(self) -> Iterator[Observation]:
+    def observations(self) -> Iterator[Observation]:
         """Yield what each target answered to each entry when it was last asked."""
-        return self._database.pages(_looks_query(), _LOOKS.c.position, observation_from_row)
+        return self._database.pages(_observations_query(), _LOOKS.c.position, observation_from_row)
 
     def sightings(self) -> dict[str, int]:
         """Return how often each entry was found, by its sample's digest; at least 1."""
         query = (
             select(_ENTRIES.c.sample, func.count())
-            .join_from(_ENTRIES, _SIGHTINGS, _SIGHTINGS.c.entry == _ENTRIES.c.position)
-            .group_by(_ENTRIES.c.position)
-        )
-        with self._database.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
-
-    def seen_at(self) -> dict[str, str]:
-        """Return when each entry was last found by a search (ISO 8601, UTC), by its sample's digest."""
-        query = (
-            select(_ENTRIES.c.sample, func.max(_SIGHTINGS.c.seen_at))
             .join_from(_ENTRIES, _SIGHTINGS, _SIGHTINGS.c.entry == _ENTRIES.c.position)
             .group_by(_ENTRIES.c.position)
         )
@@ -239,40 +208,25 @@ class Corpus:
         """Return every campaign that was added, in the order they first were."""
         return self._database.rows(tables.campaigns, campaign_from_row)
 
-    def inputs(
-        self,
-        target: str | None = None,
-        wanted: Callable[[CorpusEntry], bool] | None = None,
-    ) -> Iterator[ReplayInput]:
-        """Yield every entry as an input for a replay, those that deviated when last looked at first.
+    def inputs(self, target: str | None = None) -> Iterator[ReplayInput]:
+        """Yield every entry as an input for a replay, those whose last answer deviated first.
 
-        `wanted` leaves entries out before their samples are read; it is asked once for each.
-
-        `target` names what is replayed, ``model/device`` (see `target_name`); an input `deviated` as
-        that target said when it last looked. A trigger that it never looked at counts as found, that is
-        as deviating: a model or device asked for the first time has nothing that could have come back,
+        `target` names what is replayed, ``model/device`` (see `target_name`); an input `deviated`
+        if it did in that target's last answer. A trigger that it was never asked about counts as
+        deviating: a model or device asked for the first time has nothing that could have come back,
         so that nothing is new there.
 
-        None: what was said last of all, by whichever target; `looks` has beside that what each device
-        said last, so that devices are held to their own.
-
-        Entries that are removed meanwhile may be missing.
+        None: the last answer of all, of whichever target; `looks` also has the last answer of each
+        device, so that devices are compared with their own.
         """
         looks: dict[str, list[Observation]] = defaultdict(list)
-        for look in self.looks():
+        for look in self.observations():
             if target is None or look.target == target:
                 looks[look.sample].append(look)
-        agreeing, rate = set(), self.rate
-        for entry in self.entries():
-            if wanted is not None and not wanted(entry):
-                continue
-            if not _deviated(looks[entry.sample]):
-                agreeing.add(entry.sample)
-                continue
-            yield from self._input(entry, looks[entry.sample], target, rate)
-        for entry in self.entries():
-            if entry.sample in agreeing:
-                yield from self._input(entry, looks[entry.sample], target, rate)
+        for deviating in (True, False):
+            for entry in self.entries():
+                if _deviated(looks[entry.sample]) is deviating:
+                    yield _input(entry, looks[entry.sample], target)
 
     def add(
         self,
@@ -284,15 +238,15 @@ class Corpus:
     ) -> Added:
         """Add triggering inputs in the order they were found; return how many were added.
 
-        One that is there to the bit is there once: it counts as seen again. Of one seed input and one
-        pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least L2) and
-        the severest (largest smaller margin); others are near duplicates. Each is also a look of its
-        target, see `note`. `read` gives the sample of a digest, `form` is that of all of them.
-        `campaign` says where they come from: what is known of an earlier time is replaced, and what
-        became of them is filled in.
+        One that is there to the bit is there once: it counts as seen again. Of one seed input and
+        one pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least
+        L2) and the severest (largest smaller margin); others are near duplicates. Each is also an
+        observation of its target, see `add_observations`. `read` gives the sample of a digest,
+        `form` is that of all of them. `campaign` says where they come from: what is known of an
+        earlier time is replaced, and what became of them is filled in.
 
-        The same again changes nothing. What was added is on disk when this returns; a process killed
-        meanwhile leaves some of them added, each whole.
+        The same again changes nothing. What was added is on disk when this returns; a process
+        killed meanwhile leaves some of them added, each whole.
 
         Raises UsageError where the corpus is of another form, StoreError.
         """
@@ -321,21 +275,22 @@ class Corpus:
                     set_campaign(connection, campaign._replace(triggers=seen, near=added.near))
         return added
 
-    def note(self, looks: Iterable[Observation]) -> int:
+    def add_observations(self, observations: Iterable[Observation]) -> int:
         """Record what targets answered to entries; return how many were of an entry.
 
-        An answer is ignored where one of the same target at that time, or later, is recorded already.
+        An answer is ignored where one of the same target at that time, or later, is recorded
+        already.
         """
-        noted = 0
+        added = 0
         with self._changing():
-            for some in batches(looks):
+            for some in batches(observations):
                 with self._database.writing() as connection, decoding(self.folder):
                     for look in some:
                         row = connection.execute(BY_SAMPLE, {"of_sample": look.sample}).first()
                         if row is not None:
                             add_observation(connection, row, look)
-                            noted += 1
-        return noted
+                            added += 1
+        return added
 
     def remove(
         self,
@@ -348,36 +303,41 @@ class Corpus:
     ) -> CorpusRemoved:
         """Remove entries, and the samples nobody refers to any more; return what went.
 
-        Exactly one of: `model`, what only this deployed model showed, and all that is known of it (an
-        entry that another one showed, too, stays); `pair`, those of these two classes, the
-        original's and the deployed one's; `fixed_for`, those on which no target deviated for so many
-        days until `now`, though one looked, and that agree by the last look of each device.
+        Exactly one of: `model`, what only this deployed model showed, and all that is known of it
+        (an entry that another one showed, too, stays); `pair`, those of these two classes, the
+        original's and the deployed one's; `fixed_for`, those on which no target deviated for so
+        many days until `now`, though one was asked, and that agree by the last answer of each
+        device.
 
         With `dry_run` nothing is removed; what would be is returned. Raises UsageError, StoreError.
         """
         if sum(one is not None for one in (model, pair, fixed_for)) != 1:
             raise UsageError(
-                "Say what to remove from the corpus: a model, a class pair or what is fixed for some "
-                "days; one of the three."
+                "say what to remove from the corpus: a model, a class pair or what is fixed for some "
+                "days; one of the three"
             )
         if fixed_for is not None and not fixed_for >= 0:
-            raise UsageError(f"Nothing is fixed for {fixed_for:g} days; name 0 or more.")
+            raise UsageError(f"nothing is fixed for {fixed_for:g} days; name 0 or more")
         with self._changing():
             kept = 0
             if fixed_for is not None:
-                going = self._fixed(now or datetime.now(timezone.utc), fixed_for)
+                removed = self._fixed(now or datetime.now(timezone.utc), fixed_for)
             else:
                 with self._database.reading() as connection:
                     if pair is not None:
-                        going = entries_of_pair(connection, pair)
+                        query = select(_ENTRIES.c.position).where(
+                            _ENTRIES.c.original_label == pair[0],
+                            _ENTRIES.c.deployed_label == pair[1],
+                        )
+                        removed = set(connection.execute(query).scalars())
                     else:
-                        going, kept = entries_of_model(connection, model or "")
-            unused, size = self._unused_samples(without=going)
+                        removed, kept = entries_of_model(connection, model or "")
+            unused, size = self._unused_samples(without=removed)
             if not dry_run:
-                self._remove(going, model)
+                self._remove(removed, model)
                 for digest in unused:
                     self._samples.path(digest).unlink(missing_ok=True)
-        return CorpusRemoved(len(going), len(unused), size, kept)
+        return CorpusRemoved(len(removed), len(unused), size, kept)
 
     def _about(self) -> About:
         with self._database.reading() as connection:
@@ -385,14 +345,14 @@ class Corpus:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Exclude other threads and processes that change the corpus; remove samples that a killed one left half written."""
+        """Exclude other threads and processes that change it; remove partly written samples."""
         with self._changing_one, exclusive_lock(self.folder), translate_disk_full(self.folder):
             with translate_errors(self.folder):
                 self._samples.remove_torn()
             yield
 
     def _set_form(self, connection: Connection, form: Form) -> None:
-        """Set the form of a corpus without entries. Raises UsageError where the entries have another."""
+        """Set the form of an empty corpus. Raises UsageError where the entries have another."""
         with decoding(self.folder):
             known = read_about(connection).form
         if known is None:
@@ -400,8 +360,8 @@ class Corpus:
             connection.execute(update(tables.about).values(**change))
         elif known != form:
             raise UsageError(
-                f"The corpus {self.folder} has inputs of {describe(known)}, "
-                f"these are of {describe(form)}; add them to a corpus of their own."
+                f"the corpus {self.folder} has inputs of {describe(known)}, "
+                f"these are of {describe(form)}; add them to a corpus of their own"
             )
         self._samples.rate = form.rate
 
@@ -425,9 +385,9 @@ class Corpus:
             for digest in set(some) - used:
                 self._samples.path(digest).unlink(missing_ok=True)
 
-    def _remove(self, going: set[int], model: str | None) -> None:
+    def _remove(self, removed: set[int], model: str | None) -> None:
         with self._database.writing() as connection:
-            for some in batches(sorted(going)):
+            for some in batches(sorted(removed)):
                 connection.execute(delete(_ENTRIES).where(_ENTRIES.c.position.in_(some)))
             if model is not None:
                 for table in (_LOOKS, _SIGHTINGS):
@@ -436,7 +396,7 @@ class Corpus:
     def _fixed(self, now: datetime, days: float) -> set[int]:
         """Return the entries that are fixed for so many days."""
         last: dict[tuple[str, str], Observation] = {}
-        for look in self.looks():
+        for look in self.observations():
             known = last.get((look.sample, look.device))
             if known is None or known.looked_at <= look.looked_at:
                 last[look.sample, look.device] = look
@@ -451,12 +411,12 @@ class Corpus:
         }
 
     def _unused_samples(self, without: Iterable[int]) -> tuple[list[str], int]:
-        """Return the digests of the sample files that no other entry uses, and their size in bytes."""
-        gone = set(without)
+        """Return the digests of the sample files that no other entry uses, and their bytes."""
+        left_out = set(without)
         used = {
             digest
             for entry in self.entries()
-            if entry.position not in gone
+            if entry.position not in left_out
             for digest in (entry.sample, entry.seed_sample)
         }
         unused = {
@@ -466,45 +426,32 @@ class Corpus:
         }
         return sorted(unused), sum(unused.values())
 
-    def _input(
-        self,
-        entry: CorpusEntry,
-        looks: Sequence[Observation],
-        target: str | None,
-        rate: int | None,
-    ) -> Iterator[ReplayInput]:
-        """Yield the input of an entry, unless the entry was removed meanwhile."""
-        try:
-            sample = self.get_sample(entry.sample)
-        except StoreError:
-            if not self.known([entry.sample]):
-                return
-            raise
-        last = max(looks, key=lambda look: look.looked_at, default=None)
-        of_devices: dict[str, ReplayResult] = {}
-        for look in sorted(looks, key=lambda look: look.looked_at) if target is None else ():
-            of_devices.pop(look.device, None)  # the latest answer comes last
-            of_devices[look.device] = ReplayResult(look.deviated, look.deployed_label)
-        yield ReplayInput(
-            id=entry.id,
-            sample=sample,
-            kind="trigger",
-            deviated=_deviated(looks),
-            seed_id=entry.seed_id,
-            label=entry.seed_label,
-            original_label=entry.original_label if last is None else last.original_label,
-            deployed_label=entry.deployed_label if last is None else last.deployed_label,
-            l2=entry.l2,
-            rate=rate,
-            looks=of_devices,
-        )
+
+def _input(entry: CorpusEntry, looks: Sequence[Observation], target: str | None) -> ReplayInput:
+    last = max(looks, key=lambda look: look.looked_at, default=None)
+    of_devices: dict[str, ReplayResult] = {}
+    for look in sorted(looks, key=lambda look: look.looked_at) if target is None else ():
+        of_devices.pop(look.device, None)  # the latest answer comes last
+        of_devices[look.device] = ReplayResult(look.deviated, look.deployed_label)
+    return ReplayInput(
+        id=entry.id,
+        kind="trigger",
+        deviated=_deviated(looks),
+        seed_id=entry.seed_id,
+        label=entry.seed_label,
+        original_label=entry.original_label if last is None else last.original_label,
+        deployed_label=entry.deployed_label if last is None else last.deployed_label,
+        l2=entry.l2,
+        looks=of_devices,
+        sample=entry.sample,
+    )
 
 
 def _deviated(looks: Sequence[Observation]) -> bool:
     return max(looks, key=lambda look: look.looked_at).deviated if looks else True
 
 
-def _looks_query() -> Select[tuple[object, ...]]:
+def _observations_query() -> Select[tuple[object, ...]]:
     return select(_LOOKS, _ENTRIES.c.sample).join_from(
         _LOOKS, _ENTRIES, _LOOKS.c.entry == _ENTRIES.c.position
     )
@@ -516,7 +463,7 @@ def _make(folder: Path, per_pair: int) -> None:
         not folder.is_dir() or any(not _is_unfinished(path) for path in folder.iterdir())
     ):
         raise StoreError(
-            f"{folder} is neither a corpus nor an empty folder; choose another for the corpus."
+            f"{folder} is neither a corpus nor an empty folder; choose another for the corpus"
         )
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(folder):
@@ -546,7 +493,7 @@ def _make(folder: Path, per_pair: int) -> None:
 
 
 def _is_unfinished(path: Path) -> bool:
-    """Whether a file or folder is of a corpus that another process is making, or was killed while making."""
+    """Whether a file or folder belongs to a corpus whose creation has not finished."""
     return path.name in (LOCK_NAME, "samples") or path.name.startswith(
         (CORPUS_NAME, _UNFINISHED_NAME)  # with its write-ahead log
     )

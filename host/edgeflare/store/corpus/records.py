@@ -13,12 +13,12 @@ from edgeflare.types import Sample, Status
 
 
 def target_name(model: str, device: str) -> str:
-    """Return how a deployed model on a device is called as the target of a replay: ``model/device``."""
+    """Return the name of a deployed model on a device as a replay's target: ``model/device``."""
     return f"{model}/{device}"
 
 
 class Form(NamedTuple):
-    """The shape [height, width, channels] and the number of classes that all entries of a corpus share.
+    """The shape [height, width, channels] and the number of classes of all entries of a corpus.
 
     Audio, which may be of any length, has the shape () and its `rate` in Hz.
     """
@@ -37,10 +37,10 @@ class Form(NamedTuple):
 class TriggerRecord:
     """A confirmed triggering input, as one campaign found it on one device.
 
-    `sample` and `seed_sample` are digests, one and the same where the seed itself is the trigger; both
-    labels are class indices. `l2` is the distance to the seed on a scale of pixels from 0 to 1, `linf`
-    in levels; the margins are top-1 minus top-2 probability, None where a device tells labels only.
-    `model` is what the deployed model is called, `campaign` the campaign's id.
+    `sample` and `seed_sample` are digests, one and the same where the seed itself is the trigger;
+    both labels are class indices. `l2` is the distance to the seed on a scale of pixels from 0 to
+    1, `linf` in levels; the margins are top-1 minus top-2 probability, None where a device returns
+    labels only. `model` is what the deployed model is called, `campaign` the campaign's id.
     """
 
     sample: str
@@ -63,7 +63,7 @@ class TriggerRecord:
 
     @property
     def severity(self) -> float | None:
-        """The smaller margin of both models, from 0 to 1; that of one alone where the other has none."""
+        """The smaller margin of both models, 0 to 1; the only one where the other is unknown."""
         return Margins(self.original_margin, self.deployed_margin).smaller
 
 
@@ -81,7 +81,7 @@ class CorpusEntry(TriggerRecord):
 
     @property
     def id(self) -> str:
-        """What it is called where the corpus is replayed: unlike any other entry's, and always the same."""
+        """Its name in replays of the corpus: unique, and always the same."""
         return f"{self.position:06d}/{self.seed_id}"
 
 
@@ -89,7 +89,7 @@ class CorpusEntry(TriggerRecord):
 class Observation:
     """What a deployed model on a device answered to an entry when it was last asked.
 
-    `sample` is the entry's digest; `replay` the id of the campaign or replay that asked. `since`: when
+    `sample` is the entry's digest; `replay` the id of that campaign or replay. `since`: when
     the present series of equal answers began.
     """
 
@@ -113,8 +113,8 @@ class Observation:
 class Added(NamedTuple):
     """How many of the triggering inputs given to `Corpus.add` were added.
 
-    `new` were added, `replaced` entries were removed in exchange; `known` were there already, to the bit;
-    `near` are near duplicates that were not added.
+    `new` were added, `replaced` entries were removed in exchange; `known` were there already, to
+    the bit; `near` are near duplicates that were not added.
     """
 
     new: int
@@ -136,7 +136,7 @@ class CorpusRemoved(NamedTuple):
 
 
 class CorpusCampaign(NamedTuple):
-    """A campaign that was added: its id, models, and what of it is a trigger and what a near duplicate."""
+    """A campaign that was added: its id, models, and numbers of triggers and near duplicates."""
 
     id: str
     model: str
@@ -155,7 +155,7 @@ def stamp(moment: datetime) -> str:
 def trigger_to_row(sighting: TriggerRecord) -> dict[str, Any]:
     """Return the columns of the table entries for a sighting that becomes one."""
     found_at = stamp(sighting.found_at)
-    names = TriggerRecord.__dataclass_fields__
+    names = TriggerRecord.__dataclass_fields__  # a CorpusEntry has more
     return {name: getattr(sighting, name) for name in names} | {
         "status": sighting.status.value,
         "found_at": found_at,
@@ -191,9 +191,9 @@ def observation_of(sighting: TriggerRecord) -> Observation:
 
 def observation_to_row(look: Observation, since: str) -> dict[str, Any]:
     """Return the columns of the table looks, but for the entry's."""
-    names = Observation.__dataclass_fields__.keys() - {"sample"}
-    changed = {"looked_at": stamp(look.looked_at), "since": since}
-    return {name: getattr(look, name) for name in names} | changed
+    row = vars(look) | {"looked_at": stamp(look.looked_at), "since": since}
+    del row["sample"]
+    return row
 
 
 def observation_from_row(row: Row[Any]) -> Observation:
@@ -208,10 +208,11 @@ def campaign_from_row(row: Row[Any]) -> CorpusCampaign:
 
 
 def entries_to_keep(group: Sequence[TriggerRecord], at_most: int) -> list[int]:
-    """Return the indices, in order, of the triggering inputs that stay, of one seed and one pair of classes.
+    """Return the indices, in order, of the triggering inputs of a seed and class pair that stay.
 
-    `group` is in the order they came. The first stays, then the nearest to the seed, then the severest;
-    what room is left is for the older ones. Of two equally near or severe ones the older counts.
+    `group` is in the order they came. The first stays, then the nearest to the seed, then the
+    severest; what room is left is for the older ones. Of two equally near or severe ones the older
+    counts.
     """
     if len(group) <= at_most:
         return list(range(len(group)))

@@ -60,7 +60,7 @@ def add_one(
     """Add a sighting, unless it is a near duplicate; return whether it was there already."""
     there = connection.execute(BY_SAMPLE, {"of_sample": sighting.sample}).first()
     if there is not None:
-        _see(connection, there.position, sighting)
+        _add_sighting(connection, there.position, sighting)
         add_observation(connection, there, observation_of(sighting))
         return True
     of_group = {
@@ -79,7 +79,7 @@ def add_one(
     done = connection.execute(insert(_ENTRIES), trigger_to_row(sighting))
     position = int((done.inserted_primary_key or (0,))[0])
     fresh.add(position)
-    _see(connection, position, sighting)
+    _add_sighting(connection, position, sighting)
     look = observation_of(sighting)
     connection.execute(
         insert(_LOOKS), {"entry": position, **observation_to_row(look, stamp(look.looked_at))}
@@ -87,7 +87,7 @@ def add_one(
     return False
 
 
-def _see(connection: Connection, position: int, sighting: TriggerRecord) -> None:
+def _add_sighting(connection: Connection, position: int, sighting: TriggerRecord) -> None:
     """Count a sighting of an entry, once for each campaign and target."""
     row = {
         "entry": position,
@@ -120,7 +120,7 @@ def add_observation(connection: Connection, entry: Row[Any], look: Observation) 
 
 
 def _change_of_entry(entry: Row[Any], look: Observation) -> dict[str, Any]:
-    """Return the changes of an entry's times when it last deviated and since when all targets agree."""
+    """Return the changes of an entry's `deviated_at` and `agreeing_since`."""
     deviated_at = datetime.fromisoformat(entry.deviated_at)
     if not look.deviated:
         first = entry.agreeing_since is None and look.looked_at > deviated_at
@@ -139,14 +139,6 @@ def set_campaign(connection: Connection, campaign: CorpusCampaign) -> None:
     change = update(table).where(table.c.id == campaign.id).values(**row)
     if connection.execute(change).rowcount == 0:
         connection.execute(insert(table).values(**row))
-
-
-def entries_of_pair(connection: Connection, pair: tuple[int, int]) -> set[int]:
-    """Return the entries of these two classes, the original's and the deployed one's."""
-    query = select(_ENTRIES.c.position).where(
-        _ENTRIES.c.original_label == pair[0], _ENTRIES.c.deployed_label == pair[1]
-    )
-    return set(connection.execute(query).scalars())
 
 
 def entries_of_model(connection: Connection, model: str) -> tuple[set[int], int]:

@@ -28,9 +28,9 @@ def migrate(
 ) -> tuple[Engine, TemporaryDirectory[str] | None]:
     """Migrate a database to the program's schema; return an engine on it.
 
-    Where the folder's lock can't be had, the engine is on a migrated copy in the temporary folder that
-    is returned beside it, for reading only. Raises StoreError where the database is damaged or of a
-    schema for which there is no migration.
+    Where the folder's lock can't be had, the engine is on a migrated copy in the temporary folder
+    that is returned beside it, for reading only. Raises StoreError where the database is damaged or
+    of a schema for which there is no migration.
     """
     with ExitStack() as stack:
         try:
@@ -98,7 +98,7 @@ def scripts_of(kind: str) -> "list[Script]":
 
 
 def _without_foreign_keys(connection: Connection) -> None:
-    """Let tables be rebuilt whose rows others refer to: SQLite can't alter all that a script may change."""
+    """Let SQLite rebuild tables whose rows others refer to."""
     if connection.dialect.name == "sqlite":
         connection.connection.cursor().execute("PRAGMA foreign_keys=OFF")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from campaign_stores import add, digest, replay_store, replicated_campaign, sighting
 
-from edgeflare.campaign.replay.inputs import InputEntry, replay_source
+from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.errors import StoreError
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.corpus.corpus import Corpus
@@ -56,7 +56,7 @@ def campaign(folder: Path) -> Path:
 
 def inputs_of(folder: Path) -> list[ReplayInput]:
     with replay_source(folder) as source:
-        return list(source.inputs(lambda entry: True))
+        return [one for one, _ in source.selected({one.id for one in source.inputs()})]
 
 
 def test_triggers_come_before_the_seeds_on_which_the_models_agreed(tmp_path: Path) -> None:
@@ -71,11 +71,13 @@ def test_triggers_come_before_the_seeds_on_which_the_models_agreed(tmp_path: Pat
 
 
 def test_an_input_has_its_sample_its_seed_and_what_was_said_of_it(tmp_path: Path) -> None:
-    trigger, _, seed, *_ = inputs_of(campaign(tmp_path / "campaign"))
-    assert np.array_equal(trigger.sample, image(100))
+    with replay_source(campaign(tmp_path / "campaign")) as source:
+        ids = {one.id for one in source.inputs()}
+        (trigger, changed), _, (seed, unchanged), *_ = source.selected(ids)
+    assert np.array_equal(changed, image(100))
     assert (trigger.seed_id, trigger.label, trigger.l2) == ("s0", 1, 2.5)
     assert (trigger.original_label, trigger.deployed_label) == (0, 1)
-    assert np.array_equal(seed.sample, image(0))
+    assert np.array_equal(unchanged, image(0))
     assert (seed.original_label, seed.deployed_label, seed.l2) == (0, 0, 0.0)
 
 
@@ -86,11 +88,11 @@ def test_samples_of_inputs_that_are_not_wanted_are_not_read(tmp_path: Path) -> N
     (path,) = (folder / "samples").rglob(f"*{(lost or '')[2:]}*")
     path.unlink()
     with replay_source(folder) as source:
-        assert len(source.entries()) == 5
-        wanted = list(source.inputs(lambda entry: entry.seed_id == "s1"))
+        assert len(list(source.inputs())) == 5
+        ((wanted, _),) = source.selected({"trigger:s1"})
         with pytest.raises(StoreError):
-            list(source.inputs(lambda entry: True))
-    assert [one.id for one in wanted] == ["trigger:s1"]
+            list(source.selected({one.id for one in source.inputs()}))
+    assert wanted.id == "trigger:s1"
 
 
 def test_a_trigger_that_several_devices_found_comes_once_with_what_each_said(
@@ -106,11 +108,12 @@ def test_a_trigger_that_several_devices_found_comes_once_with_what_each_said(
 def test_every_device_of_a_fleet_names_what_it_found(tmp_path: Path) -> None:
     replicated_campaign(tmp_path / "fleet").close()
     with replay_source(tmp_path / "fleet") as source:
-        entries = [one for one in source.entries() if one.kind == "trigger"]
-        on_jetson = list(source.inputs(lambda entry: entry.replica == "jetson"))
-    assert len(entries) == 5
-    assert entries[-1] == InputEntry("trigger:s/1.png@jetson", "trigger", "s/1.png", "jetson")
-    assert [one.id for one in on_jetson] == ["trigger:s/0.png@jetson", "trigger:s/1.png@jetson"]
+        triggers = [one for one in source.inputs() if one.kind == "trigger"]
+        on_jetson = [one.id for one in triggers if one.replica == "jetson"]
+        selected = [one.id for one, _ in source.selected(on_jetson)]
+    assert len(triggers) == 5
+    assert (triggers[-1].id, triggers[-1].seed_id) == ("trigger:s/1.png@jetson", "s/1.png")
+    assert selected == ["trigger:s/0.png@jetson", "trigger:s/1.png@jetson"]
 
 
 def test_a_replay_hands_its_inputs_on_as_it_found_them(tmp_path: Path) -> None:
@@ -151,11 +154,21 @@ def test_of_a_corpus_samples_that_are_not_wanted_are_not_read(tmp_path: Path) ->
     (path,) = (tmp_path / "corpus" / "samples").rglob(f"{digest(1)}*")
     path.unlink()
     with replay_source(tmp_path / "corpus") as source:
-        first, second = source.entries()
-        wanted = list(source.inputs(lambda entry: entry.id == second.id))
+        first, second = source.inputs()
+        ((wanted, _),) = source.selected({second.id})
         with pytest.raises(StoreError):
-            list(source.inputs(lambda entry: entry.id == first.id))
-    assert [one.id for one in wanted] == [second.id]
+            list(source.selected({first.id}))
+    assert wanted == second
+
+
+def test_an_entry_removed_from_a_corpus_meanwhile_is_left_out(tmp_path: Path) -> None:
+    with Corpus.open(tmp_path / "corpus", create=True) as corpus:
+        add(corpus, *(sighting(n, pair=(4, n % 10), seed=n) for n in range(5)))
+        with replay_source(corpus.folder) as source:
+            reading = source.selected({one.id for one in source.inputs()})
+            assert next(reading)[0].id == "000001/s/0.png"
+            corpus.remove(pair=(4, 2))
+            assert [one.id[5] for one, _ in reading] == ["2", "4", "5"]
 
 
 def test_what_a_replay_has_not_asked_about_stays_as_it_was(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ with Corpus.open(Path(sys.argv[1]), create=True) as corpus:
         some = [sighting(value, seed=number, l2=1 / (1 + value)) for value in values]
         add(corpus, *some, values=[*values, 1000 + number])
         print("added", number, flush=True)
-        corpus.note([look(values[-1], deviated=False, at=START + timedelta(days=300))])
+        corpus.add_observations([look(values[-1], deviated=False, at=START + timedelta(days=300))])
         print("noted", number, flush=True)
         if number % 5 == 4:
             corpus.remove(fixed_for=0)
@@ -57,7 +57,7 @@ def test_what_was_acknowledged_before_kill_9_is_there_and_no_entry_is_half(tmp_p
     last = dict(told)
     with Corpus.open(tmp_path / "c") as corpus:
         entries = {entry.sample: entry for entry in corpus.entries()}
-        agreeing = {look.sample for look in corpus.looks() if not look.deviated}
+        agreeing = {look.sample for look in corpus.observations() if not look.deviated}
         gone = 0
         for number in range(last["added"] + 1):
             # of ten that come ever nearer, the first, the nearest and one more stay
@@ -76,7 +76,7 @@ def test_what_was_acknowledged_before_kill_9_is_there_and_no_entry_is_half(tmp_p
             if number <= last.get("noted", -1):
                 assert digest(nearest) in agreeing
         assert gone in (last.get("removed", -1) + 1, last.get("removed", -1) + 6)
-        looks = list(corpus.looks())
+        looks = list(corpus.observations())
         assert {look.sample for look in looks} == set(entries)
         assert set(corpus.sightings()) == set(entries)
         for entry in entries.values():
@@ -114,7 +114,7 @@ def test_a_full_disk_keeps_what_the_corpus_had(small_disk):
 def test_a_disk_too_small_for_a_corpus_says_so_and_it_can_be_made_later(small_disk):
     filler = small_disk / "filler"
     filler.write_bytes(b"x" * (1020 << 10))
-    with pytest.raises(DiskFullError, match="nothing could be begun"):
+    with pytest.raises(DiskFullError, match="nothing could be stored"):
         Corpus.open(small_disk / "c", create=True)
     filler.unlink()
     with Corpus.open(small_disk / "c", create=True) as corpus:
@@ -156,7 +156,9 @@ def test_a_corpus_on_a_read_only_disk_is_replayed_but_not_changed(small_disk):
         add(corpus, sighting(1))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with Corpus.open(small_disk / "c") as corpus:
-        assert [(one.sample == picture(1)).all() for one in corpus.inputs()] == [True]
+        assert [(corpus.get_sample(one.sample) == picture(1)).all() for one in corpus.inputs()] == [
+            True
+        ]
         assert corpus.form == FORM
         with pytest.raises(StoreError, match=r"Read-only|writable"):
             add(corpus, sighting(2))

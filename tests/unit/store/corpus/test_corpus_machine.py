@@ -118,7 +118,7 @@ class CorpusMachine(RuleBasedStateMachine):
         self.minutes += 100
         when = START + timedelta(minutes=self.minutes)
         known = self.entries.get(digest(value))
-        seen = self.corpus.note([look(value, deviated=deviated, at=when, model=model)])
+        seen = self.corpus.add_observations([look(value, deviated=deviated, at=when, model=model)])
         assert seen == (known is not None)
         if known is not None:
             known.look(model, when, deviated)
@@ -169,7 +169,7 @@ class CorpusMachine(RuleBasedStateMachine):
     @invariant()
     def agrees_on_inputs(self):
         for target in (None, "int8/pi", "fp16/pi", "other/pi"):
-            given = {digest_of(one): one.deviated for one in self.corpus.inputs(target)}
+            given = {one.sample: one.deviated for one in self.corpus.inputs(target)}
             assert given == {
                 name: self.deviated(known, target) for name, known in self.entries.items()
             }
@@ -192,11 +192,6 @@ class CorpusMachine(RuleBasedStateMachine):
 
 def severity(found):
     return min(found.original_margin, found.deployed_margin)
-
-
-def digest_of(one):
-    low, high = one.sample.ravel()[:2]
-    return digest(int(low) + 256 * int(high))
 
 
 CorpusMachine.TestCase.settings = settings(
