@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -41,7 +40,7 @@ from edgeflare.models import InputOptions
 from edgeflare.models.image_input import options_in_file, scaling_of_range
 from edgeflare.statistics import rounded_up
 from edgeflare.store import SeedInput, Store
-from edgeflare.store.database import DATABASE_NAME, decoding, translate_errors
+from edgeflare.store.database import DATABASE_NAME, batches, decoding, translate_errors
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.types import TRIGGERS, Status
 
@@ -50,7 +49,6 @@ REFUSED = "control_refused"
 """Name of the fact with the reason why a control can't be run."""
 _FOR_GOOD = (ModelError, PreflightError, StrategyError)
 """Errors that a second attempt would repeat, since the control's models and search are fixed."""
-_BATCH = 256
 _PREFIX = "control: "
 
 
@@ -313,7 +311,7 @@ def _fill(store: Store, control: Store) -> None:
         control.set_sample_rate(store.sample_rate)
     known = control.seed_ids()
     missing = (seed for seed in store.seeds() if seed.id not in known)
-    while batch := list(islice(missing, _BATCH)):
+    for batch in batches(missing):
         control.add_seeds(
             SeedInput(seed.id, store.get_sample(seed.sample), seed.label, seed.file_sha256)
             for seed in batch

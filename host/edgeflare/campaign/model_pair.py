@@ -264,17 +264,17 @@ class DeployedModel:
 
 
 class CountedDevice:
-    """A device that is asked to measure something; `asked` counts the samples."""
+    """A device in a measurement, which counts the samples sent to it."""
 
     def __init__(self, session: ReconnectingSession) -> None:
         self._session = session
         self.name = session.name
         self.fingerprint = session.fingerprint
-        self.asked = 0
+        self.samples = 0
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue a request without waiting for anything."""
-        self.asked += len(samples)
+        self.samples += len(samples)
         return self._session.submit(samples)
 
 
@@ -305,35 +305,39 @@ def resolve_pair(
     )
     check_both_transcribe(texts, (original.outputs, model.outputs))
     first, second = original.input, model.inputs[0]
-    told = (
-        _told(original.metadata, first, config.original),
-        _told(model.metadata, second, config.deployed),
+    in_files = (
+        options_in_file(original.metadata, str(config.original.path)),
+        options_in_file(model.metadata, str(config.deployed.path)),
+    )
+    known = (
+        known_of(in_files[0], scaling_of_range(first), InputOptions()),
+        known_of(in_files[1], scaling_of_range(second), InputOptions()),
     )
     specs = (
         resolve_input(
             first,
             config.original.input,
-            known_of(told[0], config.deployed.input, told[1]),
+            known_of(known[0], config.deployed.input, known[1]),
             "the original model",
         ),
         resolve_input(
             second,
             config.deployed.input,
-            known_of(told[1], config.original.input, told[0]),
+            known_of(known[1], config.original.input, known[0]),
             "the deployed model",
         ),
     )
     _check_inputs(*specs)
     if texts[0] is not None and texts[1] is not None:
-        sides = _hearing(specs[0], texts[0]), _hearing(specs[1], texts[1])
+        sides = _transcribing(specs[0], texts[0]), _transcribing(specs[1], texts[1])
     else:
         sides = _scoring(config, specs, (original.outputs, model.outputs))
     sides = (
         sides[0]._replace(
-            doubt=_doubt(original.metadata, first, config.original, "the original model")
+            doubt=contradiction(first, config.original.input, in_files[0], "the original model")
         ),
         sides[1]._replace(
-            doubt=_doubt(model.metadata, second, config.deployed, "the deployed model")
+            doubt=contradiction(second, config.deployed.input, in_files[1], "the deployed model")
         ),
     )
     decoders = [None if text is None else text.decoder for text in texts]
@@ -343,7 +347,7 @@ def resolve_pair(
     return sides
 
 
-def _hearing(spec: Spec, text: TextSource) -> ModelInterface:
+def _transcribing(spec: Spec, text: TextSource) -> ModelInterface:
     return ModelInterface(spec, text.output, transcribes=True, decoder=text.identity)
 
 
@@ -372,7 +376,7 @@ def readers(
 ) -> tuple[tuple[OutputReader, OutputReader], list[str]]:
     """Return how each model's raw outputs become answers, as stated or as inferred from those on the seeds.
 
-    The second value has what the user should know of what was told.
+    The second value has notices for the user.
     """
     read = []
     doubts = [side.doubt for side in sides if side.doubt]
@@ -396,17 +400,6 @@ def readers(
                 f"their sum is up to {off:.2g} off 1; state `--output logits` if they are none"
             )
     return (read[0], read[1]), doubts
-
-
-def _told(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig) -> InputOptions:
-    """Return the input options in a model's file: its metadata, and the scaling implied by its quantisation."""
-    in_file = options_in_file(metadata, str(config.path))
-    return known_of(in_file, scaling_of_range(tensor), InputOptions())
-
-
-def _doubt(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig, whose: str) -> str:
-    in_file = options_in_file(metadata, str(config.path))
-    return contradiction(tensor, config.input, in_file, whose)
 
 
 def _check_inputs(original: Spec, deployed: Spec) -> None:

@@ -8,10 +8,9 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.model_pair import DeployedModel
 from edgeflare.campaign.provenance import outcome_record
 from edgeflare.campaign.replay.results import REPLAY
-from edgeflare.campaign.seed_stage import OutputReaders
+from edgeflare.campaign.seed_stage import CampaignStage, OutputReaders
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
@@ -24,7 +23,6 @@ from edgeflare.scheduler import (
     Feed,
     FleetLimits,
     Job,
-    Scheduler,
     SearchJob,
     SearchJobResult,
     SearchSettings,
@@ -47,38 +45,28 @@ _KNOWN = 256
 """Number of seeds whose answers by both models are given to a strategy."""
 
 
-class SearchStage:
-    """Everything the search needs; `replicas` gives each replica the devices that serve it."""
+class SearchStage(CampaignStage):
+    """The search from every seed; `read` says how the models' outputs become answers."""
 
     def __init__(
         self,
         config: CampaignConfig,
         original: OriginalModel,
         fleet: Fleet,
-        read: OutputReaders,
         oracle: Oracle,
         store: Store,
         reporter: Reporter,
-        *,
         replicas: Mapping[str, Sequence[str]],
-        workers: int,
+        read: OutputReaders,
     ) -> None:
-        self._config = config
-        self._original = original
-        self._fleet = fleet
-        self._store = store
-        self._reporter = reporter
-        self._replicas = replicas
-        self._workers = workers
+        super().__init__(config, original, fleet, oracle, store, reporter, replicas)
+        self._reader = read.deployed
         self._labels_only = read.deployed.labels_only
-        self._deployed = {one.name: DeployedModel(one, read.deployed) for one in fleet}
-        self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
-        self._oracle = oracle
 
     def search(self, strategy: Strategy) -> None:
         """Search from every seed without an outcome. Raises what the scheduler raises."""
         config = self._config
-        rules = SearchSettings(
+        settings = SearchSettings(
             strategy,
             Budget(
                 config.search.max_queries or None,
@@ -92,21 +80,22 @@ class SearchStage:
         )
         digests = self._store.fact("fingerprints") or {}
         others = self._store.seed_samples()
-        feeds = {replica: Feed(self._chains(replica, rules, others)) for replica in self._replicas}
-        scheduler: Scheduler[SearchJobResult] = Scheduler(
-            self._original,
-            [self._deployed[name] for name in self._replica_of],
-            [feeds[replica] for replica in self._replica_of.values()],
-            self._oracle,
-            workers=self._workers,
+        feeds = {replica: Feed(self._jobs(replica, settings, others)) for replica in self._replicas}
+        scheduler = self._scheduler(
+            self._by_device(feeds),
+            self._reader,
+            limits=FleetLimits(
+                config.fleet.device_queries,
+                config.fleet.total_queries,
+                config.fleet.handover_s,
+                config.fleet.patience_s,
+            ),
             concurrency=config.concurrency,
-            one_trip=config.one_trip,
-            limits=self._limits(),
-            asked=self._asked_before(),
+            spent=self._queries_before(),
         )
         tally = _Tally(self._store)
 
-        def keep(result: SearchJobResult, name: str) -> None:
+        def add(result: SearchJobResult, name: str) -> None:
             record = outcome_record(
                 result, digests[name], device_name=name, replica=self._replica_of[name]
             )
@@ -123,12 +112,12 @@ class SearchStage:
         )
         self._reporter(tally.step())
         try:
-            scheduler.run(keep, lambda: self._reporter(tally.step(scheduler.under_way)))
+            scheduler.run(add, lambda: self._reporter(tally.step(scheduler.under_way)))
         finally:
             self._reporter(tally.step())
-        self._tell_of_the_floor(tally)
+        self._report_floor(tally)
         if scheduler.left:
-            self._tell_what_is_left(tally.done, total)
+            self._report_remaining(tally.done, total)
 
     def replay(self) -> None:
         """Try every device's triggering inputs on every other device. Raises what the scheduler raises."""
@@ -140,29 +129,20 @@ class SearchStage:
         self._reporter(Stage("replay", "every triggering input on every device", total))
         finished = 0
 
-        def keep(answered: SingleQueryResult[OutcomeRecord], name: str) -> None:
+        def add(answered: SingleQueryResult[OutcomeRecord], name: str) -> None:
             nonlocal finished
             finished += 1
             self._store.add_replay(self._replayed(answered, name))
 
-        scheduler: Scheduler[SingleQueryResult[OutcomeRecord]] = Scheduler(
-            self._original,
-            [self._deployed[name] for name in self._replica_of],
-            [
-                Feed(
-                    SingleQueryJob(
-                        found, self._store.get_sample(found.trigger or ""), of="deployed"
-                    )
-                    for found in self._replays(name, done)
-                )
-                for name in self._replica_of
-            ],
-            self._oracle,
-            workers=self._workers,
-            one_trip=self._config.one_trip,
-            limits=self._limits()._replace(device_queries=None, total_queries=None),
-        )
-        scheduler.run(keep, lambda: self._reporter(Step(finished)))
+        feeds = {
+            name: Feed(
+                SingleQueryJob(found, self._store.get_sample(found.trigger or ""), of="deployed")
+                for found in self._replays(name, done)
+            )
+            for name in self._replica_of
+        }
+        scheduler = self._scheduler(feeds, self._reader)
+        scheduler.run(add, lambda: self._reporter(Step(finished)))
         self._reporter(Step(finished))
         if scheduler.left:
             raise DeviceAwayError(
@@ -197,21 +177,15 @@ class SearchStage:
             if found.status in TRIGGERS and found.replica != own and key not in done:
                 yield found
 
-    def _limits(self) -> FleetLimits:
-        fleet = self._config.fleet
-        return FleetLimits(
-            fleet.device_queries, fleet.total_queries, fleet.handover_s, fleet.patience_s
-        )
-
-    def _asked_before(self) -> dict[str, int]:
-        """Return how often each device was asked so far, where that is limited."""
+    def _queries_before(self) -> dict[str, int]:
+        """Return the number of each device's queries so far, where that is limited."""
         fleet = self._config.fleet
         if fleet.device_queries is None and fleet.total_queries is None:
             return {}
         return queries_before(self._store)
 
-    def _chains(
-        self, replica: str, rules: SearchSettings, others: Sequence[Sample]
+    def _jobs(
+        self, replica: str, settings: SearchSettings, others: Sequence[Sample]
     ) -> Iterator[SearchJob]:
         known = self._known(replica)
         for seed in self._store.pending_seeds(replica):
@@ -225,11 +199,11 @@ class SearchStage:
                     label=seed.label,
                     others=others,
                     labels_only=self._labels_only,
-                    margin_floor=rules.oracle.floor,
+                    margin_floor=settings.oracle.floor,
                     known=known,
                     rate=self._store.sample_rate,
                 ),
-                rules,
+                settings,
             )
 
     def _known(self, replica: str) -> KnownAnswers | None:
@@ -257,7 +231,7 @@ class SearchStage:
             scores.setflags(write=False)  # one for all searches
         return KnownAnswers(original, deployed)
 
-    def _tell_of_the_floor(self, tally: "_Tally") -> None:
+    def _report_floor(self, tally: "_Tally") -> None:
         """Report where the margin floor excluded most inputs of most searches."""
         if 2 * tally.starved > tally.ended:
             self._reporter(
@@ -268,7 +242,7 @@ class SearchStage:
                 )
             )
 
-    def _tell_what_is_left(self, done: int, total: int) -> None:
+    def _report_remaining(self, done: int, total: int) -> None:
         """Report why seeds remain: devices that dropped out, or limits."""
         if any(one.state is DeviceState.RETIRED for one in self._fleet):
             raise DeviceAwayError(

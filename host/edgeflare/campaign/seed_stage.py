@@ -1,10 +1,11 @@
 """The queries of both models on every seed of the store."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet
@@ -51,6 +52,8 @@ from edgeflare.store.database import batches
 from edgeflare.strategies import check_audio_search, check_operators
 from edgeflare.types import Decision, Output, Sample, Status
 
+_R = TypeVar("_R")
+
 FIRST_SEEDS = 64
 """Number of seeds by which the kind of a model's output is detected."""
 _HOPELESS = 3
@@ -66,8 +69,8 @@ class OutputReaders(NamedTuple):
     host_seconds: Sequence[float] = ()
 
 
-class SeedStage:
-    """Asks both models about every seed that they have not answered; each seed is inferred alone."""
+class CampaignStage:
+    """Base of the stages that query devices; `replicas` has the names of each replica's devices."""
 
     def __init__(
         self,
@@ -77,40 +80,74 @@ class SeedStage:
         oracle: Oracle,
         store: Store,
         reporter: Reporter,
-        *,
-        workers: int,
+        replicas: Mapping[str, Sequence[str]],
     ) -> None:
         self._config = config
         self._original = original
         self._fleet = fleet
         self._store = store
         self._reporter = reporter
-        self._workers = workers
         self._oracle = oracle
+        self._replicas = replicas
+        self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
 
-    def check_limits(self, replicas: Mapping[str, Sequence[str]]) -> None:
-        """Raise UsageError where the query limits leave too little for the seeds that are not answered yet."""
-        fleet, asked = self._config.fleet, queries_before(self._store)
-        wanted = {replica: len(list(self._unanswered(replica))) for replica in replicas}
+    def _scheduler(
+        self,
+        feeds: Mapping[str, Feed[_R]],
+        reader: OutputReader | None,
+        *,
+        original: Original | None = None,
+        oracle: Oracle | None = None,
+        limits: FleetLimits | None = None,
+        concurrency: int | None = None,
+        spent: Mapping[str, int] | None = None,
+    ) -> Scheduler[_R]:
+        """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads."""
+        sessions = [session for session in self._fleet if session.name in feeds]
+        fleet = self._config.fleet
+        patience = FleetLimits(handover_s=fleet.handover_s, patience_s=fleet.patience_s)
+        return Scheduler(
+            original or self._original,
+            [DeployedModel(session, reader) for session in sessions],
+            [feeds[session.name] for session in sessions],
+            oracle or self._oracle,
+            workers=os.cpu_count() or 2,
+            concurrency=concurrency,
+            one_trip=self._config.one_trip,
+            limits=limits or patience,
+            asked=spent or {},
+        )
+
+    def _by_device(self, feeds: Mapping[str, Feed[_R]]) -> dict[str, Feed[_R]]:
+        """Return the feed of each device, from those of the replicas."""
+        return {name: feeds[replica] for name, replica in self._replica_of.items()}
+
+
+class SeedStage(CampaignStage):
+    """Asks both models about every seed that they have not answered; each seed is inferred alone."""
+
+    def check_limits(self) -> None:
+        """Raise UsageError where the query limits leave too little for the unanswered seeds."""
+        fleet, spent = self._config.fleet, queries_before(self._store)
+        wanted = {replica: len(list(self._unanswered(replica))) for replica in self._replicas}
         total = fleet.total_queries
         if total is not None:
             _check_limit(
-                "total_queries", total, sum(wanted.values()), max(0, total - asked.total())
+                "total_queries", total, sum(wanted.values()), max(0, total - spent.total())
             )
         each = fleet.device_queries
         if each is None:
             return
-        for replica, names in replicas.items():
-            left = sum(max(0, each - asked[name]) for name in names)
+        for replica, names in self._replicas.items():
+            left = sum(max(0, each - spent[name]) for name in names)
             _check_limit("device_queries", each, wanted[replica], left)
 
-    def read(
-        self, sides: tuple[ModelInterface, ModelInterface], replica: str, names: Sequence[str]
-    ) -> OutputReaders:
+    def detect_outputs(self, sides: tuple[ModelInterface, ModelInterface]) -> OutputReaders:
         """Return how outputs become answers: as stored, else as detected on the first seeds' outputs.
 
-        Those come from the devices of these names, which serve `replica`; they are kept.
+        Those come from the devices of the first replica; they are stored.
         """
+        replica, names = next(iter(self._replicas.items()))
         models = self._store.models
         if models:
             original, deployed = (
@@ -145,55 +182,47 @@ class SeedStage:
         seconds = [answer.seconds for answer in answers]
         return OutputReaders(original, deployed, seconds, timed.seconds)
 
-    def answer(self, read: OutputReaders, replicas: Mapping[str, Sequence[str]]) -> None:
-        """Ask about the rest; `replicas` gives each replica the names of the devices that serve it.
+    def answer(self, read: OutputReaders) -> None:
+        """Ask about the other seeds.
 
         Seeds that a device can't answer on get an outcome that says so. Raises
         InferenceFailedError where it can't answer on any.
         """
         self._original.read_with(read.original)
-        devices = {session.name: DeployedModel(session, read.deployed) for session in self._fleet}
-        batches = {
-            replica: _Batch(self._store, replica, self._config.search.seed) for replica in replicas
+        buffers = {
+            replica: _AnswerBuffer(self._store, replica, self._config.search.seed)
+            for replica in self._replicas
         }
-        replica_of = {name: replica for replica, names in replicas.items() for name in names}
-        counts = {replica: self._count_answered(replica) for replica in replicas}
-        total = self._store.seed_count() * len(replicas)
-        done = sum(counts.values())
+        total = self._store.seed_count() * len(self._replicas)
+        done = sum(self._count_answered(replica) for replica in self._replicas)
         self._reporter(Stage("seed queries", "both models", total))
         self._reporter(Step(done))
         feeds = {
-            replica: Feed[SingleQueryResult[SeedRecord]](self._questions(replica))
-            for replica in replicas
+            replica: Feed[SingleQueryResult[SeedRecord]](
+                map(self._query, self._unanswered(replica))
+            )
+            for replica in self._replicas
         }
 
-        def keep(answered: SingleQueryResult[SeedRecord], name: str) -> None:
+        def add(answered: SingleQueryResult[SeedRecord], name: str) -> None:
             nonlocal done
             done += 1
-            batches[replica_of[name]].add(answered, name)
+            buffers[self._replica_of[name]].add(answered, name)
 
-        scheduler = Scheduler(
-            self._original,
-            [devices[name] for name in replica_of],
-            [feeds[replica] for replica in replica_of.values()],
-            self._oracle,
-            workers=self._workers,
-            one_trip=self._config.one_trip,
-            limits=self._patience(),
-        )
+        scheduler = self._scheduler(self._by_device(feeds), read.deployed)
         try:
-            scheduler.run(keep, lambda: self._reporter(Step(done)))
+            scheduler.run(add, lambda: self._reporter(Step(done)))
         finally:
-            for batch in batches.values():
-                batch.flush()
+            for buffer in buffers.values():
+                buffer.flush()
         self._reporter(Step(done))
         if scheduler.left:
             raise DeviceAwayError(
                 f"seeds are left that were not asked about: {self._fleet.describe_unavailable()}"
             )
-        for replica, batch in batches.items():
-            if batch.failure is not None and not self._count_answered(replica):
-                raise InferenceFailedError(batch.failure)
+        for replica, buffer in buffers.items():
+            if buffer.failure is not None and not self._count_answered(replica):
+                raise InferenceFailedError(buffer.failure)
 
     def _first_answers(
         self, names: Sequence[str], original: Original
@@ -202,13 +231,12 @@ class SeedStage:
         first = list(islice(self._store.seeds(), FIRST_SEEDS))
         found: dict[str, SingleQueryResult[SeedRecord]] = {}
         failures: list[str] = []
-        asked: Counter[str] = Counter()
-        sessions = [session for session in self._fleet if session.name in names]
-        feed: Feed[SingleQueryResult[SeedRecord]] = Feed(self._question(seed) for seed in first)
+        queries: Counter[str] = Counter()
+        feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
         self._reporter(Stage("seed queries", "both models", self._store.seed_count()))
 
-        def keep(answered: SingleQueryResult[SeedRecord], name: str) -> None:
-            asked[name] += 1
+        def add(answered: SingleQueryResult[SeedRecord], name: str) -> None:
+            queries[name] += 1
             if answered.outputs is not None:
                 found[answered.key.id] = answered
                 return
@@ -216,32 +244,19 @@ class SeedStage:
             if len(failures) >= _HOPELESS and not found:
                 raise InferenceFailedError(answered.detail)
 
-        scheduler = Scheduler(
-            original,
-            [DeployedModel(session, None) for session in sessions],
-            [feed] * len(sessions),
-            _NoOracle(),
-            workers=self._workers,
-            one_trip=self._config.one_trip,
-            limits=self._patience(),
+        scheduler = self._scheduler(
+            dict.fromkeys(names, feed), None, original=original, oracle=_NoOracle()
         )
         try:
-            scheduler.run(keep, lambda: self._reporter(Step(len(found))))
+            scheduler.run(add, lambda: self._reporter(Step(len(found))))
         finally:
-            add_queries(self._store, SEED_QUERIES, asked)
+            add_queries(self._store, SEED_QUERIES, queries)
         if not found:
             raise InferenceFailedError(failures[0])
         return [found[seed.id] for seed in first if seed.id in found]
 
-    def _patience(self) -> FleetLimits:
-        fleet = self._config.fleet
-        return FleetLimits(handover_s=fleet.handover_s, patience_s=fleet.patience_s)
-
-    def _question(self, seed: SeedRecord) -> SingleQueryJob[SeedRecord]:
+    def _query(self, seed: SeedRecord) -> SingleQueryJob[SeedRecord]:
         return SingleQueryJob(seed, self._store.get_sample(seed.sample))
-
-    def _questions(self, replica: str) -> Iterator[SingleQueryJob[SeedRecord]]:
-        return map(self._question, self._unanswered(replica))
 
     def _unanswered(self, replica: str) -> Iterator[SeedRecord]:
         finished = self._store.finished_seed_ids(replica)
@@ -253,8 +268,8 @@ class SeedStage:
         return sum(seed.outputs is not None for seed in self._store.seeds(replica))
 
 
-class _Batch:
-    """Buffers answers for the store: one transaction costs as much as many answers."""
+class _AnswerBuffer:
+    """Stores answers many at a time: one transaction costs as much as many answers."""
 
     _SIZE = 64
 
@@ -263,12 +278,12 @@ class _Batch:
         self._replica = replica
         self._campaign_seed = campaign_seed
         self._waiting: list[SeedAnswer] = []
-        self._asked: Counter[str] = Counter()
+        self._queries: Counter[str] = Counter()
         self.failure: str | None = None
 
     def add(self, answered: SingleQueryResult[SeedRecord], device: str) -> None:
         seed = answered.key
-        self._asked[device] += 1
+        self._queries[device] += 1
         if answered.outputs is None:
             self.failure = answered.detail
             self._store.add_outcome(
@@ -285,8 +300,8 @@ class _Batch:
     def flush(self) -> None:
         self._store.add_seed_answers(self._waiting, self._replica)
         self._waiting = []
-        add_queries(self._store, SEED_QUERIES, self._asked)
-        self._asked.clear()
+        add_queries(self._store, SEED_QUERIES, self._queries)
+        self._queries.clear()
 
 
 def _scored(
