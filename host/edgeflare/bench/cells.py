@@ -14,6 +14,7 @@ from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, conf
 from edgeflare.devices.equivalence import differences
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
+from edgeflare.store.database import DATABASE_NAME
 
 
 class Cell(NamedTuple):
@@ -82,7 +83,6 @@ def _made(pair: PairConfig, folder: Path) -> ModelConfig:
 
 
 BENCH_NAME = "bench.json"
-_DATABASE = "campaign.sqlite"
 
 CellState: TypeAlias = Literal["finished", "unfinished", "missing"]
 
@@ -161,7 +161,7 @@ def _holds_campaign(folder: Path) -> bool:
     The tables are made in one transaction, so that there are all of them or none. One that can't be
     read is left for `Store.open` to explain.
     """
-    database = folder / _DATABASE
+    database = folder / DATABASE_NAME
     if not database.is_file():
         return False
     try:

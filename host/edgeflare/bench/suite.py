@@ -15,8 +15,8 @@ from edgeflare.campaign.settings.config import (
     SearchConfig,
     Seconds,
     SeedsConfig,
-    problems_of,
 )
+from edgeflare.campaign.settings.errors import problems_of
 from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
 

@@ -106,25 +106,34 @@ def opened_folder(folder: Path, marker: str, what: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def description(path: Path, advice: str) -> Iterator[dict[str, Any]]:
-    """Give the JSON object that describes a batch, to be read within. Raises StoreError where it can't be."""
+def read_description(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file that `write_description` wrote.
+
+    Raises StoreError where the file can't be read or is of another format, ValueError, TypeError or KeyError where
+    it is damaged.
+    """
     with translate_errors(path.parent):
         text = path.read_bytes()
+    values: dict[str, Any] = read_json(text)
+    if values["format"] != _FORMAT:
+        raise StoreError(
+            f"{path} has the format {values['format']}, this edgeflare reads {_FORMAT}; use the edgeflare that "
+            "wrote it"
+        )
+    return values
+
+
+@contextmanager
+def description(path: Path, advice: str) -> Iterator[dict[str, Any]]:
+    """Yield what `read_description` returns; any error of reading within becomes a StoreError with this advice."""
     try:
-        values = read_json(text)
-        if values["format"] != _FORMAT:
-            raise StoreError(
-                f"{path} has the format {values['format']}, this edgeflare reads {_FORMAT}; use the edgeflare that "
-                "wrote it"
-            )
-        yield values
+        yield read_description(path)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(f"{path} is damaged; {advice}") from error
 
 
 def write_description(path: Path, values: Mapping[str, Any]) -> None:
-    """Put what `description` reads on disk, atomically. Raises StoreError."""
+    """Write a JSON object with the format's number, atomically. Raises StoreError."""
     text = json.dumps({"format": _FORMAT, **values}, indent=2, ensure_ascii=False, allow_nan=False)
     with translate_errors(path.parent):
         write_durably(path, f"{text}\n".encode())

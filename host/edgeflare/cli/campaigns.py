@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.options import Json, Typed, command_with, typed
+from edgeflare.cli.options import Force, Json, Typed, command_with, typed
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ def run_and_show(campaign: Callable[..., Path], json: bool) -> None:
     from edgeflare import summarize
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_summary
-    from edgeflare.cli.terminal import ask, end_by, handling_signals
+    from edgeflare.cli.terminal import ask, end_by
 
-    with handling_signals() as stop, progress_display(stop) as progress:
+    with progress_display() as progress:
         folder = campaign(ask=ask, progress=progress)
     summary = summarize(folder)
     print_summary(summary, json)
@@ -75,12 +75,7 @@ def init(
 def resume(
     context: typer.Context,
     campaign: Campaign,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Go on though a model, seed file or library is not what it was."
-        ),
-    ] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Go on with a campaign that was interrupted, paused or killed; finished seeds are kept."""
@@ -180,10 +175,9 @@ def selftest(
     from edgeflare.campaign import run_selftest
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
-    from edgeflare.cli.terminal import handling_signals
     from edgeflare.reports import Text, table_of
 
-    with handling_signals() as stop, progress_display(stop) as progress:
+    with progress_display() as progress:
         result = run_selftest(seeds=seeds, progress=progress)
     rows = [
         (
@@ -194,12 +188,12 @@ def selftest(
         )
         for one in result.pairs
     ]
-    told = (
+    text = (
         f"{'failed' if result.problems else 'passed'} in {result.seconds:.1f} s: {result.strategy}, "
         f"margin floor {result.margin_floor:g}"
     )
     header = ("pair", "searches", "triggers", "false alarms")
-    verdict = Text(told, "bad" if result.problems else "good")
+    verdict = Text(text, "bad" if result.problems else "good")
     print_result(json, result.to_json, lambda: [table_of(header, rows), verdict])
     for problem in result.problems:
         echo_err(f"edgeflare: {problem}")

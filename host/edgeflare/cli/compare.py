@@ -107,14 +107,14 @@ def compare(
         for name, why in failed.items():
             echo_err(f"not ranked: {name}: {why}")
         if ran is not None:
-            echo_err(_goes_on(ran.folder))
+            echo_err(_resume_advice(ran.folder))
         echo_err("edgeflare: fewer than two candidates are left, so that there is nothing to rank")
         raise typer.Exit(_FAILED)
     try:
         ranking = rank_campaigns(folders, measure=chosen, level=level)
     except EdgeFlareError:
         if ran is not None:
-            echo_err(_goes_on(ran.folder))
+            echo_err(_resume_advice(ran.folder))
         raise
     more = {"failed": failed, "folder": str(ran.folder) if ran else None}
     from edgeflare.cli.display.tables import print_result
@@ -138,7 +138,7 @@ def _run(
     with (
         handling_signals() as stop,
         batch_display(
-            stop, what="candidate ", advice=lambda last: _goes_on(last.folder.parent)
+            stop, what="candidate ", advice=lambda last: _resume_advice(last.folder.parent)
         ) as watch,
     ):
         return run_candidates(like, models, measure=measure, out=out, ask=ask, progress=watch)
@@ -177,7 +177,7 @@ def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]
     return found
 
 
-def _goes_on(folder: Path) -> str:
+def _resume_advice(folder: Path) -> str:
     """Return the sentence on where the finished campaigns are and how to continue."""
     return (
         f"The candidates' campaigns lie in {folder}; the same command with --out {shlex.quote(str(folder))} goes on "

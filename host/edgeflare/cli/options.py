@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 FILES = "Models and seeds"
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Go on though a model, seed file or library is not what it was."),
+]
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.options import (
-    FILES,
-    Json,
-    command_with,
-    typed,
-)
+from edgeflare.cli.options import FILES, Json, command_with, typed
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -96,10 +91,10 @@ def _replay(
     from edgeflare.analysis import check_limits, replay_summary
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
-    from edgeflare.cli.terminal import ask, end_by, handling_signals
+    from edgeflare.cli.terminal import ask, end_by
     from edgeflare.reports import replay_document
 
-    with handling_signals() as stop, progress_display(stop) as progress:
+    with progress_display() as progress:
         folder = run_replay(source, config, only=only, seed_ids=trigger, ask=ask, progress=progress)
     limits = check_limits(folder)
     summary = replay_summary(folder)
@@ -121,10 +116,10 @@ def _reproduce(source: Path, trigger: list[str], config: "CampaignConfig", json:
     from edgeflare.campaign import reproduce
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
-    from edgeflare.cli.terminal import ask, handling_signals
+    from edgeflare.cli.terminal import ask
     from edgeflare.reports import reproductions_document
 
-    with handling_signals() as stop, progress_display(stop) as progress:
+    with progress_display() as progress:
         found = reproduce(source, trigger, config, ask=ask, progress=progress)
     print_result(
         json,

@@ -177,7 +177,7 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            told(*args, **kwargs)
+            run_command(*args, **kwargs)
         except KeyboardInterrupt as interrupt:
             if _Debug.on:
                 raise
@@ -185,7 +185,7 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
                 echo_err("edgeflare: interrupted")
             raise typer.Exit(INTERRUPTED) from interrupt
 
-    def told(*args: P.args, **kwargs: P.kwargs) -> None:
+    def run_command(*args: P.args, **kwargs: P.kwargs) -> None:
         from edgeflare import EdgeFlareError
 
         try:

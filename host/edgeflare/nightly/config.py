@@ -29,8 +29,8 @@ from edgeflare.campaign.settings.config import (
     config_from,
     load_config,
     merge,
-    problems_of,
 )
+from edgeflare.campaign.settings.errors import problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.stages import strategy_of
 from edgeflare.errors import UsageError

@@ -1,7 +1,6 @@
 """The folder of a history: its nights, newest last, and the baseline of the next night."""
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -11,15 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import ValidationError
-
-from edgeflare._internal.files import write_durably
+from edgeflare.campaign.batch import read_description, write_description
 from edgeflare.campaign.events import Event, Notice, Stage, Step
-from edgeflare.errors import StoreError
 from edgeflare.nightly.config import KeepConfig
 from edgeflare.nightly.night import CAMPAIGNS, Night, NightRun
-from edgeflare.store.database import translate_errors
-from edgeflare.store.documents import read_json
+from edgeflare.store.database import DATABASE_NAME, translate_errors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,7 +26,6 @@ JUNIT_NAME = "junit.xml"
 PAGE_NAME = "index.html"
 REPORT_NAME = "report.html"
 """In the folder of a search, and of a replay with inputs that deviate newly."""
-_FORMAT = 1
 _NIGHTS, _CORPUS = "nights", "corpus"
 _STEM = 60
 
@@ -107,10 +101,7 @@ class History:
 
     def save(self, night: Night) -> None:
         """Write a night's ``night.json``, in one step."""
-        said = {"format": _FORMAT, **night.model_dump(mode="json")}
-        text = json.dumps(said, indent=2, ensure_ascii=False)
-        with translate_errors(self.folder):
-            write_durably(night.folder / NIGHT_NAME, f"{text}\n".encode())
+        write_description(night.folder / NIGHT_NAME, night.model_dump(mode="json"))
 
     def last_green(
         self, model: str, device: str, nights: list[Night] | None = None
@@ -118,7 +109,9 @@ class History:
         """Return the newest green night of a model on a device whose search is still there."""
         for night in reversed(self.nights() if nights is None else nights):
             run = night.run(model, device)
-            if run is not None and run.is_baseline and _holds_campaign(night.campaign(run)):
+            if run is None or not run.is_baseline:
+                continue
+            if (night.campaign(run) / DATABASE_NAME).is_file():
                 return Baseline(night, run)
         return None
 
@@ -128,17 +121,10 @@ class History:
         return (path.parent for path in found)
 
     def _read(self, folder: Path) -> Night | None:
-        with translate_errors(self.folder):
-            text = (folder / NIGHT_NAME).read_bytes()
         try:
-            said = read_json(text)
-            if said["format"] != _FORMAT:
-                raise StoreError(
-                    f"{folder / NIGHT_NAME} has the format {said['format']}, this edgeflare reads "
-                    f"{_FORMAT}; use the edgeflare that wrote it"
-                )
-            return Night.model_validate({**said, "folder": folder})
-        except (ValueError, TypeError, KeyError, ValidationError):
+            values = read_description(folder / NIGHT_NAME)
+            return Night.model_validate({**values, "folder": folder})
+        except (ValueError, TypeError, KeyError):  # pydantic's ValidationError is a ValueError
             return None
 
     def _free(self, stamp: str) -> str:
@@ -152,10 +138,6 @@ def run_folder(model: str, device: str) -> str:
     if plain != device:  # two devices may have the same plain name
         plain += f"-{hashlib.sha256(device.encode()).hexdigest()[:6]}"
     return f"{model}/{plain}"
-
-
-def _holds_campaign(folder: Path) -> bool:
-    return (folder / "campaign.sqlite").is_file()
 
 
 _MB = 1_000_000

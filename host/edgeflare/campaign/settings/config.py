@@ -17,8 +17,8 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
-from edgeflare.campaign.settings.errors import causes, sentence
-from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, typed_name
+from edgeflare.campaign.settings.errors import problems_of
+from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
@@ -492,17 +492,6 @@ def config_from(
         return CampaignConfig.model_validate(values)
     except ValidationError as error:
         raise UsageError(problems_of(error, source, typed or {})) from error
-
-
-def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | None = None) -> str:
-    """Return what is wrong with the first few keys of `source`, misspelt ones first, as one sentence."""
-    typed = typed or {}
-    shown = sorted(
-        causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
-    )[:4]
-    text = "; ".join(sentence(problem, typed) for problem in shown)
-    of_flags = all(typed_name(problem["loc"], typed) for problem in shown)
-    return text if of_flags else f"{source}: {text}"
 
 
 def load_config(
