@@ -9,9 +9,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from edgeflare.bench.suite import PairConfig, Suite, plain, suite_from
 from edgeflare.campaign.batch import description, write_description
-from edgeflare.campaign.provenance import check_forced, check_unchanged
+from edgeflare.campaign.provenance import changed_fields, check_forced, check_unchanged
 from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, config_from
-from edgeflare.devices.equivalence import differences
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
@@ -132,27 +131,27 @@ def open_bench(folder: Path) -> Bench:
         raise UsageError(
             f"{folder} is not a bench's folder: it has no {BENCH_NAME}; check the path"
         )
-    with description(path, "restore it from a copy, or run the bench anew") as said:
+    with description(path, "restore it from a copy, or run the bench anew") as values:
         return Bench(
             folder,
-            suite_from(said["suite"], f"{path}: suite"),
-            tuple(map(str, said["devices"])),
-            {str(name): str(why) for name, why in said["failed"].items()},
-            Path(said["inventory"]) if said.get("inventory") else None,
-            said.get("python"),
+            suite_from(values["suite"], f"{path}: suite"),
+            tuple(map(str, values["devices"])),
+            {str(name): str(why) for name, why in values["failed"].items()},
+            Path(values["inventory"]) if values.get("inventory") else None,
+            values.get("python"),
         )
 
 
 def write_bench(bench: Bench) -> None:
-    """Put what `open_bench` reads on disk, atomically. Raises StoreError."""
-    said = {
+    """Write what `open_bench` reads, atomically. Raises StoreError."""
+    values = {
         "suite": bench.suite.model_dump(mode="json"),
         "devices": list(bench.devices),
         "inventory": bench.inventory and str(bench.inventory),
         "python": bench.python,
         "failed": dict(bench.failed),
     }
-    write_description(bench.folder / BENCH_NAME, said)
+    write_description(bench.folder / BENCH_NAME, values)
 
 
 def _holds_campaign(folder: Path) -> bool:
@@ -171,13 +170,10 @@ def _holds_campaign(folder: Path) -> bool:
         return True
 
 
-_SHOWN = 5
-
-
 def check_same_files(bench: Bench, states: Mapping[Cell, CellState], *, force: bool) -> str | None:
     """Compare models, seeds and libraries with those of the cells that were run, pair by pair.
 
-    Only pairs with something left to run are looked at. Returns a notice where `force` lets changes
+    Only pairs with something left to run are checked. Returns a notice where `force` lets changes
     pass, else raises UsageError naming them.
     """
     found: dict[str, None] = {}
@@ -213,12 +209,9 @@ def check_same_devices(bench: Bench, cell: Cell, *, force: bool) -> str | None:
         candidates = before.get(name, everyone)
         if not candidates or described in candidates:
             continue
-        changed = ", ".join(
-            f"{field} was {one}, is {other}"
-            for field, one, other in differences(candidates[-1], described)[:_SHOWN]
-        )
+        changes = changed_fields(candidates[-1], described)
         whose = "it was" if name in before else f"{next(iter(before))} was"
-        found.append(f"{name} is not what {whose} in other cells of {cell.pair}: {changed}")
+        found.append(f"{name} is not what {whose} in other cells of {cell.pair}: {changes}")
     notice = check_forced(found, force=force)
     if notice is not None:
         with Store.open(bench.campaign(cell)) as store:

@@ -35,7 +35,7 @@ def make_model(folder: Path, pair: PairConfig) -> None:
 def make_again(bench: Bench, states: Mapping[Cell, CellState]) -> None:
     """Make the models again that were removed since their cells began; they come out the same.
 
-    One that can't be made stays away: whoever looks for changes says so.
+    One that can't be made is left out: `check_same_files` reports it.
     """
     for pair in bench.suite.pairs:
         own = {state for cell, state in states.items() if cell.pair == pair.name}

@@ -75,14 +75,14 @@ def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[s
 
 def needs_data(values: dict[str, Any]) -> bool:
     """Whether a path of the suite begins with ``{data}``."""
-    seen: list[str] = []
+    paths: list[str] = []
 
-    def see(_: str, text: str) -> str:
-        seen.append(text)
+    def collect(_: str, text: str) -> str:
+        paths.append(text)
         return text
 
-    _each_path(values, see)
-    return any(text.startswith("{data}") for text in seen)
+    _each_path(values, collect)
+    return any(text.startswith("{data}") for text in paths)
 
 
 def _each_path(values: dict[str, Any], change: Callable[[str, str], str]) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _pair_name(name: str) -> str:
             f"{name!r} is no name: use letters, digits, spaces, '.', '_' and '-', "
             "a letter or digit first, no space or '.' last"
         )
-    return _short(name)
+    return _check_length(name)
 
 
 def _plain_name(name: str) -> str:
@@ -131,10 +131,10 @@ def _plain_name(name: str) -> str:
             f"{name!r} is no name: use letters, digits, '.', '_' and '-', "
             "a letter or digit first, no '.' last"
         )
-    return _short(name)
+    return _check_length(name)
 
 
-def _short(name: str) -> str:
+def _check_length(name: str) -> str:
     if len(name) > _LONGEST:
         raise ValueError(
             f"the name {name[:20]!r}... has {len(name)} characters; use {_LONGEST} at most"
@@ -164,7 +164,7 @@ class PerturbConfig(SuiteTable):
 
 
 class PairConfig(SuiteTable):
-    """An original model, the deployed one beside it or how to make it, and their seed inputs.
+    """An original model, the deployed one or how to make it, and their seed inputs.
 
     The pairs of one `study` are correlated by their `x` with what a search costs (section 5.4.1).
     `allow_disagreement` begins the search although the models disagree on many seed inputs. On a
@@ -211,7 +211,7 @@ class StrategyConfig(SuiteTable):
 
 
 class Published(SuiteTable):
-    """What a publication says of one strategy on one pair, to stand beside what was measured.
+    """A publication's figures of one strategy on one pair, to compare with those measured.
 
     Means over the seed inputs on which a triggering input was found (section 4.3): `queries`, and
     `seconds`; `success` is the rate of those, 0 to 1.
@@ -225,20 +225,6 @@ class Published(SuiteTable):
     seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-__all__ = [
-    "PairConfig",
-    "PerturbConfig",
-    "Published",
-    "StrategyConfig",
-    "Suite",
-    "SuiteAbout",
-    "load_suite",
-    "suite_about",
-    "suite_from",
-    "suite_names",
-]
-
-
 class Suite(SuiteTable):
     """A benchmark: every strategy searches on every pair, once a repeat.
 
@@ -248,7 +234,7 @@ class Suite(SuiteTable):
     both models' margins (top-1 minus top-2 probability) reach `margin_floor`; 0 as in the paper.
     `baseline` is the strategy that the others are compared with. `title` and `about` go on top of the
     report, `published` figures beside those measured. `data` are the folders that ``{data}`` stood for;
-    they are no part of what is kept of a suite.
+    they are not stored with the suite.
     """
 
     name: PlainName
@@ -268,7 +254,7 @@ class Suite(SuiteTable):
     data: tuple[Path, ...] = Field(default=(), exclude=True)
 
     @model_validator(mode="after")
-    def _hangs_together(self) -> "Suite":
+    def _is_consistent(self) -> "Suite":
         pairs = [pair.name for pair in self.pairs]
         strategies = [strategy.name for strategy in self.strategies]
         _only_once("pairs", [plain(name) for name in pairs])
@@ -311,18 +297,9 @@ class Suite(SuiteTable):
     def search(self, strategy: str, repeat: int = 0) -> SearchConfig:
         """Return how a campaign searches with a strategy in one repeat (0 is the first)."""
         one = self.strategy(strategy)
-        return SearchConfig.model_validate(
-            {
-                "strategy": one.strategy,
-                "options": one.options,
-                "operators": one.operators,
-                "max_queries": one.max_queries,
-                "max_host_queries": one.max_host_queries,
-                "timeout_s": one.timeout_s,
-                "margin_floor": one.margin_floor,
-                "seed": self.seed + repeat,
-            }
-        )
+        keys = SearchConfig.model_fields.keys() & StrategyConfig.model_fields.keys()
+        values = {key: getattr(one, key) for key in keys}
+        return SearchConfig.model_validate({**values, "seed": self.seed + repeat})
 
     def narrowed(
         self,
@@ -339,8 +316,8 @@ class Suite(SuiteTable):
         that is run on none of the pairs goes; so does the baseline, if it isn't one of the strategies.
         Raises UsageError, naming the choices, for an unknown name, and where nothing is left to run.
         """
-        kept = [pair for pair in self.pairs if not pairs or pair.name in pairs]
-        names = [pair.name for pair in kept]
+        chosen = [pair for pair in self.pairs if not pairs or pair.name in pairs]
+        names = [pair.name for pair in chosen]
         try:
             _known("there is no such pair", pairs, [pair.name for pair in self.pairs])
             _known("there is no such strategy", strategies, [one.name for one in self.strategies])
@@ -363,7 +340,7 @@ class Suite(SuiteTable):
             **self.model_dump(),
             **over,
             "data": self.data,
-            "pairs": kept,
+            "pairs": chosen,
             "strategies": running,
             "baseline": self.baseline if self.baseline in left else None,
             "published": [

@@ -37,9 +37,9 @@ def run_campaign(
 ) -> Path:
     """Run a campaign to its end and return its folder.
 
-    `name` is what others who want a device are told is using it (the folder's name where None). `ask` is
-    asked for a passphrase or password where a device wants one; `progress` is told what happens, by the
-    calling thread; `connect` reaches a device (`edgeflare.testing` has one that fails on purpose). Raises
+    `name` is shown to others who want a device that this campaign uses (the folder's name where None). `ask`
+    is called for a passphrase or password where a device wants one, `progress` with every event, by the
+    calling thread; `connect` opens the transport to a device (`edgeflare.testing` has a faulty one). Raises
     an `EdgeFlareError` of any kind; what was found before it is in the folder, and `resume_campaign` goes
     on from there.
 

@@ -1,4 +1,4 @@
-"""The finished campaign that another one is held against: which pairs of classes deviate in it."""
+"""The baseline of the limit `new_pairs`: a finished campaign, and the pairs of classes that deviate in it."""
 
 from pathlib import Path
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from edgeflare._internal.files import new_folder_name
+from edgeflare._internal.text import first_of
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import (
     BatchWatch,
@@ -80,7 +81,7 @@ def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) 
 def search_for(measure: str, search: SearchConfig) -> SearchConfig:
     """Return `search` with its open settings chosen for `measure`.
 
-    "queries": the paper's, dflare. Else the most severe trigger is looked for: boundary with a device
+    "queries": the paper's, dflare. Else a search for the most severe trigger: boundary with a device
     budget. A strategy or budget that was stated stays. Raises UsageError for an unknown measure.
     """
     check_measure(measure)
@@ -99,13 +100,13 @@ COMPARISON_NAME = "comparison.json"
 def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Path, ...]:
     """Return the model files and campaign folders that these paths stand for, in their order.
 
-    The folder of a comparison stands for its candidates' campaigns; files of its own beside them, which a
-    shell's ``*`` names, too, stand for nothing. Reads only, so that what can't be compared is known before anything
+    The folder of a comparison stands for its candidates' campaigns; other files in it, which a
+    shell's ``*`` names, too, are ignored. Reads only, so that what can't be compared is known before anything
     is run: raises UsageError for a `level` outside (0, 1) and for fewer than two candidates, StoreError for
     a folder that is neither a campaign nor a comparison.
     """
     check_level(level)
-    found = [one for path in paths for one in _stands_for(Path(path).expanduser())]
+    found = [one for path in paths for one in _campaigns_or_model(Path(path).expanduser())]
     if len(found) < 2:
         raise UsageError(
             "compare needs two candidates at least: model files, campaigns' folders, or a comparison's"
@@ -115,26 +116,26 @@ def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Pat
 
 def read_comparison(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the settings of a comparison, and its candidates' files by name. Raises StoreError."""
-    with description(path, "run the comparison anew in another folder") as said:
-        return dict(said["settings"]), {str(k): str(v) for k, v in said["candidates"].items()}
+    with description(path, "run the comparison anew in another folder") as values:
+        return dict(values["settings"]), {str(k): str(v) for k, v in values["candidates"].items()}
 
 
-def _stands_for(path: Path) -> list[Path]:
+def _campaigns_or_model(path: Path) -> list[Path]:
     if not path.is_dir():
         own = path.name in (COMPARISON_NAME, *LOCK_NAMES)
         return [] if own and (path.parent / COMPARISON_NAME).is_file() else [path]
     if (path / COMPARISON_NAME).is_file() and not (path / DATABASE_NAME).is_file():
         _, candidates = read_comparison(path / COMPARISON_NAME)
-        begun = [path / name for name in candidates if (path / name / DATABASE_NAME).is_file()]
-        if not begun:
+        found = [path / name for name in candidates if (path / name / DATABASE_NAME).is_file()]
+        if not found:
             raise UsageError(f"{path} is a comparison in which no candidate's campaign has begun")
-        return begun
+        return found
     with Store.open(path):  # raises where it is no campaign
         return [path]
 
 
 _SHOWN = 5
-_OWN = (ModelError, PreflightError, DeviceError)
+_CANDIDATE_ERRORS = (ModelError, PreflightError, DeviceError)
 """Errors that concern one candidate alone: the other candidates are run all the same."""
 
 
@@ -150,7 +151,7 @@ class CandidateRun:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What came of all candidates, in the order they were named; their campaigns are in `folder`."""
+    """The runs of all candidates, in the order they were named; their campaigns are in `folder`."""
 
     folder: Path
     runs: tuple[CandidateRun, ...]
@@ -182,7 +183,7 @@ def run_candidates(
 
     The campaigns lie in `out` (by default the configuration's, else a new folder under ``comparisons``),
     which may have been begun before: what is finished there stays, what isn't goes on, and more candidates
-    may be named. A model that can't be loaded, doesn't fit or can't be run on the device is told as a
+    may be named. A model that can't be loaded, doesn't fit or can't be run on the device is reported as a
     notice, and the others go on.
 
     Raises UsageError where a setting or a file is not what it was when the folder was begun; before anything
@@ -199,11 +200,11 @@ def run_candidates(
     for file in files:
         executor.check_files(_with_model(config, file))
     _check_runtimes(config, files, fleet_devices(config))
-    config = _as_stated_of_words(config, like)
+    config = _without_budget_for_speech(config, like)
     config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
     folder = (config.out or new_folder_name("comparisons", config.original.path.stem)).absolute()
     with opened_folder(folder, COMPARISON_NAME, "a comparison"):
-        names = _begun(folder, config, files)
+        names = _write_candidates(folder, config, files)
         return Candidates(
             folder, _Comparison(folder, config, CampaignRunner(ask, connect)).run(names, progress)
         )
@@ -226,7 +227,9 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
     return config
 
 
-def _as_stated_of_words(config: CampaignConfig, like: CampaignConfig | Path) -> CampaignConfig:
+def _without_budget_for_speech(
+    config: CampaignConfig, like: CampaignConfig | Path
+) -> CampaignConfig:
     """Return the configuration without a device budget that wasn't stated, where models are speech recognisers.
 
     Raises ModelError where the original can't be loaded.
@@ -275,7 +278,7 @@ class _Comparison:
             failed = None
             try:
                 self._one(name, model, folder, report)
-            except _OWN as error:
+            except _CANDIDATE_ERRORS as error:
                 failed = str(error)
                 errors.append(error)
                 report(Notice(f"{name} can't be run, the others go on: {error}"))
@@ -309,7 +312,7 @@ def _check_unchanged(name: str, folder: Path) -> None:
         changes = check_unchanged(config_from(store.campaign, str(folder)), store)
     if changes:
         raise UsageError(
-            f"since {name} was run {'; '.join(changes[:_SHOWN])}. What is found from now on might not compare "
+            f"since {name} was run {first_of(changes, _SHOWN)}; what is found from now on might not compare "
             "with what was found before: undo the change, or choose another --out to run all anew"
         )
 
@@ -326,7 +329,9 @@ def _with_model(config: CampaignConfig, model: Path) -> CampaignConfig:
     return config.model_copy(update={"deployed": deployed})
 
 
-def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[str, Path]:
+def _write_candidates(
+    folder: Path, config: CampaignConfig, files: Sequence[Path]
+) -> dict[str, Path]:
     """Write the description of the comparison; return the candidates' names, earlier ones unchanged.
 
     Raises UsageError where the folder was begun with other settings.

@@ -47,17 +47,17 @@ from edgeflare.types import TRIGGERS, Status
 CONTROL_NAME = "control"
 REFUSED = "control_refused"
 """Name of the fact with the reason why a control can't be run."""
-_FOR_GOOD = (ModelError, PreflightError, StrategyError)
+_PERMANENT = (ModelError, PreflightError, StrategyError)
 """Errors that a second attempt would repeat, since the control's models and search are fixed."""
 _PREFIX = "control: "
 
 
 class Alarms(NamedTuple):
-    """What the searches of a control came to, without those that failed.
+    """The numbers of a control's searches and false alarms, without searches that failed.
 
-    `searches` asked the device, or found the seed itself to be a false alarm; `unasked` ended without asking it: they
-    could raise no false alarm, so that they say nothing of its rate. `largest_margin`: of each false alarm the smaller of both models' margins, and of those the largest;
-    a higher margin floor lets none of them count, unless a tolerance decides.
+    `searches` queried the device, or found the seed itself to be a false alarm; `unasked` ended without a query, so
+    that they could raise no false alarm. `largest_margin` is the largest of the false alarms' smaller margins; with a
+    margin floor above it none of them counts, unless a tolerance decides.
     """
 
     searches: int
@@ -110,11 +110,13 @@ def check_control(config: CampaignConfig) -> None:
         )
     with ExitStack() as stack:
         original = stack.enter_context(executor.opened_original(config))
-        stack.enter_context(_named())
-        told = options_in_file(original.metadata, str(original.path))
-        own = told.is_audio or told.has_scaling or scaling_of_range(original.input).has_scaling
+        stack.enter_context(_prefixed_errors())
+        in_file = options_in_file(original.metadata, str(original.path))
+        own = (
+            in_file.is_audio or in_file.has_scaling or scaling_of_range(original.input).has_scaling
+        )
         if not own and not config.original.input.is_audio:
-            # what the deployed model's file tells isn't known yet; which scale it is doesn't matter here
+            # the options in the deployed model's file aren't known yet; any scale will do here
             config = _scaled(_scaled(config, config.deployed.input), InputOptions(scale="1/255"))
         config = control_config(config, Path())
         owner = LeaseOwner(uuid.uuid4().hex, "a control")
@@ -147,8 +149,8 @@ def run_control(
     reporter.watch(store, lambda: seen)
     try:
         try:
-            with _named():
-                if _is_begun(store):
+            with _prefixed_errors():
+                if _can_resume(store):
                     executor.resume(
                         folder, fill=partial(_fill, store), force=force, progress=pass_on
                     )
@@ -160,8 +162,8 @@ def run_control(
                         name=f"{store.folder.name}, its control",
                         progress=pass_on,
                     )
-                _tell(store, config, reporter)
-        except _FOR_GOOD as error:
+                _warn_of_alarms(store, config, reporter)
+        except _PERMANENT as error:
             why = str(error).removeprefix(_PREFIX)
             _notice(f"the control can't be run: {why}", store, reporter)
             store.set_fact(REFUSED, why)
@@ -181,20 +183,18 @@ def count_alarms(control: Store) -> Alarms:
     searches, unasked, margins, found = 0, 0, [], 0
     for outcome in control.outcomes():
         if outcome.status is not Status.FAILED:
-            asked = outcome.search_queries > 0 or outcome.status in TRIGGERS
-            searches += asked
-            unasked += not asked
+            queried = outcome.search_queries > 0 or outcome.status in TRIGGERS
+            searches += queried
+            unasked += not queried
         if outcome.status not in TRIGGERS:
             continue
         found += 1
-        both = (outcome.original_margin, outcome.deployed_margin)
-        known = [margin for margin in both if margin is not None]
-        if known:
-            margins.append(min(known))
+        if outcome.severity is not None:
+            margins.append(outcome.severity)
     return Alarms(searches, unasked, found, max(margins, default=None))
 
 
-def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
+def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
     """Warn of false alarms, once."""
     with Store.open(control_folder(store.folder)) as control:
         alarms = count_alarms(control)
@@ -287,7 +287,7 @@ def _other_arithmetic(runtime: str, options: Mapping[str, Any]) -> dict[str, Any
     return {"delegate": not options.get("delegate", True)}
 
 
-def _is_begun(store: Store) -> bool:
+def _can_resume(store: Store) -> bool:
     """Whether there is a control to resume; an incomplete folder of one is deleted."""
     folder = control_folder(store.folder)
     if store.fact("control_begun"):
@@ -320,8 +320,8 @@ def _fill(store: Store, control: Store) -> None:
 
 
 @contextmanager
-def _named() -> Iterator[None]:
-    """Say of every error that it is the control's."""
+def _prefixed_errors() -> Iterator[None]:
+    """Prefix the text of every error: it is the control's."""
     try:
         yield
     except EdgeFlareError as error:
@@ -340,9 +340,9 @@ _MAX_QUERIES = 25
 
 @dataclass(frozen=True)
 class SelfTestPair:
-    """What the `searches` of one pair that asked the device came to; `of_one_model`: its two models differ by rounding alone.
+    """The result of one pair: the `searches` that queried the device, and the `triggers` they found.
 
-    There each of the `triggers` is a false alarm.
+    `of_one_model`: its two models differ by rounding alone, so that each trigger is a false alarm.
     """
 
     name: str
@@ -434,10 +434,10 @@ def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, boo
 def _named_selftest(name: str, progress: Progress) -> Progress:
     """Return a progress function that names the pair in each stage, and drops notices on how to resume."""
 
-    def tell(event: Event) -> None:
+    def report(event: Event) -> None:
         if isinstance(event, Stage):
             event = event._replace(detail=f"{name}, {event.detail}")
         if not (isinstance(event, Notice) and event.resume):
             progress(event)
 
-    return tell
+    return report

@@ -96,12 +96,12 @@ class Fleet(AbstractContextManager["Fleet"]):
         connect: Connect = connect,
         need_all: bool,
     ) -> "Fleet":
-        """Open all devices side by side; without `need_all` those that can be.
+        """Open all devices in parallel; without `need_all` those that can be.
 
-        Each question is asked once. `uploading` is called with uploads, `tell` with lost and reconnected
+        `ask` is called once for each question. `uploading` is called with uploads, `tell` with lost and reconnected
         devices, both from other threads. Raises what `open_device` raises.
         """
-        asked = PromptCache(ask) if ask is not None else None
+        prompts = PromptCache(ask) if ask is not None else None
 
         def opener(device: Device, progress: Tell | None = None) -> DeviceSession:
             return open_device(
@@ -109,7 +109,7 @@ class Fleet(AbstractContextManager["Fleet"]):
                 config.deployed.path,
                 runtime=config.deployed.runtime,
                 options=config.deployed.options,
-                ask=asked,
+                ask=prompts,
                 progress=progress,
                 lease=owner.lease(device.name),
                 connect=connect,
@@ -129,8 +129,8 @@ class Fleet(AbstractContextManager["Fleet"]):
                 for one in attempts:
                     one.add_done_callback(_close_what_opened)
                 raise
-        if asked is not None:
-            asked.stop_asking()
+        if prompts is not None:
+            prompts.stop_asking()
         sessions = [
             ReconnectingSession(
                 session,
@@ -149,7 +149,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         fleet = cls(sessions, missing)
         if missing and (need_all or not sessions):
             fleet.close()
-            raise _together([error for _, error in missing])
+            raise _combined([error for _, error in missing])
         return fleet
 
     def __iter__(self) -> Iterator[ReconnectingSession]:
@@ -163,7 +163,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         return tuple(session.status() for session in self.sessions)
 
     def describe_unavailable(self) -> str:
-        """Say which devices are not up, and why."""
+        """Return which devices are not up, and why."""
         found = [
             f"{one.name}: {one.detail}" for one in self.sessions if one.state is not DeviceState.UP
         ]
@@ -226,7 +226,7 @@ class PromptCache:
             return self._answers[question]
 
 
-def _together(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
+def _combined(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
     """Return one error for several devices."""
     if len(errors) == 1:
         return errors[0]
@@ -242,22 +242,22 @@ def _user() -> str:
         return "somebody"
 
 
-_AFTER_THE_MINUTE_S = 0.5
+_DELAY_S = 0.5
 
 
-class TelemetryKeeper:
-    """Writes the devices' minutes into the store as each is over, in a thread of its own.
+class TelemetryWriter:
+    """Writes the devices' telemetry into the store once a minute, in a thread of its own.
 
-    What the disk doesn't take is tried again with the next minute. Leaving it writes the rest, and
-    raises StoreError where that fails and no other error is on its way.
+    What can't be written is tried again with the next minute. `__exit__` writes the rest, and raises
+    StoreError where that fails and no other error is being raised.
     """
 
     def __init__(self, fleet: Fleet, store: Store) -> None:
         self._fleet = fleet
         self._store = store
         self._pending: list[DeviceMinute] = []
-        self._left = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="edgeflare-telemetry", daemon=True)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="edgeflare-telemetry", daemon=True)
 
     def __enter__(self) -> "Self":
         self._thread.start()
@@ -269,7 +269,7 @@ class TelemetryKeeper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._left.set()
+        self._stop.set()
         self._thread.join()
         try:
             self._write(all_of_it=True)
@@ -277,8 +277,8 @@ class TelemetryKeeper:
             if error is None:
                 raise
 
-    def _keep(self) -> None:
-        while not self._left.wait(MINUTE_S - time.time() % MINUTE_S + _AFTER_THE_MINUTE_S):
+    def _run(self) -> None:
+        while not self._stop.wait(MINUTE_S - time.time() % MINUTE_S + _DELAY_S):
             try:
                 self._write(all_of_it=False)
             except StoreError:

@@ -46,7 +46,7 @@ class TextSource(NamedTuple):
     identity: Mapping[str, Any]
 
 
-def text_source(
+def _text_source(
     outputs: Sequence[TensorInfo],
     config: ModelConfig,
     in_file: Mapping[str, Any] | None,
@@ -69,7 +69,7 @@ def text_source(
         decoder, identity = stated.to_json(), stated.describe()
     if identity is None and config.output == "transcript":
         raise ModelError(
-            f"the file of {whose} does not tell how its outputs become text; state it with "
+            f"the file of {whose} does not say how its outputs become text; state it with "
             "`--decoder kind=ctc --decoder vocabulary=FILE`, or under the file's metadata key edgeflare.decoder"
         )
     if identity is None:
@@ -112,7 +112,7 @@ def _is_scores(tensor: TensorInfo) -> bool:
     return len(tensor.shape) == 1 or (len(tensor.shape) == 2 and tensor.shape[0] in (1, None))
 
 
-def check_both_transcribe(
+def _check_both_transcribe(
     texts: tuple[TextSource | None, TextSource | None],
     outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
 ) -> None:
@@ -120,19 +120,19 @@ def check_both_transcribe(
     original, deployed = texts
     if (original is None) == (deployed is None):
         return
-    hears, other = ("original", "deployed") if deployed is None else ("deployed", "original")
+    speech, other = ("original", "deployed") if deployed is None else ("deployed", "original")
     if all(_is_scores(tensor) for tensor in outputs[other == "deployed"]):
         raise ModelError(
-            f"the {hears} model is a speech recogniser and the {other} model returns one score for each class: they "
+            f"the {speech} model is a speech recogniser and the {other} model returns one score for each class: they "
             "are not two versions of one model"
         )
     raise ModelError(
-        f"the {hears} model returns text and the {other} model does not tell how its outputs become text; state it "
+        f"the {speech} model returns text and the {other} model does not say how its outputs become text; state it "
         "with `--decoder kind=ctc --decoder vocabulary=FILE`, or compare both models' scores with `--output logits`"
     )
 
 
-def choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:
+def _choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:
     """Return the output that counts: the one that is named, or the only one. Raises ModelError."""
     names = [tensor.name for tensor in outputs]
     if config.output_name is None:
@@ -147,7 +147,7 @@ def choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str
     return outputs[names.index(config.output_name)]
 
 
-def check_no_frames(output: TensorInfo, whose: str) -> None:
+def _check_no_frames(output: TensorInfo, whose: str) -> None:
     """Raise ModelError where an output of a model of audio has scores for each moment, as that of a recogniser."""
     if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
         raise ModelError(
@@ -156,7 +156,7 @@ def check_no_frames(output: TensorInfo, whose: str) -> None:
         )
 
 
-def original_classes(output: TensorInfo, config: ModelConfig) -> int:
+def _original_classes(output: TensorInfo, config: ModelConfig) -> int:
     """Return the number of classes: that of the original's scores.
 
     Raises ModelError where its output is none of scores.
@@ -177,8 +177,8 @@ def original_classes(output: TensorInfo, config: ModelConfig) -> int:
     return output_classes(output, "the original model")
 
 
-def tells_label(output: TensorInfo, config: ModelConfig, classes: int) -> bool:
-    """Whether the deployed model's output is a class index, as stated or told from its type and shape.
+def _returns_label(output: TensorInfo, config: ModelConfig, classes: int) -> bool:
+    """Whether the deployed model's output is a class index, as stated or inferred from its type and shape.
 
     Raises ModelError where it is none and has no score for each of the original's `classes` either.
     """
@@ -300,10 +300,10 @@ def resolve_pair(
     """
     model = fleet.sessions[0].model
     texts = (
-        text_source(original.outputs, config.original, original.decoder, "the original model"),
-        text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
+        _text_source(original.outputs, config.original, original.decoder, "the original model"),
+        _text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
     )
-    check_both_transcribe(texts, (original.outputs, model.outputs))
+    _check_both_transcribe(texts, (original.outputs, model.outputs))
     first, second = original.input, model.inputs[0]
     in_files = (
         options_in_file(original.metadata, str(config.original.path)),
@@ -357,13 +357,13 @@ def _scoring(
     outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
 ) -> tuple[ModelInterface, ModelInterface]:
     """Return the sides of two models that return scores. Raises ModelError where they don't fit."""
-    first = choose_output(outputs[0], config.original, "the original model")
-    second = choose_output(outputs[1], config.deployed, "the deployed model")
+    first = _choose_output(outputs[0], config.original, "the original model")
+    second = _choose_output(outputs[1], config.deployed, "the deployed model")
     for spec, output, whose in zip(specs, (first, second), ("original", "deployed"), strict=True):
         if isinstance(spec, AudioSpec):
-            check_no_frames(output, f"the {whose} model")
-    classes = original_classes(first, config.original)
-    labels_only = tells_label(second, config.deployed, classes)
+            _check_no_frames(output, f"the {whose} model")
+    classes = _original_classes(first, config.original)
+    labels_only = _returns_label(second, config.deployed, classes)
     return ModelInterface(specs[0], first, classes), ModelInterface(
         specs[1], second, classes, labels_only
     )
@@ -409,11 +409,11 @@ def _check_inputs(original: Spec, deployed: Spec) -> None:
     elif isinstance(original, InputSpec) and isinstance(deployed, InputSpec):
         _check_images(original, deployed)
     else:
-        hears, sees = "original", "deployed"
+        audio, images = "original", "deployed"
         if isinstance(deployed, AudioSpec):
-            hears, sees = sees, hears
+            audio, images = images, audio
         raise UsageError(
-            f"the {hears} model takes audio and the {sees} model images; EdgeFlare gives both the same sample"
+            f"the {audio} model takes audio and the {images} model images; EdgeFlare gives both the same sample"
         )
 
 

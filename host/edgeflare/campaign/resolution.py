@@ -27,8 +27,8 @@ _LEAST_TIMES = 3
 _LEAST_PATIENCE_S = 60.0
 
 
-class Measured(Protocol):
-    """A device with the deployed model, such as a SteadySession."""
+class MeasuredDevice(Protocol):
+    """A device with the deployed model, such as a ReconnectingSession."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -41,7 +41,7 @@ class Measured(Protocol):
 def resolve_search(
     config: CampaignConfig,
     original: Original,
-    devices: Sequence[Measured],
+    devices: Sequence[MeasuredDevice],
     store: Store,
     reporter: Reporter,
 ) -> CampaignConfig:
@@ -49,8 +49,8 @@ def resolve_search(
 
     Does nothing for other strategies, nor where all is stated or was resolved before: a campaign that is
     resumed keeps what it began with. What the searches find depends on the result, and that on how
-    fast devices and host are just now; a notice says how to repeat it. The seeds must be answered; what is
-    asked to measure is no query of a search, but counted by its own. Raises DeviceAwayError where no device answers
+    fast devices and host are just now; a notice says how to repeat it. The seeds must be answered; queries
+    of the measurement are counted apart from those of searches. Raises DeviceAwayError where no device answers
     within the fleet's patience, and the errors of devices and models.
     """
     search = config.search
@@ -76,7 +76,7 @@ def resolve_search(
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})
-    notices = [_told(chosen, ratio, of)] if depends_on_cost(options) else []
+    notices = [_notice(chosen, ratio, of)] if depends_on_cost(options) else []
     values = {**search.options, **{name: getattr(chosen, name) for name in RESOLVED}}
     config = config.model_copy(update={"search": search.model_copy(update={"options": values})})
     store.set_campaign(config.model_dump(mode="json"), notices)
@@ -97,7 +97,7 @@ def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:
 
 def cost_ratio(
     original: Original,
-    devices: Sequence[Measured],
+    devices: Sequence[MeasuredDevice],
     samples: Sequence[Sample],
     *,
     patience_s: float,
@@ -107,29 +107,29 @@ def cost_ratio(
     """Return how many queries of the original one device query costs, in time; of several devices the slowest's.
 
     Each is the median over about eight requests of one sample, one after the other, round trip
-    included. Samples on which a device can't answer tell nothing. A device counts that answers within
+    included. Samples on which a device can't answer are left out. A device counts that answers within
     `patience_s`, or within `handover_s` once another one did. Raises as `resolve_search`.
     """
 
-    def ask(device: Measured, sample: Sample) -> None:
+    def ask(device: MeasuredDevice, sample: Sample) -> None:
         pending = device.submit([sample])
         if wait([pending], patience_s).not_done:
-            raise _away([device], patience_s)
+            raise _no_answer([device], patience_s)
         pending.result()
 
-    host = _typical(lambda sample: original.answer([sample]), samples, clock)
+    host = _median_seconds(lambda sample: original.answer([sample]), samples, clock)
     took = []
-    for device in _there(devices, samples[0], patience_s, handover_s):
+    for device in _responding(devices, samples[0], patience_s, handover_s):
         with suppress(DeviceAwayError):
-            took.append(_typical(partial(ask, device), samples, clock))
+            took.append(_median_seconds(partial(ask, device), samples, clock))
     if not took:
-        raise _away(devices, patience_s)
+        raise _no_answer(devices, patience_s)
     return max(took) / host if host > 0 else 0.0
 
 
-def _there(
-    devices: Sequence[Measured], sample: Sample, patience_s: float, handover_s: float
-) -> Sequence[Measured]:
+def _responding(
+    devices: Sequence[MeasuredDevice], sample: Sample, patience_s: float, handover_s: float
+) -> Sequence[MeasuredDevice]:
     """Return the devices that answer within the limits; a single device in any case."""
     if len(devices) == 1:
         return devices
@@ -141,7 +141,7 @@ def _there(
     return [device for device, one in zip(devices, first, strict=True) if one.done()]
 
 
-def _away(devices: Sequence[Measured], patience_s: float) -> DeviceAwayError:
+def _no_answer(devices: Sequence[MeasuredDevice], patience_s: float) -> DeviceAwayError:
     names = ", ".join(device.name for device in devices)
     return DeviceAwayError(
         f"{names} did not answer within {patience_s:g} s; is it on and reached? Try "
@@ -149,7 +149,7 @@ def _away(devices: Sequence[Measured], patience_s: float) -> DeviceAwayError:
     )
 
 
-def _typical(
+def _median_seconds(
     ask: Callable[[Sample], object], samples: Sequence[Sample], clock: Callable[[], float]
 ) -> float:
     """Return the median seconds of a query; 0.0 where none was answered."""
@@ -174,11 +174,11 @@ def _kind(store: Store, sample: Sample) -> Literal["image", "audio", "transcript
     if sample.ndim > 1:
         return "image"
     answers = (seed.outputs for seed in store.seeds())
-    heard = any(one is not None and isinstance(one.original, Transcript) for one in answers)
-    return "transcript" if heard else "audio"
+    transcripts = any(one is not None and isinstance(one.original, Transcript) for one in answers)
+    return "transcript" if transcripts else "audio"
 
 
-def _told(chosen: BoundaryOptions, ratio: float, of: str) -> str:
+def _notice(chosen: BoundaryOptions, ratio: float, of: str) -> str:
     if of == "transcript":
         return (
             "crossing: natural corruptions, along which the original is followed until it hears other words; "

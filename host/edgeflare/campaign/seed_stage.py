@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple, TypeVar, cast
 
+from edgeflare._internal.text import counted, first_of
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.model_pair import (
@@ -218,7 +219,7 @@ class SeedStage(CampaignStage):
         self._reporter(Step(done))
         if scheduler.left:
             raise DeviceAwayError(
-                f"seeds are left that were not asked about: {self._fleet.describe_unavailable()}"
+                f"seeds are left that the models have not answered: {self._fleet.describe_unavailable()}"
             )
         for replica, buffer in buffers.items():
             if buffer.failure is not None and not self._count_answered(replica):
@@ -291,7 +292,7 @@ class _AnswerBuffer:
             )
             return
         original, deployed, decision = answered.outputs
-        assert original is not None  # noqa: S101 - both were asked
+        assert original is not None  # noqa: S101 - both were queried
         assert deployed is not None  # noqa: S101
         self._waiting.append(SeedAnswer(seed.id, original, deployed, decision))
         if len(self._waiting) >= self._SIZE:
@@ -373,7 +374,7 @@ _FRONT_END = (
 
 
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
-    """Look for the seeds; none is read yet.
+    """Return the source of the seeds; none is read yet.
 
     Raises SeedError where there are none, UsageError for options and mutation operators that the model's kind of input,
     and its kind of answer, has no use for, and where a library that the search from audio needs is missing.
@@ -402,21 +403,21 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
 def audio_taken(config: CampaignConfig, original: OriginalModel) -> tuple[int, int | None] | None:
     """Return (rate in Hz, samples; None for clips of any length) of models of audio, None for those of images.
 
-    What the original's file and input don't tell, the deployed model's stated input does. Raises UsageError.
+    What neither the original's file nor its stated input has is taken from the deployed model's. Raises UsageError.
     """
-    return audio_input(original.input, config.original.input, _told(config, original), _WHOSE)
+    return audio_input(original.input, config.original.input, _known(config, original), _WHOSE)
 
 
-def _told(config: CampaignConfig, original: OriginalModel) -> InputOptions:
+def _known(config: CampaignConfig, original: OriginalModel) -> InputOptions:
     in_file = options_in_file(original.metadata, str(original.path))
     return known_of(in_file, config.deployed.input, InputOptions())
 
 
 def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
-    seeds, told = config.seeds, _told(config, original)
-    if seeds.size and not (config.original.input.size or told.size):
-        told = told.model_copy(update={"size": seeds.size})
-    size, channels = input_size(original.input, config.original.input, told, _WHOSE)
+    seeds, known = config.seeds, _known(config, original)
+    if seeds.size and not (config.original.input.size or known.size):
+        known = known.model_copy(update={"size": seeds.size})
+    size, channels = input_size(original.input, config.original.input, known, _WHOSE)
     return open_seeds(
         seeds.path,
         size=seeds.size or size,
@@ -477,10 +478,9 @@ def store_seeds(
         done += len(batch)
         reporter(Step(done))
     if source.skipped:
-        shown = "; ".join(f"{one.name} ({one.reason})" for one in source.skipped[:_SHOWN])
-        more = len(source.skipped) - _SHOWN
-        count = "1 file" if len(source.skipped) == 1 else f"{len(source.skipped)} files"
-        reporter(Notice(f"{count} skipped: {shown}" + (f"; and {more} more" if more > 0 else "")))
+        skipped = [f"{one.name} ({one.reason})" for one in source.skipped]
+        count = counted(len(skipped), "file")
+        reporter(Notice(f"{count} skipped: {first_of(skipped, _SHOWN)}"))
     notices = list(source.notices)
     if labelled:
         notices.append(

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage
-from edgeflare.campaign.fleet import Fleet, TelemetryKeeper
+from edgeflare.campaign.fleet import Fleet, TelemetryWriter
 from edgeflare.campaign.model_pair import CountedDevice, ModelInterface
 from edgeflare.campaign.preflight import (
     SEEDS_TRIED,
@@ -103,7 +103,7 @@ class Campaign:
         """Run the remaining stages; store the devices' telemetry, and report at the end which were slowed down."""
         began = time.monotonic()
         try:
-            with TelemetryKeeper(self._fleet, self._store):
+            with TelemetryWriter(self._fleet, self._store):
                 self._run_stages(source)
         finally:
             with not_interrupted():

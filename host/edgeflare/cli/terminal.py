@@ -209,7 +209,7 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
                 raise typer.Exit(EdgeFlareError.exit_code) from fault
             echo_err(
                 f"edgeflare: a fault of EdgeFlare's own, {type(fault).__name__}: {fault}; what was "
-                "found so far is kept. Please report it with what `edgeflare --debug ...` prints."
+                "found so far is kept; please report it with what `edgeflare --debug ...` prints"
             )
             raise typer.Exit(_OWN_FAULT) from fault
 

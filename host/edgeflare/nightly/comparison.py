@@ -86,8 +86,8 @@ _DIGITS = 8
 _LONGEST = 60
 
 
-def identity_of(store: Store, asked: SearchConfig) -> Identity:
-    """Return the identity of a campaign on one device; `asked` is the search before it was resolved."""
+def identity_of(store: Store, search: SearchConfig) -> Identity:
+    """Return the identity of a campaign on one device; `search` is its configuration before it was resolved."""
     models = store.models
     devices = store.devices()
     return Identity(
@@ -95,7 +95,7 @@ def identity_of(store: Store, asked: SearchConfig) -> Identity:
         deployed=str(models.get("deployed", {}).get("sha256", "")),
         device=devices[-1].fingerprint if devices else {},
         host=store.environment,
-        search=_settings(asked),
+        search=_settings(search),
     )
 
 

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
+from edgeflare._internal.text import first_of
 from edgeflare.campaign.baseline import baseline_pairs
 from edgeflare.campaign.executor import check_files
 from edgeflare.campaign.fleet import fleet_devices
@@ -223,31 +224,27 @@ def check_night(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]
     """
     found = list(dict.fromkeys(_mistakes(config, chosen)))
     if found:
-        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise UsageError(
-            f"no night was begun: {'; and '.join(one.rstrip('.') for one in found[:_SHOWN])}{more}"
-        )
+        raise UsageError(f"no night was begun: {first_of(found, _SHOWN)}")
 
 
 def _mistakes(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]]) -> Iterator[str]:
-    looked_at = set[str]()
+    checked = set[str]()
     for model, device in chosen:
         try:
             campaign = config.campaign(model, device)
         except UsageError as error:
             yield str(error)
             continue
-        looks: list[ConfigCheck] = [fleet_devices]
-        if model.name not in looked_at:
-            looked_at.add(model.name)
-            looks += [check_files, _check_seeds, strategy_of]
+        checks: list[ConfigCheck] = [fleet_devices]
+        if model.name not in checked:
+            checked.add(model.name)
+            checks += [check_files, _check_seeds, strategy_of]
             if config.limits.new_pairs or config.limits.baseline is not None:
-                looks.append(
-                    _check_baseline
-                )  # else the last green night is the baseline, if there is one
-        for look in looks:
+                # else the last green night is the baseline, if there is one
+                checks.append(lambda campaign: baseline_pairs(campaign.limits))
+        for check in checks:
             try:
-                look(campaign)
+                check(campaign)
             except UsageError as error:
                 yield str(error)
             except OSError as error:  # a folder on the way to it that may not be entered
@@ -261,7 +258,3 @@ def _check_seeds(campaign: CampaignConfig) -> None:
         raise UsageError(f"there are no seeds at {path}: no such file or folder")
     if campaign.seeds.labels is not None:
         load_label_mapping(campaign.seeds.labels)
-
-
-def _check_baseline(campaign: CampaignConfig) -> None:
-    baseline_pairs(campaign.limits)

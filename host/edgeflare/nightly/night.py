@@ -30,10 +30,10 @@ class _Record(BaseModel):
 class SearchFigures(_Record):
     """A night's search in figures.
 
-    `seeds` were asked, on `seed_deviates` of them the models differ already; of the `searched` ones
+    On `seed_deviates` of the `seeds` the models differ already; of the `searched` ones
     `found` gave a triggering input. `queries` is the median of those that found one, `severity` the
     median of the smaller of both models' margins on the triggering inputs, 0 to 1. `latency_s` is the
-    device's median seconds for a query and `temperature_c` its highest, None where it doesn't tell;
+    device's median seconds for a query and `temperature_c` its highest, None where unknown;
     `throttled`: it was slowed down meanwhile. `whole` is False where the limit on queries ended it.
     """
 
@@ -124,18 +124,18 @@ class NightRun(_Record):
     @property
     def figures(self) -> str:
         """Its main figures in words, "" where it has none."""
-        told = []
+        parts = []
         if self.search is not None:
-            told.append(f"{self.search.found} of {self.search.searched} searches found a trigger")
+            parts.append(f"{self.search.found} of {self.search.searched} searches found a trigger")
             if not self.search.whole:
-                told.append("the query limit ended the search")
+                parts.append("the query limit ended the search")
             if self.search.seed_deviates:
-                told.append(f"{self.search.seed_deviates} of {self.search.seeds} seeds deviate")
+                parts.append(f"{self.search.seed_deviates} of {self.search.seeds} seeds deviate")
         if self.replay is not None:
-            told.append(
+            parts.append(
                 f"sent again: {self.replay.new} new, {self.replay.still} still, {self.replay.fixed} fixed"
             )
-        return "; ".join(told)
+        return "; ".join(parts)
 
     @property
     def trouble(self) -> str:
@@ -177,16 +177,16 @@ class Night(_Record):
     def verdict(self) -> str:
         """The night in one sentence."""
         troubles = [run.trouble for run in self.runs]
-        told = [
+        parts = [
             f"{count} of {self.planned} {words}"
             for words in (*_VERDICTS.values(), *map(_later, _VERDICTS.values()))
             if (count := troubles.count(words))
         ]
         left = self.planned - len(self.runs)
         if left and self.state != "running":
-            told.append(f"{left} of {self.planned} not run: the night was interrupted")
-        if told:
-            return "; ".join(told)
+            parts.append(f"{left} of {self.planned} not run: the night was interrupted")
+        if parts:
+            return "; ".join(parts)
         green = "all green" if not left else f"{len(self.runs)} of {self.planned} done, all green"
         first = sum(run.state == "first" for run in self.runs)
         return f"{green}; {first} of {self.planned} compared with nothing yet" if first else green
@@ -205,9 +205,9 @@ class Night(_Record):
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, the folder, the exit code and the verdict."""
-        said: dict[str, Any] = self.model_dump(mode="json")
+        values: dict[str, Any] = self.model_dump(mode="json")
         return {
-            **said,
+            **values,
             "folder": str(self.folder),
             "exit_code": self.exit_code,
             "verdict": self.verdict,

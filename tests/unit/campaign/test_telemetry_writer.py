@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edgeflare.campaign import fleet
-from edgeflare.campaign.fleet import TelemetryKeeper
+from edgeflare.campaign.fleet import TelemetryWriter
 from edgeflare.devices import DeviceMinute
 from edgeflare.devices.telemetry import Minutes
 from edgeflare.errors import DiskFullError, StoreError
@@ -29,9 +29,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield created
 
 
-def keeper(store: Store, *sessions: Session) -> TelemetryKeeper:
+def keeper(store: Store, *sessions: Session) -> TelemetryWriter:
     fleet: Any = sessions
-    return TelemetryKeeper(fleet, store)
+    return TelemetryWriter(fleet, store)
 
 
 def failing(store: Store, patch: pytest.MonkeyPatch, times: int) -> list[int]:

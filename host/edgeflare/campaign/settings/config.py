@@ -42,7 +42,7 @@ _FOR_TOLERANCE = "dflare"
 
 
 class ModelConfig(_Section):
-    """One model: its file, how it is run, and what the file doesn't tell of its inputs and outputs."""
+    """One model: its file, how it is run, and what the file doesn't say of its inputs and outputs."""
 
     path: Annotated[
         AbsolutePath,
@@ -308,14 +308,14 @@ class SearchConfig(_Section):
             )
         if self.margin_floor:
             raise ValueError(
-                'margin_floor is used with labels and transcripts only, not with oracle = "tolerance"'
+                'margin_floor (--margin-floor) is used with labels and transcripts only, not with oracle = "tolerance"'
             )
         if self.strategy == "boundary" and "strategy" not in self.model_fields_set:
             object.__setattr__(self, "strategy", _FOR_TOLERANCE)
         if self.strategy == "boundary":
             raise ValueError(
                 'the strategy boundary searches where labels change, so oracle = "tolerance" needs another '
-                "one, such as dflare"
+                "one, such as dflare (--strategy dflare)"
             )
         return self
 
@@ -341,7 +341,7 @@ class SearchConfig(_Section):
     def _some_limit(self) -> "SearchConfig":
         if not self.max_queries and not self.timeout_s:
             raise ValueError(
-                "max_queries and timeout_s are both 0: a search that finds nothing would never end"
+                "max_queries and timeout_s (--max-queries, --timeout) are both 0: a search that finds nothing would never end"
             )
         return self
 
@@ -354,7 +354,7 @@ class SearchConfig(_Section):
             if isinstance(wanted, int) and 0 < self.max_queries < wanted:
                 raise ValueError(
                     f"{name} is {wanted}, but max_queries ends a search after {self.max_queries}: "
-                    f"raise max_queries to {wanted} (0: no limit), or lower {name}"
+                    f"raise it (--max-queries {wanted}; 0: no limit), or lower {name}"
                 )
         return self
 
