@@ -35,7 +35,7 @@ class Cell(NamedTuple):
 
 
 def cells(suite: Suite) -> tuple[Cell, ...]:
-    """Return all cells, by pair, repeat and strategy, so that an unfinished bench compares strategies."""
+    """Return all cells by pair, repeat, strategy: an unfinished bench compares strategies, too."""
     found = []
     for pair in suite.pairs:
         running = suite.strategies_of(pair.name)
@@ -77,7 +77,7 @@ def cell_config(
 
 
 def _made(pair: PairConfig, folder: Path) -> ModelConfig:
-    """Return the description of a deployed model made from the original: all but its file is the same."""
+    """Return the settings of a deployed model made from the original: only its file differs."""
     return pair.original.model_copy(update={"path": made_model(folder, pair)})
 
 
@@ -88,7 +88,7 @@ CellState: TypeAlias = Literal["finished", "unfinished", "missing"]
 
 @dataclass(frozen=True)
 class Bench:
-    """A bench as its folder says: the suite, the devices it runs on, and the cells that can't be run.
+    """A bench's folder: the suite, the devices it runs on, and the cells that can't be run.
 
     `failed` maps a cell's name to the sentence why. `inventory` and `python` are as in a campaign.
     """
@@ -122,7 +122,7 @@ class Bench:
 
 
 def open_bench(folder: Path) -> Bench:
-    """Read a bench's folder. Raises UsageError where it is none, StoreError where it can't be read."""
+    """Read a bench's folder. Raises UsageError where it is none, else StoreError."""
     folder = Path(folder).absolute()
     path = folder / BENCH_NAME
     if not folder.is_dir():
@@ -193,9 +193,9 @@ def check_same_files(bench: Bench, states: Mapping[Cell, CellState], *, force: b
 def check_same_devices(bench: Bench, cell: Cell, *, force: bool) -> str | None:
     """Compare the devices that a cell has begun with to those of its pair's other cells.
 
-    A device must be what it was in any of them; one that none of them had, like any device of theirs.
-    Returns a notice where `force` lets changes pass, and keeps it in the cell's campaign; else raises
-    UsageError naming them.
+    A device must be what it was in any of them; one that none of them had, like any device of
+    theirs. Returns a notice where `force` lets changes pass, and keeps it in the cell's campaign;
+    else raises UsageError naming them.
     """
     before: dict[str, list[dict[str, Any]]] = {}
     for other in bench.cells:

@@ -59,11 +59,11 @@ def run_bench(
 ) -> Path:
     """Run every cell of a suite, one after the other, and return the bench's folder.
 
-    `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; `ask` is called
-    once for each question. A cell that can't be run for a reason of its own (its models, seeds or strategy) is
-    recorded in the bench's `failed`, reported as a notice, and the others are run. What concerns all cells ends
-    the bench: raises UsageError where a file of the suite is missing, before anything is made, where the
-    folder is taken, a device is unknown, or one is not what it
+    `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; `ask` is called once
+    for each question. A cell that can't be run for a reason of its own (its models, seeds or
+    strategy) is recorded in the bench's `failed`, reported as a notice, and the others are run.
+    What concerns all cells ends the bench: raises UsageError where a file of the suite is missing,
+    before anything is made, where the folder is taken, a device is unknown, or one is not what it
     was in another cell of the pair; StoreError or DeviceError; `resume_bench` goes on from there.
     """
     folder = Path(folder).absolute()
@@ -94,10 +94,10 @@ def resume_bench(
 ) -> Path:
     """Run the cells that are left, or do nothing where there are none; return the bench's folder.
 
-    Finished cells stay as they are, an interrupted one goes on as `resume_campaign` does, failed ones
-    are tried again. `devices` and `inventory` stand in for those the bench had, from now on. Raises
-    UsageError, naming it, where a model, a seed file, a library or a device has changed, unless
-    `force`; StoreError where another process runs the bench; else as `run_bench`.
+    Finished cells stay as they are, an interrupted one goes on as `resume_campaign` does, failed
+    ones are tried again. `devices` and `inventory` stand in for those the bench had, from now on.
+    Raises UsageError, naming it, where a model, a seed file, a library or a device has changed,
+    unless `force`; StoreError where another process runs the bench; else as `run_bench`.
     """
     folder = open_bench(folder).folder
     with _disk_full_advice(folder), CampaignLock(folder):
@@ -201,7 +201,7 @@ class _Run:
             write_bench(self._bench)
 
     def _watch(self, cell: Cell, report: Report) -> Progress:
-        """Return what reports a cell's events; once its devices are known they are compared with other cells'."""
+        """Return a cell's progress function, which compares its devices with other cells'."""
         compared = False
 
         def watch(event: Event) -> None:

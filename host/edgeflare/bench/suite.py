@@ -30,9 +30,10 @@ _KEYS = (("original", "path"), ("deployed", "path"), ("seeds", "path"), ("seeds"
 def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[str, Any]:
     """Return the suite's values with whole paths: relative ones start at the folder of `file`.
 
-    ``{data}`` is the first folder of `data` in which the rest of the path is, the first of all where none has
-    it; they are absolute. Raises UsageError where ``{data}`` is used and one of its folders is not there, or none is
-    given, for other words in braces, and for braces that are not the whole first part of a path.
+    ``{data}`` is the first folder of `data` in which the rest of the path is, the first of all
+    where none has it; they are absolute. Raises UsageError where ``{data}`` is used and one of its
+    folders is not there, or none is given, for other words in braces, and for braces that are not
+    the whole first part of a path.
     """
     known: dict[str, Sequence[Path]] = {
         "data": data,
@@ -168,7 +169,8 @@ class PairConfig(SuiteTable):
 
     The pairs of one `study` are correlated by their `x` with what a search costs (section 5.4.1).
     `allow_disagreement` begins the search although the models disagree on many seed inputs. On a
-    `control` pair the deployed model is an equal copy of the original, so that every finding is a false alarm.
+    `control` pair the deployed model is an equal copy of the original, so that every finding is a
+    false alarm.
     """
 
     name: PairName
@@ -193,8 +195,8 @@ class PairConfig(SuiteTable):
 class StrategyConfig(SuiteTable):
     """A search strategy with its options, and where it departs from the suite.
 
-    `max_queries`, `max_host_queries`, `timeout_s`, `margin_floor`, `seeds` and `repeats` stand in for the
-    suite's; `pairs` are the only ones that it is run on (none named: all).
+    `max_queries`, `max_host_queries`, `timeout_s`, `margin_floor`, `seeds` and `repeats` stand in
+    for the suite's; `pairs` are the only ones that it is run on (none named: all).
     """
 
     name: PlainName
@@ -229,12 +231,12 @@ class Suite(SuiteTable):
     """A benchmark: every strategy searches on every pair, once a repeat.
 
     The first `seeds` seed inputs of each pair are searched from, `repeats` times, with the campaign
-    seeds `seed`, `seed` + 1 and so on. One search may cost `max_queries` queries, `max_host_queries`
-    inputs given to the original alone, and `timeout_s` seconds (0: no limit). A deviation counts where
-    both models' margins (top-1 minus top-2 probability) reach `margin_floor`; 0 as in the paper.
-    `baseline` is the strategy that the others are compared with. `title` and `about` go on top of the
-    report, `published` figures beside those measured. `data` are the folders that ``{data}`` stood for;
-    they are not stored with the suite.
+    seeds `seed`, `seed` + 1 and so on. One search may cost `max_queries` queries,
+    `max_host_queries` inputs given to the original alone, and `timeout_s` seconds (0: no limit). A
+    deviation counts where both models' margins (top-1 minus top-2 probability) reach
+    `margin_floor`; 0 as in the paper. `baseline` is the strategy that the others are compared with.
+    `title` and `about` go on top of the report, `published` figures beside those measured. `data`
+    are the folders that ``{data}`` stood for; they are not stored with the suite.
     """
 
     name: PlainName
@@ -278,7 +280,7 @@ class Suite(SuiteTable):
         return {pair.name: pair for pair in self.pairs}[name]
 
     def strategy(self, name: str) -> StrategyConfig:
-        """Return a strategy by its name, what it leaves open filled in from the suite. Raises KeyError."""
+        """Return a strategy by name, open settings filled in from the suite. Raises KeyError."""
         found = {strategy.name: strategy for strategy in self.strategies}[name]
         shared = (
             *("max_queries", "max_host_queries", "timeout_s"),
@@ -312,9 +314,10 @@ class Suite(SuiteTable):
     ) -> "Suite":
         """Return the suite with only these pairs and strategies (none named: all).
 
-        `seeds`, `repeats` and `max_queries` replace the suite's and every strategy's own. A strategy
-        that is run on none of the pairs goes; so does the baseline, if it isn't one of the strategies.
-        Raises UsageError, naming the choices, for an unknown name, and where nothing is left to run.
+        `seeds`, `repeats` and `max_queries` replace the suite's and every strategy's own. A
+        strategy that is run on none of the pairs goes; so does the baseline, if it isn't one of the
+        strategies. Raises UsageError, naming the choices, for an unknown name, and where nothing is
+        left to run.
         """
         chosen = [pair for pair in self.pairs if not pairs or pair.name in pairs]
         names = [pair.name for pair in chosen]
@@ -351,7 +354,7 @@ class Suite(SuiteTable):
 
 
 def suite_from(values: dict[str, Any], source: str) -> Suite:
-    """Validate plain values. Raises UsageError with one sentence naming `source` and each wrong key."""
+    """Validate plain values. Raises UsageError naming `source` and each wrong key."""
     try:
         return Suite.model_validate(values)
     except ValidationError as error:
@@ -372,7 +375,7 @@ def suite_names() -> tuple[str, ...]:
 
 
 def suite_about(name: str) -> SuiteAbout:
-    """Describe a packaged suite, or a suite's file, without needing its models. Raises UsageError."""
+    """Describe a packaged suite or a file, without needing its models. Raises UsageError."""
     values = toml.load(_file_of(name))
     return SuiteAbout(Path(name).stem, str(values.get("title", "")), needs_data(values))
 
@@ -380,9 +383,9 @@ def suite_about(name: str) -> SuiteAbout:
 def load_suite(source: str, data: Path | Sequence[Path] | None = None) -> Suite:
     """Read a packaged suite by its name, or a suite's TOML file by its path.
 
-    `data` is the folder that ``{data}`` stands for, or several: each file is looked for in their order.
-    All paths of the result are absolute. Raises UsageError, naming file and key; also where the suite
-    needs `data` and it isn't given.
+    `data` is the folder that ``{data}`` stands for, or several: each file is looked for in their
+    order. All paths of the result are absolute. Raises UsageError, naming file and key; also where
+    the suite needs `data` and it isn't given.
     """
     file = _file_of(source)
     given = [data] if isinstance(data, Path) else list(data or ())
@@ -421,7 +424,7 @@ def _known(key: str, names: Iterable[str], choices: Sequence[str]) -> None:
 
 
 def check_files(suite: Suite) -> None:
-    """Raise UsageError where a model or seeds are not there, or models can't be made for want of onnx."""
+    """Raise UsageError where a model, seeds, or onnx to make a model are missing."""
     missing = list(dict.fromkeys(path for path in _paths(suite) if not path.exists()))
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""

@@ -27,12 +27,12 @@ def write_calibration(
 ) -> int:
     """Write prepared seeds to `target`, a ``.npy``; return how many.
 
-    It holds float32 [N, ...model's input shape], each entry one input tensor: what a device takes as
-    `calibration` to build an int8 engine of the ``.onnx`` file `model`. `seeds` are a folder of images,
-    one image, or an ``.npz`` with `images`; `resize` brings them to the model's size, `limit` takes the
-    first. Of a model of audio they are audio files; of longer ones the beginning is taken, other rates are
-    resampled. `stated` is what a campaign's `[deployed.input]` says, such as {"scale": "1/255"}. Raises
-    ModelError, SeedError, UsageError.
+    It holds float32 [N, ...model's input shape], each entry one input tensor: what a device takes
+    as `calibration` to build an int8 engine of the ``.onnx`` file `model`. `seeds` are a folder of
+    images, one image, or an ``.npz`` with `images`; `resize` brings them to the model's size,
+    `limit` takes the first. Of a model of audio they are audio files; of longer ones the beginning
+    is taken, other rates are resampled. `stated` is what a campaign's `[deployed.input]` says, such
+    as {"scale": "1/255"}. Raises ModelError, SeedError, UsageError.
     """
     if target.suffix != ".npy":
         raise UsageError(f"{target}: calibration data is a .npy file")

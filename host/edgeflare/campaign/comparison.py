@@ -1,4 +1,4 @@
-"""Candidate deployed models of one original: one campaign each, with nothing else different (section 5.4.2)."""
+"""Candidate deployed models of one original: a campaign each, all else equal (section 5.4.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.lock import LOCK_NAMES
 
 Measure: TypeAlias = Literal["disagreement", "severity", "queries"]
-"""Of the most severe trigger from a seed: how far both models' answers are apart, or the smaller of both
+"""Of the most severe trigger from a seed: how far both answers are apart, or the smaller of both
 models' margins; or the queries to the first one."""
 
 DEVICE_BUDGET = 8
 """Default number of device queries for each seed where the most severe trigger is searched for.
 
-Of five prunings of LeNet-5 on 150 seeds the two closest are apart by 1.2 half widths of the interval with the
-first trigger alone, by 1.8 with 8 queries and by 1.7 with 20.
+Of five prunings of LeNet-5 on 150 seeds the two closest are apart by 1.2 half widths of the
+interval with the first trigger alone, by 1.8 with 8 queries and by 1.7 with 20.
 """
 
 
@@ -81,8 +81,9 @@ def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) 
 def search_for(measure: str, search: SearchConfig) -> SearchConfig:
     """Return `search` with its open settings chosen for `measure`.
 
-    "queries": the paper's, dflare. Else a search for the most severe trigger: boundary with a device
-    budget. A strategy or budget that was stated stays. Raises UsageError for an unknown measure.
+    "queries": the paper's, dflare. Else a search for the most severe trigger: boundary with a
+    device budget. A strategy or budget that was stated stays. Raises UsageError for an unknown
+    measure.
     """
     check_measure(measure)
     if measure == "queries":
@@ -101,9 +102,9 @@ def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Pat
     """Return the model files and campaign folders that these paths stand for, in their order.
 
     The folder of a comparison stands for its candidates' campaigns; other files in it, which a
-    shell's ``*`` names, too, are ignored. Reads only, so that what can't be compared is known before anything
-    is run: raises UsageError for a `level` outside (0, 1) and for fewer than two candidates, StoreError for
-    a folder that is neither a campaign nor a comparison.
+    shell's ``*`` names, too, are ignored. Reads only, so that what can't be compared is known
+    before anything is run: raises UsageError for a `level` outside (0, 1) and for fewer than two
+    candidates, StoreError for a folder that is neither a campaign nor a comparison.
     """
     check_level(level)
     found = [one for path in paths for one in _campaigns_or_model(Path(path).expanduser())]
@@ -141,7 +142,7 @@ _CANDIDATE_ERRORS = (ModelError, PreflightError, DeviceError)
 
 @dataclass(frozen=True)
 class CandidateRun:
-    """A candidate's `model` file and its campaign's `folder`; `failed` says why it could not be run."""
+    """A candidate's `model` file and its campaign's `folder`; `failed`: why it could not be run."""
 
     name: str
     model: Path
@@ -174,22 +175,22 @@ def run_candidates(
 ) -> Candidates:
     """Run, or resume, a campaign with each of these deployed models, one after the other.
 
-    Everything but the file is as `like` says, its `deployed` options included: a configuration, or a
-    campaign's folder, whose search is then repeated as it was. Of a configuration the search is made fit
-    for `measure`, as far as strategy and budget are left open: "queries" has the paper's, dflare;
-    "disagreement", the default, and "severity" have boundary with a device budget of 8 queries a seed, of speech
-    recognisers without one: their search ends with its first trigger. What
-    the boundary search itself leaves open is resolved once, with the first model, for all.
+    Everything but the file is as `like` says, its `deployed` options included: a configuration, or
+    a campaign's folder, whose search is then repeated as it was. Of a configuration the search is
+    made fit for `measure`, as far as strategy and budget are left open: "queries" has the paper's,
+    dflare; "disagreement", the default, and "severity" have boundary with a device budget of 8
+    queries a seed, of speech recognisers without one: their search ends with its first trigger.
+    What the boundary search itself leaves open is resolved once, with the first model, for all.
 
-    The campaigns lie in `out` (by default the configuration's, else a new folder under ``comparisons``),
-    which may have been begun before: what is finished there stays, what isn't goes on, and more candidates
-    may be named. A model that can't be loaded, doesn't fit or can't be run on the device is reported as a
-    notice, and the others go on.
+    The campaigns lie in `out` (by default the configuration's, else a new folder under
+    ``comparisons``), which may have been begun before: what is finished there stays, what isn't
+    goes on, and more candidates may be named. A model that can't be loaded, doesn't fit or can't be
+    run on the device is reported as a notice, and the others go on.
 
-    Raises UsageError where a setting or a file is not what it was when the folder was begun; before anything
-    is run where a model is missing, named twice or of no known runtime, and where the search can't tell the
-    measure; the first failure where no candidate could be run; and what concerns
-    all of them: StoreError, SeedError, InventoryError, StrategyError.
+    Raises UsageError where a setting or a file is not what it was when the folder was begun; before
+    anything is run where a model is missing, named twice or of no known runtime, and where the
+    search can't tell the measure; the first failure where no candidate could be run; and what
+    concerns all of them: StoreError, SeedError, InventoryError, StrategyError.
     """
     config = _config(like, measure, out)
     if not models:
@@ -230,7 +231,7 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
 def _without_budget_for_speech(
     config: CampaignConfig, like: CampaignConfig | Path
 ) -> CampaignConfig:
-    """Return the configuration without a device budget that wasn't stated, where models are speech recognisers.
+    """Return the configuration; of speech recognisers without a budget that wasn't stated.
 
     Raises ModelError where the original can't be loaded.
     """
@@ -253,7 +254,7 @@ def _transcribes(config: CampaignConfig) -> bool:
 def _check_runtimes(
     config: CampaignConfig, files: Sequence[Path], devices: Sequence[Device]
 ) -> None:
-    """Raise UsageError for a model whose runtime is unknown: by no setting, no device, no file extension."""
+    """Raise UsageError for a model whose runtime neither settings, device nor extension tell."""
     if config.original.runtime is None:
         runtime_for(config.original.path)
     if config.deployed.runtime is None and any(device.runtime is None for device in devices):
@@ -332,7 +333,7 @@ def _with_model(config: CampaignConfig, model: Path) -> CampaignConfig:
 def _write_candidates(
     folder: Path, config: CampaignConfig, files: Sequence[Path]
 ) -> dict[str, Path]:
-    """Write the description of the comparison; return the candidates' names, earlier ones unchanged.
+    """Write the comparison's description; return the candidates' names, earlier ones unchanged.
 
     Raises UsageError where the folder was begun with other settings.
     """

@@ -1,10 +1,11 @@
 """The control of a campaign: the same search, where every trigger found is a false alarm.
 
-It searches from the same seeds for deviations of the original from itself, or from a float copy of it,
-computed in another way. Of float models the last bits of the answers differ, and what decides differently there does
-so by rounding. Weights of 8 bits in an otherwise float ``.tflite`` file (dynamic range) are more: XNNPACK and
-TensorFlow Lite's own kernels quantise what goes into them differently. Neither is what compression did to the deployed
-model. The control is a campaign of its own, in the folder ``control`` of the campaign's.
+It searches from the same seeds for deviations of the original from itself, or from a float copy of
+it, computed in another way. Of float models the last bits of the answers differ, and what decides
+differently there does so by rounding. Weights of 8 bits in an otherwise float ``.tflite`` file
+(dynamic range) are more: XNNPACK and TensorFlow Lite's own kernels quantise what goes into them
+differently. Neither is what compression did to the deployed model. The control is a campaign of its
+own, in the folder ``control`` of the campaign's.
 """
 
 import filecmp
@@ -55,9 +56,10 @@ _PREFIX = "control: "
 class Alarms(NamedTuple):
     """The numbers of a control's searches and false alarms, without searches that failed.
 
-    `searches` queried the device, or found the seed itself to be a false alarm; `unasked` ended without a query, so
-    that they could raise no false alarm. `largest_margin` is the largest of the false alarms' smaller margins; with a
-    margin floor above it none of them counts, unless a tolerance decides.
+    `searches` queried the device, or found the seed itself to be a false alarm; `unasked` ended
+    without a query, so that they could raise no false alarm. `largest_margin` is the largest of the
+    false alarms' smaller margins; with a margin floor above it none of them counts, unless a
+    tolerance decides.
     """
 
     searches: int
@@ -94,7 +96,7 @@ def control_config(config: CampaignConfig, folder: Path) -> CampaignConfig:
 
 
 def check_control(config: CampaignConfig) -> None:
-    """Raise, before the search, the errors of the control: a model that can't be run, or doesn't fit.
+    """Raise the control's errors before the search: a model that can't be run, or doesn't fit.
 
     Raises UsageError, too, where the copy to compare with is the deployed model.
     """
@@ -129,8 +131,8 @@ def run_control(
 ) -> None:
     """Run, or resume, the control of a campaign whose search is finished.
 
-    A control that can't be run, now or later, is reported as a notice, and the campaign finishes without it. Raises
-    an `EdgeFlareError` of any other kind; `resume_campaign` goes on from there.
+    A control that can't be run, now or later, is reported as a notice, and the campaign finishes
+    without it. Raises an `EdgeFlareError` of any other kind; `resume_campaign` goes on from there.
     """
     folder = control_folder(store.folder)
     seen: tuple[DeviceStatus, ...] = ()
@@ -231,7 +233,7 @@ def _notice(text: str, store: Store, reporter: Reporter) -> None:
 
 
 def _scaling_in(store: Store) -> InputOptions:
-    """Return the pixel scaling of the campaign's original, which may come from the deployed model's file alone."""
+    """Return the pixel scaling of the campaign's original, whichever file it came from."""
     with decoding(store.folder):
         spec = store.models["original"]["input"]
         if "size" not in spec:  # of audio
@@ -242,7 +244,7 @@ def _scaling_in(store: Store) -> InputOptions:
 
 
 def _scaled(config: CampaignConfig, known: InputOptions) -> CampaignConfig:
-    """Return the configuration with this scaling of the original's pixels, where it states none and this is one."""
+    """Return the configuration with this scaling of the original's pixels where it states none."""
     stated = config.original.input
     if stated.is_audio or stated.has_scaling or not known.has_scaling or known.is_audio:
         return config
@@ -305,7 +307,7 @@ def _is_of_a_campaign(path: Path) -> bool:
 
 
 def _fill(store: Store, control: Store) -> None:
-    """Copy the campaign's seeds into the control: the files that they were read from may be gone."""
+    """Copy the campaign's seeds into the control: their files may be gone."""
     store.set_fact("control_begun", True)
     if store.sample_rate is not None:
         control.set_sample_rate(store.sample_rate)
@@ -340,7 +342,7 @@ _MAX_QUERIES = 25
 
 @dataclass(frozen=True)
 class SelfTestPair:
-    """The result of one pair: the `searches` that queried the device, and the `triggers` they found.
+    """One pair's result: the `searches` that queried the device, and the `triggers` found.
 
     `of_one_model`: its two models differ by rounding alone, so that each trigger is a false alarm.
     """
@@ -358,7 +360,7 @@ class SelfTestPair:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """The result of the self-test: `strategy` and `margin_floor` of its searches, and the result of each pair."""
+    """The result of the self-test: its search's settings, and the result of each pair."""
 
     strategy: str
     margin_floor: float
@@ -394,10 +396,10 @@ class SelfTest:
 
 
 def run_selftest(*, seeds: int = 20, progress: Progress = silent) -> SelfTest:
-    """Search from the demo's first `seeds` (1 to 100) images with three deployed models, on this machine.
+    """Search from the demo's first `seeds` (1 to 100) images with three models on this machine.
 
-    They are the original itself, computed in another order; its float copy in another runtime; and its
-    int8 version. Nothing is left on disk. Raises an `EdgeFlareError` of any kind.
+    They are the original itself, computed in another order; its float copy in another runtime; and
+    its int8 version. Nothing is left on disk. Raises an `EdgeFlareError` of any kind.
     """
     began = time.monotonic()
     found = []
@@ -432,7 +434,7 @@ def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, boo
 
 
 def _named_selftest(name: str, progress: Progress) -> Progress:
-    """Return a progress function that names the pair in each stage, and drops notices on how to resume."""
+    """Return a progress function that names the pair in each stage and drops advice to resume."""
 
     def report(event: Event) -> None:
         if isinstance(event, Stage):

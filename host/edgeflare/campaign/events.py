@@ -35,8 +35,8 @@ class Stage(NamedTuple):
 class Step(NamedTuple):
     """`done` of the stage's total; in "search" also the outcome counts so far.
 
-    `queries` and `host_queries` (inputs given to the original alone) are those of all searches, also of the
-    `under_way` ones, of which `in_hand` have a triggering input already.
+    `queries` and `host_queries` (inputs given to the original alone) are those of all searches,
+    also of the `under_way` ones, of which `in_hand` have a triggering input already.
     """
 
     done: int
@@ -51,8 +51,8 @@ class Step(NamedTuple):
 class Notice(NamedTuple):
     """A message for the user.
 
-    `resume` is the folder of a campaign that has stopped, from which `edgeflare resume` goes on; None where the
-    campaign goes on by itself.
+    `resume` is the folder of a campaign that has stopped, from which `edgeflare resume` goes on;
+    None where the campaign goes on by itself.
     """
 
     text: str
@@ -80,8 +80,8 @@ _EVERY_S = 1.0
 class Reporter:
     """Passes events on and writes the live status into the campaign's folder.
 
-    `tell` queues a notice and may be called from any thread; everything else is called by one thread. The status
-    is written from `watch` on.
+    `tell` queues a notice and may be called from any thread; everything else is called by one
+    thread. The status is written from `watch` on.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -95,7 +95,7 @@ class Reporter:
         self._lock = threading.Lock()
 
     def watch(self, store: Store, fleet: Callable[[], tuple[DeviceStatus, ...]]) -> None:
-        """Write the live status of this campaign from now on, with the device status that `fleet` returns."""
+        """Write the live status from now on, with the device status that `fleet` returns."""
         self._store = store
         so_far = count_outcomes(store)
         self._live = replace(

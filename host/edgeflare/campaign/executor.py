@@ -56,8 +56,8 @@ def start(
 ) -> Path:
     """Run a campaign and return its folder.
 
-    `devices` stand in for those that the configuration names, `fill` for the source of the seeds. The
-    rest, and what it raises, are as `run_campaign` says.
+    `devices` stand in for those that the configuration names, `fill` for the source of the seeds.
+    The rest, and what it raises, are as `run_campaign` says.
     """
     check_files(config)
     baseline_pairs(config.limits)  # raises where it can't be used, before anything is made
@@ -112,8 +112,8 @@ def resume(
 ) -> Path:
     """Resume a campaign; return its folder.
 
-    `fill` stands in for the source of the seeds. The rest, and what it raises, are as `resume_campaign`
-    says.
+    `fill` stands in for the source of the seeds. The rest, and what it raises, are as
+    `resume_campaign` says.
     """
     folder = Path(folder).absolute()
     reporter = Reporter(progress)
@@ -220,7 +220,7 @@ def stored_devices(store: Store) -> list[Device]:
 
 @contextmanager
 def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
-    """Give the original model, loaded on the host. Raises ModelError, RuntimeMissingError among them."""
+    """Yield the loaded original model. Raises ModelError, RuntimeMissingError among them."""
     original = OriginalModel(
         config.original.path,
         config.original.runtime or runtime_for(config.original.path),

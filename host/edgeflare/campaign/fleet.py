@@ -1,4 +1,4 @@
-"""The devices of a campaign: opened and closed together; each session reconnects after a lost connection."""
+"""The devices of a campaign, opened and closed together, and their telemetry."""
 
 import getpass
 import platform
@@ -75,7 +75,7 @@ def _ignore(text: str) -> None:
 
 
 class Fleet(AbstractContextManager["Fleet"]):
-    """Open devices, in the campaign's order; `missing` are those that could not be opened, with why."""
+    """Open devices, in the campaign's order; `missing` are the others, with their errors."""
 
     def __init__(
         self, sessions: Sequence[ReconnectingSession], missing: Sequence[tuple[str, EdgeFlareError]]
@@ -98,8 +98,8 @@ class Fleet(AbstractContextManager["Fleet"]):
     ) -> "Fleet":
         """Open all devices in parallel; without `need_all` those that can be.
 
-        `ask` is called once for each question. `uploading` is called with uploads, `tell` with lost and reconnected
-        devices, both from other threads. Raises what `open_device` raises.
+        `ask` is called once for each question. `uploading` is called with uploads, `tell` with lost
+        and reconnected devices, both from other threads. Raises what `open_device` raises.
         """
         prompts = PromptCache(ask) if ask is not None else None
 
@@ -215,7 +215,7 @@ class PromptCache:
         self._lock = threading.Lock()
 
     def stop_asking(self) -> None:
-        """Stop asking the user, who may be away while the terminal shows progress; known answers are still given."""
+        """Stop asking the user, who may be away; known answers are still given."""
         self._ask = lambda _: None
 
     def __call__(self, question: str) -> str | None:
@@ -248,8 +248,8 @@ _DELAY_S = 0.5
 class TelemetryWriter:
     """Writes the devices' telemetry into the store once a minute, in a thread of its own.
 
-    What can't be written is tried again with the next minute. `__exit__` writes the rest, and raises
-    StoreError where that fails and no other error is being raised.
+    What can't be written is tried again with the next minute. `__exit__` writes the rest, and
+    raises StoreError where that fails and no other error is being raised.
     """
 
     def __init__(self, fleet: Fleet, store: Store) -> None:

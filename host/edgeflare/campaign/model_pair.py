@@ -37,8 +37,8 @@ from edgeflare.types import Output, Sample, Transcript
 class TextSource(NamedTuple):
     """Where a speech recogniser's text comes from.
 
-    `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where that is in the model's
-    file), `identity` all that identifies it, without the vocabulary.
+    `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where
+    that is in the model's file), `identity` all that identifies it, without the vocabulary.
     """
 
     output: TensorInfo
@@ -52,9 +52,10 @@ def _text_source(
     in_file: Mapping[str, Any] | None,
     whose: str,
 ) -> TextSource | None:
-    """Return how a model's outputs become text, as stated or as in its file; None for a model that returns scores.
+    """Return how a model's outputs become text, as stated or as in its file; None: it has scores.
 
-    Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated doesn't.
+    Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated
+    doesn't.
     """
     if config.decoder is not None and config.output not in ("auto", "transcript"):
         raise UsageError(
@@ -116,7 +117,7 @@ def _check_both_transcribe(
     texts: tuple[TextSource | None, TextSource | None],
     outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
 ) -> None:
-    """Raise ModelError where one model, the original first, has a source of text and the other has none."""
+    """Raise ModelError where only one of the models, the original first, returns text."""
     original, deployed = texts
     if (original is None) == (deployed is None):
         return
@@ -148,7 +149,7 @@ def _choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: st
 
 
 def _check_no_frames(output: TensorInfo, whose: str) -> None:
-    """Raise ModelError where an output of a model of audio has scores for each moment, as that of a recogniser."""
+    """Raise ModelError where an output of a model of audio has scores for each moment."""
     if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
         raise ModelError(
             f"output {output.name!r} of {whose} has shape {shape_text(output.shape)}: not one score for each class; if it is a speech "
@@ -178,7 +179,7 @@ def _original_classes(output: TensorInfo, config: ModelConfig) -> int:
 
 
 def _returns_label(output: TensorInfo, config: ModelConfig, classes: int) -> bool:
-    """Whether the deployed model's output is a class index, as stated or inferred from its type and shape.
+    """Whether the deployed model's output is a class index, as stated or by its type and shape.
 
     Raises ModelError where it is none and has no score for each of the original's `classes` either.
     """
@@ -203,10 +204,11 @@ _SUM_TOLERANCE = 0.02
 
 
 class ModelInterface(NamedTuple):
-    """One model as the campaign sees it: how samples enter it, which output counts, and for how many classes.
+    """One model as the campaign sees it: how samples enter it, and which output counts.
 
-    `labels_only`: the output is a class index, not a score for each class. `transcribes`: it is a transcript, and there
-    are no classes; `decoder` is what identifies the way to it. `doubt`: how what is stated contradicts the model's file.
+    `labels_only`: the output is a class index, not a score for each class. `transcribes`: it is a
+    transcript, and there are no classes; `decoder` is what identifies the way to it. `doubt`: how
+    what is stated contradicts the model's file.
     """
 
     spec: Spec
@@ -293,10 +295,11 @@ class RawOriginal:
 def resolve_pair(
     config: CampaignConfig, original: OriginalModel, fleet: Fleet
 ) -> tuple[ModelInterface, ModelInterface]:
-    """Return both models' input specs and outputs; configure the original and every device with them.
+    """Return both models' interfaces; configure the original and every device with them.
 
-    A pixel scaling that a file doesn't tell and the user doesn't state is taken from the other model,
-    since both were made for the same inputs. Raises UsageError or ModelError where the two don't fit.
+    A pixel scaling that a file doesn't tell and the user doesn't state is taken from the other
+    model, since both were made for the same inputs. Raises UsageError or ModelError where the two
+    don't fit.
     """
     model = fleet.sessions[0].model
     texts = (
@@ -374,7 +377,7 @@ def readers(
     sides: tuple[ModelInterface, ModelInterface],
     raws: tuple[Sequence[Output], Sequence[Output]],
 ) -> tuple[tuple[OutputReader, OutputReader], list[str]]:
-    """Return how each model's raw outputs become answers, as stated or as inferred from those on the seeds.
+    """Return how both models' raw outputs become answers, as stated or inferred from the seeds.
 
     The second value has notices for the user.
     """

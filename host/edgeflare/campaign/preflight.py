@@ -26,8 +26,8 @@ class Explanation(NamedTuple):
     """A preprocessing of the original that explains the deployed model's answers better.
 
     `closer` of `tried` seeds; `distance` and `stated_distance` are medians of the total variation
-    distance between both models' probabilities, 0 to 1; of their labels where the deployed model returns
-    no scores.
+    distance between both models' probabilities, 0 to 1; of their labels where the deployed model
+    returns no scores.
     """
 
     change: str
@@ -46,7 +46,7 @@ class Explanation(NamedTuple):
 
 
 def alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSpec]:
-    """Return the original's spec with each of the usual mistakes corrected, by a description of the correction."""
+    """Return the original's spec with each of the usual mistakes corrected, by description."""
     numerator, denominator = original.scale
     changed = {
         "the other colour order": original._replace(
@@ -72,8 +72,8 @@ def better_explanation(
 
     `specs` are those of original and deployed model; `scores` runs the original under a spec.
     Clearly better: closer on so many of the first 32 seeds that the lower 95 % bound of their share
-    is above 60 %, at no more than half the median distance. `labels_only`: the deployed model returns a
-    label and no scores, so only labels are compared.
+    is above 60 %, at no more than half the median distance. `labels_only`: the deployed model
+    returns a label and no scores, so only labels are compared.
     """
     tried = [seed for seed in seeds[:SEEDS_TRIED] if _finite(seed)]
     if not tried:
@@ -121,8 +121,8 @@ _AUDIO = "front end, rate and length"
 class SeedFigures(NamedTuple):
     """What the checks need of one seed that both models answered.
 
-    Labels are None where not known, and of transcripts, which are over 0 `classes`. `example` says of two answers how
-    they differ.
+    Labels are None where not known, and of transcripts, which are over 0 `classes`. `example` says
+    of two answers how they differ.
     """
 
     id: str

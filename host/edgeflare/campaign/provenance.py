@@ -35,7 +35,7 @@ def file_sha256(path: Path) -> str:
 
 
 def environment(search: SearchConfig) -> dict[str, Any]:
-    """Return what on the host may change a result: versions of program, Python, libraries and plug-ins in use."""
+    """Return the versions of all on the host that may change a result."""
     used: dict[plugins.Kind, str] = {"strategy": search.strategy, "oracle": search.oracle}
     return {
         "edgeflare": __version__,

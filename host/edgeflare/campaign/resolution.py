@@ -1,4 +1,4 @@
-"""Choice of the boundary search's open options, once, when a campaign is created, by the cost of queries."""
+"""Chooses the boundary search's open options, once for a campaign, by the cost of queries."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -47,11 +47,12 @@ def resolve_search(
 ) -> CampaignConfig:
     """Return the configuration with all options of the boundary search chosen, and store it.
 
-    Does nothing for other strategies, nor where all is stated or was resolved before: a campaign that is
-    resumed keeps what it began with. What the searches find depends on the result, and that on how
-    fast devices and host are just now; a notice says how to repeat it. The seeds must be answered; queries
-    of the measurement are counted apart from those of searches. Raises DeviceAwayError where no device answers
-    within the fleet's patience, and the errors of devices and models.
+    Does nothing for other strategies, nor where all is stated or was resolved before: a campaign
+    that is resumed keeps what it began with. What the searches find depends on the result, and that
+    on how fast devices and host are just now; a notice says how to repeat it. The seeds must be
+    answered; queries of the measurement are counted apart from those of searches. Raises
+    DeviceAwayError where no device answers within the fleet's patience, and the errors of devices
+    and models.
     """
     search = config.search
     if search.strategy != STRATEGY:
@@ -86,7 +87,7 @@ def resolve_search(
 
 
 def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:
-    """Return a boundary search with the open options as a campaign resolved them; None where it has not yet."""
+    """Return a search with the open options as a campaign resolved them; None: not yet."""
     with Store.open(campaign) as store:
         found = store.setting("search", "options")
     if any(found.get(name) is None for name in RESOLVED):
@@ -104,11 +105,11 @@ def cost_ratio(
     handover_s: float,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
-    """Return how many queries of the original one device query costs, in time; of several devices the slowest's.
+    """Return the time of a device query over that of the original's; of the slowest device.
 
     Each is the median over about eight requests of one sample, one after the other, round trip
-    included. Samples on which a device can't answer are left out. A device counts that answers within
-    `patience_s`, or within `handover_s` once another one did. Raises as `resolve_search`.
+    included. Samples on which a device can't answer are left out. A device counts that answers
+    within `patience_s`, or within `handover_s` once another one did. Raises as `resolve_search`.
     """
 
     def ask(device: MeasuredDevice, sample: Sample) -> None:

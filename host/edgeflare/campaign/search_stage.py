@@ -1,4 +1,4 @@
-"""The search from every seed, and, where every device searched alone, the replay of all triggers on all devices."""
+"""The search from every seed and, in a replicating fleet, the replay on all other devices."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,7 +120,7 @@ class SearchStage(CampaignStage):
             self._report_remaining(tally.done, total)
 
     def replay(self) -> None:
-        """Try every device's triggering inputs on every other device. Raises what the scheduler raises."""
+        """Try every device's triggers on every other device. Raises what the scheduler raises."""
         done = {(one.seed_id, one.replica, one.on_device) for one in self._store.replays()}
         counts = {name: sum(1 for _ in self._replays(name, done)) for name in self._replica_of}
         total = sum(counts.values())
@@ -150,7 +150,7 @@ class SearchStage(CampaignStage):
             )
 
     def _replayed(self, answered: SingleQueryResult[OutcomeRecord], name: str) -> ReplayRecord:
-        """Return the record of a replay; no answer and no decision where the device can't answer."""
+        """Return the record of a replay; without an answer where the device can't answer."""
         found = answered.key
         assert found.original is not None  # noqa: S101 - a trigger has both models' answers
         assert found.trigger is not None  # noqa: S101

@@ -58,11 +58,11 @@ _R = TypeVar("_R")
 FIRST_SEEDS = 64
 """Number of seeds by which the kind of a model's output is detected."""
 _HOPELESS = 3
-"""After this number of consecutive seeds that the device can't answer, it is taken to answer none."""
+"""Number of consecutive failures from the first seed on after which a device is given up."""
 
 
 class OutputReaders(NamedTuple):
-    """How the two models' raw outputs become answers, and the seconds for the first seeds: the device's, the original's."""
+    """How raw outputs become answers, and the seconds of the first seeds' queries."""
 
     original: OutputReader
     deployed: OutputReader
@@ -125,7 +125,7 @@ class CampaignStage:
 
 
 class SeedStage(CampaignStage):
-    """Asks both models about every seed that they have not answered; each seed is inferred alone."""
+    """Queries both models on every seed that has no answers; each seed is inferred alone."""
 
     def check_limits(self) -> None:
         """Raise UsageError where the query limits leave too little for the unanswered seeds."""
@@ -144,7 +144,7 @@ class SeedStage(CampaignStage):
             _check_limit("device_queries", each, wanted[replica], left)
 
     def detect_outputs(self, sides: tuple[ModelInterface, ModelInterface]) -> OutputReaders:
-        """Return how outputs become answers: as stored, else as detected on the first seeds' outputs.
+        """Return how outputs become answers: as stored, else as detected on the first seeds.
 
         Those come from the devices of the first replica; they are stored.
         """
@@ -376,8 +376,9 @@ _FRONT_END = (
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     """Return the source of the seeds; none is read yet.
 
-    Raises SeedError where there are none, UsageError for options and mutation operators that the model's kind of input,
-    and its kind of answer, has no use for, and where a library that the search from audio needs is missing.
+    Raises SeedError where there are none, UsageError for options and mutation operators that the
+    model's kind of input, and its kind of answer, has no use for, and where a library that the
+    search from audio needs is missing.
     """
     seeds = config.seeds
     audio = audio_taken(config, original)
@@ -401,9 +402,10 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
 
 
 def audio_taken(config: CampaignConfig, original: OriginalModel) -> tuple[int, int | None] | None:
-    """Return (rate in Hz, samples; None for clips of any length) of models of audio, None for those of images.
+    """Return a model's (rate in Hz, samples; None: any number), None for a model of images.
 
-    What neither the original's file nor its stated input has is taken from the deployed model's. Raises UsageError.
+    What neither the original's file nor its stated input has is taken from the deployed model's.
+    Raises UsageError.
     """
     return audio_input(original.input, config.original.input, _known(config, original), _WHOSE)
 
@@ -455,8 +457,8 @@ def store_seeds(
 ) -> None:
     """Store all seeds that are not stored yet; do nothing where that is complete.
 
-    Their labels are of so many `classes`; None: the models are speech recognisers, and labels are ignored. `rate`: that
-    of audio, in Hz.
+    Their labels are of so many `classes`; None: the models are speech recognisers, and labels are
+    ignored. `rate`: that of audio, in Hz.
     """
     if store.fact("seeds_complete"):
         return

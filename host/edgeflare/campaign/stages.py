@@ -1,4 +1,4 @@
-"""The stages of a campaign whose models, devices and store are open; each continues where it stopped."""
+"""The stages of an open campaign; each continues where it stopped."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -69,7 +69,7 @@ class Campaign:
         self._replicas = {"": names} if self._shared else {name: [name] for name in names}
 
     def start(self, source: SeedSource | None) -> None:
-        """Run a new campaign; its folder is deleted if it fails before anything useful was stored."""
+        """Run a new campaign; delete its folder if it fails before anything useful was stored."""
         self._reporter.watch(self._store, self._fleet.status)
         try:
             if source is not None and self._config.search.strategy_notice:
@@ -100,7 +100,7 @@ class Campaign:
         self._ended()
 
     def _run(self, source: SeedSource | None) -> None:
-        """Run the remaining stages; store the devices' telemetry, and report at the end which were slowed down."""
+        """Run the remaining stages; store telemetry, and report which devices were slowed down."""
         began = time.monotonic()
         try:
             with TelemetryWriter(self._fleet, self._store):
@@ -236,7 +236,7 @@ class Campaign:
         self._store.set_fact("checked", checked)
 
     def _explanation(self, replica: str, *, labels_only: bool) -> Explanation | None:
-        """Look for another preprocessing of images that fits better; audio has none of the usual mistakes."""
+        """Return a preprocessing of images that fits clearly better, if there is one."""
         original, deployed = (side.spec for side in self._sides)
         if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
             return None
@@ -299,6 +299,6 @@ def state_after(error: BaseException) -> RunState:
 
 @contextmanager
 def not_interrupted() -> Iterator[None]:
-    """Suppress errors of the cleanup, so that the first error is raised: on a full disk it fails, too."""
+    """Suppress errors of the cleanup, such as a full disk, so that the first error is raised."""
     with suppress(EdgeFlareError, OSError):
         yield

@@ -1,4 +1,4 @@
-"""The live status of a campaign, written into its folder by the process that runs it, for other processes."""
+"""The live status of a campaign: a file in its folder, for other processes."""
 
 import json
 import os
@@ -48,14 +48,14 @@ def is_finished(store: Store) -> bool:
 
 
 def add_queries(store: Store, kind: str, queries: Mapping[str, int]) -> None:
-    """Add each device's number of queries outside of searches: `kind` is SEED_QUERIES or MEASURING."""
+    """Add each device's queries outside of searches; `kind`: SEED_QUERIES or MEASURING."""
     if any(queries.values()):
         before: Mapping[str, Any] = store.fact(kind) or {}
         store.set_fact(kind, dict(Counter(before) + Counter(queries)))
 
 
 def queries_before(store: Store) -> Counter[str]:
-    """Return each device's number of queries so far: of measurements, seeds and searches that ended."""
+    """Return each device's queries so far: of measurements, seeds and ended searches."""
     spent: Counter[str] = Counter()
     for kind in (MEASURING, SEED_QUERIES):
         spent.update(store.fact(kind) or {})
@@ -73,12 +73,12 @@ RunState: TypeAlias = Literal["running", "interrupted", "paused", "failed", "fin
 class CampaignStatus:
     """How far a campaign is.
 
-    `state`: "interrupted" by Ctrl-C, SIGTERM or a process that was killed; "paused" when no device was
-    left or a query limit was reached; "failed" by another error; `message` says why. `stage`, `detail`,
-    `done` and `total` are those of the stage under way (of the whole search where none is); `found`,
-    `searched` and `queries` (search queries, those of searches under way included) count over the whole
-    campaign. `devices`, `pid` and `host` are as the process last wrote them, at `updated_at`; times are ISO
-    8601, UTC.
+    `state`: "interrupted" by Ctrl-C, SIGTERM or a process that was killed; "paused" when no device
+    was left or a query limit was reached; "failed" by another error; `message` says why. `stage`,
+    `detail`, `done` and `total` are those of the stage under way (of the whole search where none
+    is); `found`, `searched` and `queries` (search queries, those of searches under way included)
+    count over the whole campaign. `devices`, `pid` and `host` are as the process last wrote them,
+    at `updated_at`; times are ISO 8601, UTC.
     """
 
     folder: str

@@ -147,7 +147,7 @@ def _run(
 def _like(
     candidates: Sequence[Path], model: Path, campaign: Path | None, stated: Typed
 ) -> "CampaignConfig | Path":
-    """Return the configuration for the candidates: by the flags, else that of the first named campaign's folder."""
+    """Return the candidates' configuration: by flags, or the first named campaign's folder."""
     from edgeflare import UsageError, config_from, load_config
 
     folder = next((path for path in candidates if path.is_dir()), None)
@@ -167,7 +167,7 @@ def _like(
 
 
 def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]:
-    """Return the campaigns' folders in the order the candidates were named, without those that failed."""
+    """Return the campaigns' folders, in the candidates' order, without those that failed."""
     runs = {run.model: run for run in ran.runs} if ran else {}
     found = []
     for path in candidates:

@@ -69,7 +69,7 @@ def replay(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Send stored triggers and seeds to a new model, firmware or device: what is fixed, still there, new?"""
+    """Send stored triggers and seeds to a new model, firmware or device: what is fixed, new?"""
     from edgeflare import replay_base, replay_config
 
     stated = typed(context.obj)

@@ -48,8 +48,8 @@ class _Section(BaseModel):
 class NightlyModel(_Section):
     """A model to watch: a ``campaign.toml``, or the three tables that it needs at least.
 
-    Of a campaign all settings hold but its devices, folder, fleet mode and control. `name` is the model's
-    in history and on the page.
+    Of a campaign all settings hold but its devices, folder, fleet mode and control. `name` is the
+    model's in history and on the page.
     """
 
     name: str
@@ -79,7 +79,7 @@ class NightlyModel(_Section):
 
 
 class NightlyLimits(LimitsConfig):
-    """Limits as of a campaign; `new_pairs` = False without a `baseline` means that of the last green night."""
+    """A campaign's limits; the default `baseline` of `new_pairs` is the last green night."""
 
     @model_validator(mode="after")
     def _has_a_baseline(self) -> "NightlyLimits":
@@ -89,7 +89,8 @@ class NightlyLimits(LimitsConfig):
 class KeepConfig(_Section):
     """Retention: the campaigns of the last `nights` nights are kept, up to `mb` megabytes in all.
 
-    Figures, words and logs stay for ever, and so do the campaigns that later nights are compared with.
+    Figures, words and logs stay for ever, and so do the campaigns that later nights are compared
+    with.
     """
 
     nights: int = Field(default=30, ge=1)
@@ -100,9 +101,9 @@ class NightlyConfig(_Section):
     """The configuration of nightly runs.
 
     Each of the `models` runs on each of the `devices` alone. What stands in `search`, `fleet` and
-    `limits` wins over the campaign's own. `vary_seed` adds the night's number to the campaign seed, so
-    that each night searches elsewhere; without it a model and a device that did not change give the
-    same figures.
+    `limits` wins over the campaign's own. `vary_seed` adds the night's number to the campaign seed,
+    so that each night searches elsewhere; without it a model and a device that did not change give
+    the same figures.
     """
 
     history: AbsolutePath
@@ -133,10 +134,10 @@ class NightlyConfig(_Section):
     def campaign(
         self, model: NightlyModel, device: str, *, night: int = 0, baseline: Path | None = None
     ) -> CampaignConfig:
-        """Return the campaign of a model on a device, without a folder, in the night of this number.
+        """Return the campaign, without a folder, of a model on a device in this night.
 
-        `baseline` is the campaign of the last green night, where there was one. Raises UsageError where the
-        model's ``campaign.toml`` is wrong.
+        `baseline` is the campaign of the last green night, where there was one. Raises UsageError
+        where the model's ``campaign.toml`` is wrong.
         """
         limits = self.limits.model_dump(exclude_unset=True)
         if not self.limits.new_pairs and self.limits.baseline is None:
@@ -219,8 +220,9 @@ _SHOWN = 5
 def check_night(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]]) -> None:
     """Check every model and device of a night, without connecting to a device or loading a model.
 
-    Raises UsageError, one sentence with every mistake: a device that isn't in the inventory, an inventory or
-    a ``campaign.toml`` that is missing or wrong, an unknown strategy, a file that isn't there.
+    Raises UsageError, one sentence with every mistake: a device that isn't in the inventory, an
+    inventory or a ``campaign.toml`` that is missing or wrong, an unknown strategy, a file that
+    isn't there.
     """
     found = list(dict.fromkeys(_mistakes(config, chosen)))
     if found:
@@ -252,7 +254,7 @@ def _mistakes(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]])
 
 
 def _check_seeds(campaign: CampaignConfig) -> None:
-    """Raise UsageError where the seeds aren't there, or the mapping of their labels can't be used."""
+    """Raise UsageError where seeds are missing, or the mapping of their labels can't be used."""
     path: Path = campaign.seeds.path
     if not path.exists():
         raise UsageError(f"there are no seeds at {path}: no such file or folder")

@@ -133,7 +133,7 @@ class History:
 
 
 def run_folder(model: str, device: str) -> str:
-    """Return the folder of a model and a device within a night: plain on every file system, unlike others."""
+    """Return the folder of a model and a device within a night, valid on every file system."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", device).strip("-.")[-_STEM:]
     if plain != device:  # two devices may have the same plain name
         plain += f"-{hashlib.sha256(device.encode()).hexdigest()[:6]}"
@@ -151,10 +151,10 @@ class _Kept(NamedTuple):
 
 
 def prune_history(history: History, keep: KeepConfig) -> int:
-    """Remove the oldest nights' campaigns beyond the retention limits; return the number of nights concerned.
+    """Remove the oldest nights' campaigns beyond the limits; return the number of nights.
 
-    The newest night stays whole, and the search of each model's last green night on each device stays
-    whatever it takes. Raises StoreError.
+    The newest night stays whole, and the search of each model's last green night on each device
+    stays whatever it takes. Raises StoreError.
     """
     nights = history.nights()
     needed = _needed(history, nights)
@@ -186,7 +186,7 @@ def _needed(history: History, nights: list[Night]) -> set[Path]:
 
 
 def _campaigns(night: Night) -> Iterable[Path]:
-    """Return the folders of a night's campaigns; of an interrupted night also those that have no run."""
+    """Return the folders of a night's campaigns, those of an interrupted run included."""
     return [path for name in CAMPAIGNS for path in night.folder.glob(f"*/*/{name}")]
 
 
@@ -206,7 +206,7 @@ def _size(folder: Path) -> int:
 
 
 class NightLog:
-    """Lines with the time in UTC, each on disk at once. Raises StoreError, DiskFullError among them."""
+    """A log with the time in UTC, each line on disk at once. Raises StoreError."""
 
     def __init__(self, path: Path, clock: Callable[[], datetime]) -> None:
         self._path = path

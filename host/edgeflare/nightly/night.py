@@ -17,7 +17,7 @@ RunState: TypeAlias = Literal["green", "first", "regression", "away", "failed"]
 NightState: TypeAlias = Literal["running", "finished", "interrupted"]
 
 CAMPAIGNS = ("search", "replay", "seeds")
-"""The folders of a run's campaigns: its search, the corpus and the last green night's seeds sent again."""
+"""The folders of a run's search, and of the replays of the corpus and of the agreeing seeds."""
 
 _TROUBLE = ("away", "failed")
 _VERDICTS = {"regression": "red", "away": "away", "failed": "could not be run"}
@@ -30,9 +30,9 @@ class _Record(BaseModel):
 class SearchFigures(_Record):
     """A night's search in figures.
 
-    On `seed_deviates` of the `seeds` the models differ already; of the `searched` ones
-    `found` gave a triggering input. `queries` is the median of those that found one, `severity` the
-    median of the smaller of both models' margins on the triggering inputs, 0 to 1. `latency_s` is the
+    On `seed_deviates` of the `seeds` the models differ already; of the `searched` ones `found` gave
+    a triggering input. `queries` is the median of those that found one, `severity` the median of
+    the smaller of both models' margins on the triggering inputs, 0 to 1. `latency_s` is the
     device's median seconds for a query and `temperature_c` its highest, None where unknown;
     `throttled`: it was slowed down meanwhile. `whole` is False where the limit on queries ended it.
     """
@@ -61,8 +61,11 @@ class SearchFigures(_Record):
 
 
 class ReplayCounts(_Record):
-    """How many of the inputs that were sent again are fixed, deviate still or newly, agree as before, or
-    gave no steady answer; `nonfinite` gave NaN or infinity."""
+    """The numbers of replayed inputs by state.
+
+    They are fixed, deviate still or newly, agree as before, or gave no steady answer; `nonfinite`
+    gave NaN or infinity.
+    """
 
     fixed: int = 0
     still: int = 0
@@ -96,9 +99,9 @@ class Identity(_Record):
 class NightRun(_Record):
     """One model on one device in one night.
 
-    `words` say why it is not green, or what else there is to know; `changed` what is not as it was in the
-    last green night `compared_with` (its stamp, "" where there was none). `folder` is relative to the
-    night's and has its `CAMPAIGNS` for as long as they are kept. `accepted`: a
+    `words` say why it is not green, or what else there is to know; `changed` what is not as it was
+    in the last green night `compared_with` (its stamp, "" where there was none). `folder` is
+    relative to the night's and has its `CAMPAIGNS` for as long as they are kept. `accepted`: a
     person took a red night for the new baseline. `seconds` is how long it took.
     """
 
@@ -152,8 +155,9 @@ class NightRun(_Record):
 class Night(_Record):
     """A night: every model on every device, in the order in which they ran.
 
-    `stamp` is its folder's name, the time it began in UTC; `number` counts the nights of a history from
-    1; `planned` is how many runs there are to be. `folder` is where it lies; it is not written down.
+    `stamp` is its folder's name, the time it began in UTC; `number` counts the nights of a history
+    from 1; `planned` is how many runs there are to be. `folder` is where it lies; it is not written
+    down.
     """
 
     stamp: str
@@ -167,7 +171,7 @@ class Night(_Record):
 
     @property
     def exit_code(self) -> int:
-        """1 where a model got worse or a limit was crossed, else 3 where one could not be run, else 0."""
+        """1 where a model got worse or a limit was crossed, else 3 where a run failed, else 0."""
         open_runs = [run for run in self.runs if not run.accepted]
         if any(run.state == "regression" for run in open_runs):
             return 1

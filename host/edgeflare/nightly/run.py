@@ -1,4 +1,4 @@
-"""A night, every model on every device one after the other; and accepting a red one as the new baseline."""
+"""A night: every model on every device, one after the other; accepting it as the baseline."""
 
 import time
 import traceback
@@ -242,7 +242,7 @@ def _compare(baseline: Baseline, campaign: Path) -> Check:
 
 
 def _has_agreeing_seeds(campaign: Path) -> bool:
-    """Whether a campaign has a seed on which the models agreed: else there is nothing to send again."""
+    """Whether a campaign has a seed on which the models agreed, so that it can be replayed."""
     with Store.open(campaign) as store:
         return any(
             seed.outputs is not None and seed.outputs.decision in _AGREED for seed in store.seeds()
@@ -260,7 +260,7 @@ def _has_entries(folder: Path) -> bool:
 def update_corpus(
     history: History, night: Night, run: NightRun, tell: Callable[[str], None]
 ) -> None:
-    """Add the triggers of a green run, and of the red ones since the green one before, to the model's corpus.
+    """Add the triggers of a run, and of the red ones since the last green one, to the corpus.
 
     The results of this run's replay are added to its entries; `tell` is called with each notice.
     Raises StoreError, and UsageError where the inputs are of another form than before.
@@ -275,7 +275,7 @@ def update_corpus(
 
 
 def _red_since_green(history: History, night: Night, run: NightRun) -> list[Path]:
-    """Return the searches of the nights between this one and the last green one, the oldest first."""
+    """Return the searches since the last green night before this one, the oldest first."""
     found: list[Path] = []
     for earlier in reversed(history.nights()):
         other = earlier.run(run.model, run.device)
@@ -315,16 +315,16 @@ def run_nightly(
 ) -> Night:
     """Run a night and return it; its folder, log and page are in the history by then.
 
-    Every model runs on every device, or those of the `models` and `devices` named here: what is in the
-    model's corpus and the seeds of the last green night are sent again, then it is searched, then compared
-    with the last green night. An error of one run is part of its result, and the others go on. `ask` is
-    called once for each question. `stopped` returns whether a signal has asked for an end: any error after
-    it becomes KeyboardInterrupt.
+    Every model runs on every device, or those of the `models` and `devices` named here: what is in
+    the model's corpus and the seeds of the last green night are sent again, then it is searched,
+    then compared with the last green night. An error of one run is part of its result, and the
+    others go on. `ask` is called once for each question. `stopped` returns whether a signal has
+    asked for an end: any error after it becomes KeyboardInterrupt.
 
     Raises UsageError for an unknown name and, before a night begins, for all that is wrong with the
-    configuration (a device that isn't in the inventory, a file that isn't there); StoreError where the
-    history can't be used or another process runs a night in it; DiskFullError. After these, and after
-    KeyboardInterrupt, what is finished stays stored, and the page says so.
+    configuration (a device that isn't in the inventory, a file that isn't there); StoreError where
+    the history can't be used or another process runs a night in it; DiskFullError. After these, and
+    after KeyboardInterrupt, what is finished stays stored, and the page says so.
     """
     chosen = _chosen_runs(config, models, devices)
     check_night(config, chosen)
@@ -355,7 +355,7 @@ def _disk_full_advice(history: History) -> Iterator[None]:
 def _chosen_runs(
     config: NightlyConfig, models: Sequence[str], devices: Sequence[str]
 ) -> list[tuple[NightlyModel, str]]:
-    """Return each model and device, of the named ones where some are. Raises UsageError for an unknown name."""
+    """Return each (named) model and device. Raises UsageError for an unknown name."""
     for what, names, known in (
         ("model", models, [one.name for one in config.models]),
         ("device", devices, config.devices),
@@ -422,7 +422,8 @@ class _NightRunner:
     def _run_on_device(self, model: NightlyModel, device: str, report: ReportPart) -> NightRun:
         """Run a model on a device and return the result, which any error is part of.
 
-        Raises DiskFullError, which concerns all runs, and KeyboardInterrupt in place of any error after a signal.
+        Raises DiskFullError, which concerns all runs, and KeyboardInterrupt in place of any error
+        after a signal.
         """
         began = time.monotonic()
         run = _Run(self, model, device, report)
@@ -437,7 +438,7 @@ class _NightRunner:
         return run.result(time.monotonic() - began)
 
     def _update_corpus(self, run: NightRun, tell: Callable[[str], None]) -> NightRun:
-        """Add a green run's triggers to the model's corpus; a run whose triggers it can't take is not green."""
+        """Add a green run's triggers to the model's corpus; where that fails the run has failed."""
         try:
             update_corpus(self.history, self.night, run, tell)
         except DiskFullError:
@@ -477,11 +478,11 @@ def accept_night(
     devices: Sequence[str] = (),
     clock: Clock = now,
 ) -> tuple[str, ...]:
-    """Accept the last run of each model on each device, where it isn't green, as the baseline of later nights.
+    """Accept the last run of each model and device that isn't green as the later nights' baseline.
 
-    `models` and `devices` are as in `run_nightly`. Returns a line for each that was accepted. Raises
-    UsageError where there is none, or a name is unknown; StoreError where the history can't be used or a
-    night runs in it.
+    `models` and `devices` are as in `run_nightly`. Returns a line for each that was accepted.
+    Raises UsageError where there is none, or a name is unknown; StoreError where the history can't
+    be used or a night runs in it.
     """
     chosen = _chosen_runs(config, models, devices)
     history = History(config.history)

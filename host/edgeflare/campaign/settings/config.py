@@ -1,4 +1,4 @@
-"""The campaign's configuration: one model, whether it comes from flags or from a ``campaign.toml``."""
+"""The campaign's configuration, whether from flags or from a ``campaign.toml``."""
 
 import math
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ _FOR_TOLERANCE = "dflare"
 
 
 class ModelConfig(_Section):
-    """One model: its file, how it is run, and what the file doesn't say of its inputs and outputs."""
+    """One model: its file, how it is run, and what the file doesn't say of input and output."""
 
     path: Annotated[
         AbsolutePath,
@@ -167,8 +167,8 @@ class SeedsConfig(_Section):
 class SearchConfig(_Section):
     """How to search, what counts as a deviation, and what the search from one seed may cost.
 
-    Results within `max_queries` and `max_host_queries` are repeatable whatever the speed, those that `timeout_s`
-    ends are not.
+    Results within `max_queries` and `max_host_queries` are repeatable whatever the speed, those
+    that `timeout_s` ends are not.
     """
 
     strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(

@@ -21,7 +21,7 @@ _KINDS = {
     "model": "a table",
     "finite": "a finite number",
 }
-"""What is wanted, by the first word of the problem's type: int_parsing, int_type, int_from_float, ..."""
+"""What is wanted, by the first word of the problem's type, such as int_parsing."""
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("above", "gt"),
@@ -31,7 +31,7 @@ _BOUNDS = {
 
 
 def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | None = None) -> str:
-    """Return what is wrong with the first few keys of `source`, misspelt ones first, as one sentence."""
+    """Return what is wrong with a few keys of `source`, misspelt ones first, as one sentence."""
     typed = typed or {}
     shown = sorted(
         _causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
@@ -42,7 +42,7 @@ def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | 
 
 
 def _causes(problems: Sequence[Any]) -> Iterator[Any]:
-    """Give the problems, as of `ValidationError.errors()`, that aren't the consequence of another one.
+    """Yield pydantic's problems that aren't the consequence of another one.
 
     An entry that is wrong counts as missing from its list.
     """

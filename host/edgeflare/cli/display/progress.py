@@ -63,8 +63,9 @@ def batch_display(
 ) -> "Iterator[BatchDisplay]":
     """Yield the function to which a batch reports.
 
-    `what` stands before a campaign's number; `result` returns the result of a campaign in a few words (by default
-    what it found). Where the batch stops in the middle, the `advice` how to continue is printed last.
+    `what` stands before a campaign's number; `result` returns the result of a campaign in a few
+    words (by default what it found). Where the batch stops in the middle, the `advice` how to
+    continue is printed last.
     """
     display = None
     try:
@@ -80,7 +81,7 @@ def batch_display(
 
 
 class BatchDisplay:
-    """Shows which campaign of how many runs, what it reports, and a line for each one that has ended."""
+    """Shows the running campaign, its events, and a line for each one that has ended."""
 
     def __init__(
         self,
@@ -211,8 +212,8 @@ class _Rate(ProgressColumn):
 class TerminalProgress(AbstractContextManager["TerminalProgress"]):
     """One bar for each stage; finished bars stay. Below them a line for each device.
 
-    Of several campaigns in a row the running one's bars are shown, below a line with its name. After a signal
-    the display ends before the next notice is printed.
+    Of several campaigns in a row the running one's bars are shown, below a line with its name.
+    After a signal the display ends before the next notice is printed.
     """
 
     def __init__(self, stop: StopSignal, console: Console | None = None) -> None:
@@ -251,7 +252,7 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
             self._bars.update(self._task, completed=event.done, found=self._found(event))
 
     def restart(self, heading: str) -> None:
-        """Remove the bars of a finished campaign; `heading` is shown above those of the next one."""
+        """Remove a finished campaign's bars; `heading` is shown above those of the next one."""
         self._devices, self._task, self._heading = (), None, Text(heading, style="bold")
         self._bars = rich.progress.Progress(*_columns(self._console.width), console=self._console)
 

@@ -36,8 +36,8 @@ def print_status(status: CampaignStatus, as_json: bool) -> None:
 def watch_status(folder: Path, as_json: bool) -> None:
     """Show the status each second until the campaign ends or the user stops it.
 
-    In a terminal the view is refreshed in place; elsewhere a line is printed at most every half minute
-    and when something changes; with `as_json` one object a line each second.
+    In a terminal the view is refreshed in place; elsewhere a line is printed at most every half
+    minute and when something changes; with `as_json` one object a line each second.
     """
     try:
         if as_json:
