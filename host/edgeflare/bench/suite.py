@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from edgeflare._internal import toml
 from edgeflare.campaign.settings.config import (
     ModelConfig,
     SearchConfig,
     Seconds,
+    Section,
     SeedsConfig,
 )
 from edgeflare.campaign.settings.errors import problems_of
@@ -147,13 +148,7 @@ PairName = Annotated[str, AfterValidator(_pair_name)]
 PlainName = Annotated[str, AfterValidator(_plain_name)]
 
 
-class SuiteTable(BaseModel):
-    """A table of a suite file: no unknown keys, and it never changes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PerturbConfig(SuiteTable):
+class PerturbConfig(Section):
     """A deployed model that is made from the original, an ONNX file (section 5.4.1).
 
     `percent` % of its weights, drawn from `seed`, are multiplied by 1 + `by` or 1 - `by`.
@@ -164,7 +159,7 @@ class PerturbConfig(SuiteTable):
     seed: int = Field(default=0, ge=0)
 
 
-class PairConfig(SuiteTable):
+class PairConfig(Section):
     """An original model, the deployed one or how to make it, and their seed inputs.
 
     The pairs of one `study` are correlated by their `x` with what a search costs (section 5.4.1).
@@ -192,7 +187,7 @@ class PairConfig(SuiteTable):
         return self
 
 
-class StrategyConfig(SuiteTable):
+class StrategyConfig(Section):
     """A search strategy with its options, and where it departs from the suite.
 
     `max_queries`, `max_host_queries`, `timeout_s`, `margin_floor`, `seeds` and `repeats` stand in
@@ -212,7 +207,7 @@ class StrategyConfig(SuiteTable):
     pairs: tuple[str, ...] = ()
 
 
-class Published(SuiteTable):
+class Published(Section):
     """A publication's figures of one strategy on one pair, to compare with those measured.
 
     Means over the seed inputs on which a triggering input was found (section 4.3): `queries`, and
@@ -227,7 +222,7 @@ class Published(SuiteTable):
     seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-class Suite(SuiteTable):
+class Suite(Section):
     """A benchmark: every strategy searches on every pair, once a repeat.
 
     The first `seeds` seed inputs of each pair are searched from, `repeats` times, with the campaign

@@ -2,14 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     field_validator,
@@ -22,10 +20,12 @@ from edgeflare.campaign.baseline import baseline_pairs
 from edgeflare.campaign.executor import check_files
 from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.settings.config import (
+    PATHS,
     CampaignConfig,
     FleetConfig,
     ModelConfig,
     SearchConfig,
+    Section,
     SeedsConfig,
     config_from,
     load_config,
@@ -41,11 +41,7 @@ from edgeflare.seeds import load_label_mapping
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class NightlyModel(_Section):
+class NightlyModel(Section):
     """A model to watch: a ``campaign.toml``, or the three tables that it needs at least.
 
     Of a campaign all settings hold but its devices, folder, fleet mode and control. `name` is the
@@ -86,7 +82,7 @@ class NightlyLimits(LimitsConfig):
         return self
 
 
-class KeepConfig(_Section):
+class KeepConfig(Section):
     """Retention: the campaigns of the last `nights` nights are kept, up to `mb` megabytes in all.
 
     Figures, words and logs stay for ever, and so do the campaigns that later nights are compared
@@ -97,7 +93,7 @@ class KeepConfig(_Section):
     mb: int | None = Field(default=20_000, ge=1)
 
 
-class NightlyConfig(_Section):
+class NightlyConfig(Section):
     """The configuration of nightly runs.
 
     Each of the `models` runs on each of the `devices` alone. What stands in `search`, `fleet` and
@@ -176,7 +172,7 @@ def load_nightly(path: Path) -> NightlyConfig:
     path = Path(path)
     values = toml.load(path)
     try:
-        return NightlyConfig.model_validate(_anchored(values, path.parent))
+        return NightlyConfig.model_validate(toml.anchored(values, _PATHS, path.parent))
     except ValidationError as error:
         raise UsageError(problems_of(error, str(path))) from error
 
@@ -186,26 +182,8 @@ _PATHS = (
     ("inventory",),
     ("limits", "baseline"),
     ("models", "campaign"),
-    ("models", "original", "path"),
-    ("models", "deployed", "path"),
-    ("models", "seeds", "path"),
-    ("models", "seeds", "labels"),
+    *(("models", *path) for path in PATHS if path[0] in ("original", "deployed", "seeds")),
 )
-
-
-def _anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the values with the paths in them starting at `folder`."""
-    return {key: _placed(value, (key,), folder) for key, value in values.items()}
-
-
-def _placed(value: Any, where: tuple[str, ...], folder: Path) -> Any:
-    if isinstance(value, dict):
-        return {key: _placed(part, (*where, key), folder) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_placed(part, where, folder) for part in value]
-    if isinstance(value, str) and where in _PATHS:
-        return str(folder / toml.expanded(value))
-    return value
 
 
 def _with(config: CampaignConfig, table: str, **values: Any) -> CampaignConfig:

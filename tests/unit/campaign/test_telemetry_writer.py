@@ -72,7 +72,7 @@ def test_a_minute_that_is_over_is_written_while_the_campaign_runs(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleet, "MINUTE_S", 0.02)
-    monkeypatch.setattr(fleet, "_AFTER_THE_MINUTE_S", 0.0)
+    monkeypatch.setattr(fleet, "_DELAY_S", 0.0)
     came = failing(store, monkeypatch, times=2)
     pi = Session("pi4")
     pi.minutes.answered([0.1])

@@ -283,7 +283,7 @@ def test_all_mistakes_are_told_at_once(config: NightlyConfig, tmp_path: Path) ->
     with pytest.raises(UsageError) as caught:
         run_nightly(config, clock=clock)
     assert str(caught.value) == (
-        f"no night was begun: there is no device inventory at {tmp_path / 'devices.toml'}; and there is no "
+        f"no night was begun: there is no device inventory at {tmp_path / 'devices.toml'}; there is no "
         f"model file {tmp_path / 'd.onnx'}"
     )
 

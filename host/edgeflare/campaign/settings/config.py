@@ -33,7 +33,9 @@ def _one_or_several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A table of a configuration file: immutable, without unknown keys."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -41,7 +43,7 @@ _FOR_TOLERANCE = "dflare"
 """The strategy in place of the default, boundary, where scores are compared and not labels."""
 
 
-class ModelConfig(_Section):
+class ModelConfig(Section):
     """One model: its file, how it is run, and what the file doesn't say of input and output."""
 
     path: Annotated[
@@ -127,7 +129,7 @@ class ModelConfig(_Section):
     )
 
 
-class SeedsConfig(_Section):
+class SeedsConfig(Section):
     """The seed inputs, and how they are brought to the model's size and rate."""
 
     path: Annotated[AbsolutePath, Flag("--seeds", example="seeds")] = Field(
@@ -164,7 +166,7 @@ class SeedsConfig(_Section):
     )
 
 
-class SearchConfig(_Section):
+class SearchConfig(Section):
     """How to search, what counts as a deviation, and what the search from one seed may cost.
 
     Results within `max_queries` and `max_host_queries` are repeatable whatever the speed, those
@@ -359,7 +361,7 @@ class SearchConfig(_Section):
         return self
 
 
-class FleetConfig(_Section):
+class FleetConfig(Section):
     """How several devices share a campaign."""
 
     mode: Annotated[Literal["split", "replicate"], Flag("--fleet", metavar="MODE")] = Field(
@@ -391,7 +393,7 @@ class FleetConfig(_Section):
     )
 
 
-class CampaignConfig(_Section):
+class CampaignConfig(Section):
     """Everything that a campaign is run from."""
 
     original: ModelConfig = Field(
@@ -480,6 +482,21 @@ class CampaignConfig(_Section):
         return self
 
 
+PATHS = (
+    ("original", "path"),
+    ("deployed", "path"),
+    ("original", "decoder", "vocabulary"),
+    ("deployed", "decoder", "vocabulary"),
+    ("seeds", "path"),
+    ("seeds", "labels"),
+    ("inventory",),
+    ("control_model",),
+    ("limits", "baseline"),
+    ("out",),
+)
+"""The keys of a ``campaign.toml`` whose values are paths."""
+
+
 def config_from(
     values: Mapping[str, Any], source: str, typed: Mapping[str, str] | None = None
 ) -> CampaignConfig:
@@ -501,8 +518,9 @@ def load_config(
 
     `overrides` (nested, as from flags, which `typed` names) win over the file. Raises UsageError.
     """
-    values = toml.load(path, advice="`edgeflare init` writes one")
-    return config_from(merge(_anchored(values, path.parent), overrides or {}), str(path), typed)
+    loaded = toml.load(path, advice="`edgeflare init` writes one")
+    values = toml.anchored(loaded, PATHS, path.parent)
+    return config_from(merge(values, overrides or {}), str(path), typed)
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -513,27 +531,3 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(value, Mapping) and isinstance(below, Mapping)
         merged[key] = merge(below, value) if both else value  # type: ignore[arg-type]
     return merged
-
-
-_PATHS = (
-    ("original", "path"),
-    ("deployed", "path"),
-    ("original", "decoder", "vocabulary"),
-    ("deployed", "decoder", "vocabulary"),
-    ("seeds", "path"),
-    ("seeds", "labels"),
-    ("inventory",),
-    ("control_model",),
-    ("limits", "baseline"),
-    ("out",),
-)
-
-
-def _anchored(values: dict[str, Any], folder: Path) -> dict[str, Any]:
-    for *tables, key in _PATHS:
-        table: Any = values
-        for name in tables:
-            table = table.get(name, {}) if isinstance(table, dict) else {}
-        if isinstance(table, dict) and isinstance(table.get(key), str):
-            table[key] = str(folder / toml.expanded(table[key]))
-    return values
