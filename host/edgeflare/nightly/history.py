@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from edgeflare.campaign.batch import read_description, write_description
@@ -247,11 +246,6 @@ class NightLog:
     def __enter__(self) -> "Self":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with translate_errors(self._path.parent):
             self._file.close()

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from types import TracebackType
 
 import rich.progress
 from rich.console import Console, Group, RenderableType
@@ -230,12 +229,7 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
         )
         self._live.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if error is None:
             self._finish()
         self._end()
