@@ -1,7 +1,7 @@
 """The cells of a suite: one pair, one strategy, one repeat; each is a campaign."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from edgeflare.bench.suite import PairConfig, Suite, plain, suite_from
 from edgeflare.campaign.batch import description, write_description
 from edgeflare.campaign.provenance import changed_fields, check_forced, check_unchanged
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, config_from
+from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
@@ -51,36 +51,6 @@ def made_model(folder: Path, pair: PairConfig) -> Path:
     return folder / "models" / f"{plain(pair.name)}.onnx"
 
 
-def cell_config(
-    suite: Suite,
-    cell: Cell,
-    folder: Path,
-    *,
-    devices: Sequence[str],
-    inventory: Path | None = None,
-    python: str | None = None,
-) -> CampaignConfig:
-    """Return the campaign of a cell of the bench in `folder`."""
-    pair, strategy = suite.pair(cell.pair), suite.strategy(cell.strategy)
-    limits = [limit for limit in (strategy.seeds, pair.seeds.limit) if limit is not None]
-    return CampaignConfig(
-        original=pair.original,
-        deployed=pair.deployed or _made(pair, folder),
-        seeds=pair.seeds.model_copy(update={"limit": min(limits)}),
-        devices=tuple(devices),
-        python=python,
-        inventory=inventory,
-        out=folder / "cells" / cell.name,
-        search=suite.search(cell.strategy, cell.repeat),
-        allow_disagreement=pair.allow_disagreement,
-    )
-
-
-def _made(pair: PairConfig, folder: Path) -> ModelConfig:
-    """Return the settings of a deployed model made from the original: only its file differs."""
-    return pair.original.model_copy(update={"path": made_model(folder, pair)})
-
-
 BENCH_NAME = "bench.json"
 
 CellState: TypeAlias = Literal["finished", "unfinished", "missing"]
@@ -108,6 +78,23 @@ class Bench:
     def campaign(self, cell: Cell) -> Path:
         """Return the folder of a cell's campaign, whether it is there or not."""
         return self.folder / "cells" / cell.name
+
+    def config(self, cell: Cell) -> CampaignConfig:
+        """Return the settings of a cell's campaign."""
+        pair, strategy = self.suite.pair(cell.pair), self.suite.strategy(cell.strategy)
+        limits = [limit for limit in (strategy.seeds, pair.seeds.limit) if limit is not None]
+        made = pair.original.model_copy(update={"path": made_model(self.folder, pair)})
+        return CampaignConfig(
+            original=pair.original,
+            deployed=pair.deployed or made,
+            seeds=pair.seeds.model_copy(update={"limit": min(limits)}),
+            devices=self.devices,
+            python=self.python,
+            inventory=self.inventory,
+            out=self.campaign(cell),
+            search=self.suite.search(cell.strategy, cell.repeat),
+            allow_disagreement=pair.allow_disagreement,
+        )
 
     def state(self, cell: Cell) -> CellState:
         """Return how far a cell is; "missing" also where nothing but a torn beginning is there.

@@ -11,7 +11,6 @@ from edgeflare.bench.cells import (
     BENCH_NAME,
     Bench,
     Cell,
-    cell_config,
     check_same_devices,
     check_same_files,
     devices_of,
@@ -74,7 +73,7 @@ def run_bench(
     inventory = find_inventory(inventory)
     check_files(suite)
     bench = Bench(folder, suite, tuple(devices), {}, inventory, python)
-    fleet_devices(_config(bench, bench.cells[0]))
+    fleet_devices(bench.config(bench.cells[0]))
     with _disk_full_advice(folder), opened_folder(folder, BENCH_NAME, "a bench"):
         _check_new(folder)
         write_bench(bench)
@@ -108,7 +107,7 @@ def resume_bench(
                 devices=tuple(devices) or bench.devices,
                 inventory=find_inventory(inventory) if inventory else bench.inventory,
             )
-            fleet_devices(_config(bench, bench.cells[0]))
+            fleet_devices(bench.config(bench.cells[0]))
             write_bench(bench)
         campaigns = CampaignRunner(ask, connect)
         new_devices = bool(devices or inventory)
@@ -171,7 +170,7 @@ class _Run:
 
     def _start(self, cell: Cell, watch: Progress) -> None:
         make_model(self._bench.folder, self._bench.suite.pair(cell.pair))
-        config = _as_resolved(self._bench, cell, _config(self._bench, cell))
+        config = _as_resolved(self._bench, cell, self._bench.config(cell))
         self._campaigns.run(config, self._bench.campaign(cell), name=cell.name, progress=watch)
 
     def _resume(self, cell: Cell, watch: Progress) -> None:
@@ -221,17 +220,6 @@ class _Run:
             raise
         if notice is not None:
             report(Notice(notice))
-
-
-def _config(bench: Bench, cell: Cell) -> CampaignConfig:
-    return cell_config(
-        bench.suite,
-        cell,
-        bench.folder,
-        devices=bench.devices,
-        inventory=bench.inventory,
-        python=bench.python,
-    )
 
 
 def _as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignConfig:

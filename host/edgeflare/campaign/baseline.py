@@ -14,7 +14,7 @@ BASELINE_PAIRS = "baseline_pairs"
 """Name of the fact with the baseline's class pairs, which outlive the baseline."""
 
 
-def deviating_pairs(store: Store) -> set[Pair]:
+def _deviating_pairs(store: Store) -> set[Pair]:
     """Return the pairs of labels of all triggering inputs, deviating seeds included."""
     return {
         (one.original_label, one.deployed_label)
@@ -46,7 +46,7 @@ def baseline_pairs(limits: LimitsConfig, classes: int | None = None) -> set[Pair
     try:
         with Store.open(folder) as store:
             _check_fits(store, folder, classes)
-            return deviating_pairs(store)
+            return _deviating_pairs(store)
     except StoreError as error:
         raise UsageError(f"limits.baseline: {error}") from error
 

@@ -48,7 +48,7 @@ interval with the first trigger alone, by 1.8 with 8 queries and by 1.7 with 20.
 """
 
 
-def check_measure(measure: str) -> None:
+def _check_measure(measure: str) -> None:
     """Raise UsageError for an unknown measure."""
     if measure not in get_args(Measure):
         raise UsageError(f"there is no measure {measure}; take {', '.join(get_args(Measure))}")
@@ -65,7 +65,7 @@ def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) 
 
     `label_only` names the candidates that return a class and no probabilities.
     """
-    check_measure(measure)
+    _check_measure(measure)
     if measure == "queries" and strategy == STRATEGY:
         raise UsageError(
             "the boundary search finds a trigger in one or two queries, whatever the model: its queries "
@@ -85,7 +85,7 @@ def search_for(measure: str, search: SearchConfig) -> SearchConfig:
     device budget. A strategy or budget that was stated stays. Raises UsageError for an unknown
     measure.
     """
-    check_measure(measure)
+    _check_measure(measure)
     if measure == "queries":
         stated = "strategy" in search.model_fields_set
         return search if stated else search.model_copy(update={"strategy": "dflare"})
@@ -115,7 +115,7 @@ def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Pat
     return tuple(found)
 
 
-def read_comparison(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def _read_comparison(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the settings of a comparison, and its candidates' files by name. Raises StoreError."""
     with description(path, "run the comparison anew in another folder") as values:
         return dict(values["settings"]), {str(k): str(v) for k, v in values["candidates"].items()}
@@ -126,7 +126,7 @@ def _campaigns_or_model(path: Path) -> list[Path]:
         own = path.name in (COMPARISON_NAME, *LOCK_NAMES)
         return [] if own and (path.parent / COMPARISON_NAME).is_file() else [path]
     if (path / COMPARISON_NAME).is_file() and not (path / DATABASE_NAME).is_file():
-        _, candidates = read_comparison(path / COMPARISON_NAME)
+        _, candidates = _read_comparison(path / COMPARISON_NAME)
         found = [path / name for name in candidates if (path / name / DATABASE_NAME).is_file()]
         if not found:
             raise UsageError(f"{path} is a comparison in which no candidate's campaign has begun")
@@ -341,7 +341,7 @@ def _write_candidates(
     settings = _settings(config)
     known: dict[str, str] = {}
     if path.is_file():
-        before, known = read_comparison(path)
+        before, known = _read_comparison(path)
         changed = [key for key in settings if before.get(key) != settings[key]]
         if changed:
             raise UsageError(

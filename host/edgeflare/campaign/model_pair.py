@@ -34,7 +34,7 @@ from edgeflare.models.image_input import contradiction, options_in_file, scaling
 from edgeflare.types import Output, Sample, Transcript
 
 
-class TextSource(NamedTuple):
+class _TextSource(NamedTuple):
     """Where a speech recogniser's text comes from.
 
     `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where
@@ -51,7 +51,7 @@ def _text_source(
     config: ModelConfig,
     in_file: Mapping[str, Any] | None,
     whose: str,
-) -> TextSource | None:
+) -> _TextSource | None:
     """Return how a model's outputs become text, as stated or as in its file; None: it has scores.
 
     Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated
@@ -76,7 +76,7 @@ def _text_source(
     if identity is None:
         return None
     output = text_output(str(identity["kind"]), outputs, config.output_name, whose)
-    return TextSource(output, decoder, identity)
+    return _TextSource(output, decoder, identity)
 
 
 def transcribes(config: ModelConfig, in_file: Mapping[str, Any] | None) -> bool:
@@ -114,7 +114,7 @@ def _is_scores(tensor: TensorInfo) -> bool:
 
 
 def _check_both_transcribe(
-    texts: tuple[TextSource | None, TextSource | None],
+    texts: tuple[_TextSource | None, _TextSource | None],
     outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
 ) -> None:
     """Raise ModelError where only one of the models, the original first, returns text."""
@@ -350,7 +350,7 @@ def resolve_pair(
     return sides
 
 
-def _transcribing(spec: Spec, text: TextSource) -> ModelInterface:
+def _transcribing(spec: Spec, text: _TextSource) -> ModelInterface:
     return ModelInterface(spec, text.output, transcribes=True, decoder=text.identity)
 
 

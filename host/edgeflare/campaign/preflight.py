@@ -45,7 +45,7 @@ class Explanation(NamedTuple):
         )
 
 
-def alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSpec]:
+def _alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSpec]:
     """Return the original's spec with each of the usual mistakes corrected, by description."""
     numerator, denominator = original.scale
     changed = {
@@ -83,7 +83,7 @@ def better_explanation(
         tried, [view(np.asarray(seed.outputs.original, np.float64)) for seed in tried]
     )
     found = []
-    for change, spec in alternatives(*specs).items():
+    for change, spec in _alternatives(*specs).items():
         other = _distances(tried, [view(scores(seed.sample, spec)) for seed in tried])
         closer = int(np.count_nonzero(other < stated))
         medians = float(np.median(other)), float(np.median(stated))

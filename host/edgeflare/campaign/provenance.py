@@ -15,12 +15,9 @@ from edgeflare.campaign.model_pair import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.devices.equivalence import differences
 from edgeflare.errors import UsageError
-from edgeflare.metrics import l2, linf, snr_db, top_label
 from edgeflare.models import OutputReader
-from edgeflare.oracles import Margins, margins
-from edgeflare.scheduler import SearchJobResult
 from edgeflare.seeds import changed_files
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store import Store
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
 
@@ -150,44 +147,3 @@ def _changed_libraries(config: CampaignConfig, store: Store) -> Iterator[str]:
     for name, installed in now.items():
         if name not in _UNIMPORTANT and before.get(name) != installed:
             yield f"{name} was {before.get(name)}, is {installed}"
-
-
-def outcome_record(
-    result: SearchJobResult, device: str, *, device_name: str, replica: str
-) -> OutcomeRecord:
-    """Return the record of a search that has ended; `device` is the digest of its fingerprint."""
-    original = result.outputs.original if result.outputs else None
-    deployed = result.outputs.deployed if result.outputs else None
-    both = Margins(None, None)
-    if original is not None and deployed is not None:
-        both = margins(original, deployed)
-    seed, sample = result.seed.sample, result.sample
-    return OutcomeRecord(
-        seed_id=result.seed.id,
-        status=result.status,
-        chain_seed=result.chain_seed,
-        seed_queries=result.counters.seed,
-        search_queries=result.counters.search,
-        confirmation_queries=result.counters.confirmation,
-        host_only_queries=result.counters.host_only,
-        round_trips=result.counters.round_trips,
-        seconds=result.counters.seconds,
-        device_seconds=result.counters.device_seconds,
-        device=device,
-        trigger=result.sample_digest,
-        original=original,
-        deployed=deployed,
-        original_label=top_label(original),
-        deployed_label=top_label(deployed),
-        original_margin=both.original,
-        deployed_margin=None if result.seed.labels_only else both.deployed,
-        l2=None if sample is None else l2(seed, sample),
-        linf=None if sample is None else linf(seed, sample),
-        snr_db=None if sample is None else snr_db(seed, sample),
-        front=result.front,
-        mutations=result.mutations,
-        confirmed=result.confirmed,
-        detail=result.detail,
-        device_name=device_name,
-        replica=replica,
-    )

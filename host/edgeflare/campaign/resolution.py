@@ -27,11 +27,11 @@ _LEAST_TIMES = 3
 _LEAST_PATIENCE_S = 60.0
 
 
-class MeasuredDevice(Protocol):
+class _MeasuredDevice(Protocol):
     """A device with the deployed model, such as a ReconnectingSession."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str: ...
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Any]":
         """Queue a request without waiting for anything."""
@@ -41,7 +41,7 @@ class MeasuredDevice(Protocol):
 def resolve_search(
     config: CampaignConfig,
     original: Original,
-    devices: Sequence[MeasuredDevice],
+    devices: Sequence[_MeasuredDevice],
     store: Store,
     reporter: Reporter,
 ) -> CampaignConfig:
@@ -98,7 +98,7 @@ def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:
 
 def cost_ratio(
     original: Original,
-    devices: Sequence[MeasuredDevice],
+    devices: Sequence[_MeasuredDevice],
     samples: Sequence[Sample],
     *,
     patience_s: float,
@@ -112,7 +112,7 @@ def cost_ratio(
     within `patience_s`, or within `handover_s` once another one did. Raises as `resolve_search`.
     """
 
-    def ask(device: MeasuredDevice, sample: Sample) -> None:
+    def ask(device: _MeasuredDevice, sample: Sample) -> None:
         pending = device.submit([sample])
         if wait([pending], patience_s).not_done:
             raise _no_answer([device], patience_s)
@@ -129,8 +129,8 @@ def cost_ratio(
 
 
 def _responding(
-    devices: Sequence[MeasuredDevice], sample: Sample, patience_s: float, handover_s: float
-) -> Sequence[MeasuredDevice]:
+    devices: Sequence[_MeasuredDevice], sample: Sample, patience_s: float, handover_s: float
+) -> Sequence[_MeasuredDevice]:
     """Return the devices that answer within the limits; a single device in any case."""
     if len(devices) == 1:
         return devices
@@ -142,7 +142,7 @@ def _responding(
     return [device for device, one in zip(devices, first, strict=True) if one.done()]
 
 
-def _no_answer(devices: Sequence[MeasuredDevice], patience_s: float) -> DeviceAwayError:
+def _no_answer(devices: Sequence[_MeasuredDevice], patience_s: float) -> DeviceAwayError:
     names = ", ".join(device.name for device in devices)
     return DeviceAwayError(
         f"{names} did not answer within {patience_s:g} s; is it on and reached? Try "

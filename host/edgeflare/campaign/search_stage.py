@@ -8,16 +8,15 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.provenance import outcome_record
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seed_stage import CampaignStage, OutputReaders
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
-from edgeflare.metrics import is_finite, top_label
+from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
 from edgeflare.models import OriginalModel
-from edgeflare.oracles import Oracle
+from edgeflare.oracles import Margins, Oracle, margins
 from edgeflare.scheduler import (
     Budget,
     Feed,
@@ -294,3 +293,44 @@ class _Tally:
                 len(under_way),
                 sum(isinstance(job, SearchJob) and bool(job.front.points) for job in under_way),
             )
+
+
+def outcome_record(
+    result: SearchJobResult, device: str, *, device_name: str, replica: str
+) -> OutcomeRecord:
+    """Return the record of a search that has ended; `device` is the digest of its fingerprint."""
+    original = result.outputs.original if result.outputs else None
+    deployed = result.outputs.deployed if result.outputs else None
+    both = Margins(None, None)
+    if original is not None and deployed is not None:
+        both = margins(original, deployed)
+    seed, sample = result.seed.sample, result.sample
+    return OutcomeRecord(
+        seed_id=result.seed.id,
+        status=result.status,
+        chain_seed=result.chain_seed,
+        seed_queries=result.counters.seed,
+        search_queries=result.counters.search,
+        confirmation_queries=result.counters.confirmation,
+        host_only_queries=result.counters.host_only,
+        round_trips=result.counters.round_trips,
+        seconds=result.counters.seconds,
+        device_seconds=result.counters.device_seconds,
+        device=device,
+        trigger=result.sample_digest,
+        original=original,
+        deployed=deployed,
+        original_label=top_label(original),
+        deployed_label=top_label(deployed),
+        original_margin=both.original,
+        deployed_margin=None if result.seed.labels_only else both.deployed,
+        l2=None if sample is None else l2(seed, sample),
+        linf=None if sample is None else linf(seed, sample),
+        snr_db=None if sample is None else snr_db(seed, sample),
+        front=result.front,
+        mutations=result.mutations,
+        confirmed=result.confirmed,
+        detail=result.detail,
+        device_name=device_name,
+        replica=replica,
+    )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from edgeflare.reports import ReportFormat
 
 
-def run_and_show(campaign: Callable[..., Path], json: bool) -> None:
+def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
     """Run a campaign, a function of ``ask`` and ``progress``, and print its summary."""
     from edgeflare import summarize
     from edgeflare.cli.display.progress import progress_display
@@ -62,7 +62,7 @@ def demo(
 
     stated = typed(context.obj)
     config = demo_config(stated.values, stated.flags, seeds=seeds, campaign_seed=seed)
-    run_and_show(partial(run_campaign, config), json)
+    _run_and_show(partial(run_campaign, config), json)
 
 
 def init(
@@ -85,7 +85,7 @@ def resume(
     from edgeflare import resume_campaign
 
     stated = typed(context.obj)
-    run_and_show(
+    _run_and_show(
         partial(resume_campaign, campaign, force=force, changes=stated.values, typed=stated.flags),
         json,
     )
@@ -147,7 +147,7 @@ def run(
     """Find, for each seed input, an input on which the device's model decides differently."""
     from edgeflare import run_campaign
 
-    run_and_show(partial(run_campaign, config_of(campaign, typed(context.obj))), json)
+    _run_and_show(partial(run_campaign, config_of(campaign, typed(context.obj))), json)
 
 
 def config_of(campaign: Path | None, stated: Typed) -> "CampaignConfig":

@@ -118,7 +118,7 @@ def found(report: BatchProgress) -> str:
     return text
 
 
-def notice_text(notice: Notice) -> str:
+def _notice_text(notice: Notice) -> str:
     """Return a notice with how to resume the campaign that has stopped."""
     if notice.resume is None:
         return notice.text
@@ -157,7 +157,7 @@ class PlainProgress:
             self._stage, self._began, self._last = event, now, now
             self._shown = None
         elif isinstance(event, Notice):
-            echo_err(f"note: {notice_text(event)}")
+            echo_err(f"note: {_notice_text(event)}")
         elif isinstance(event, Fleet):
             for device in event.devices:
                 self._show_device(device, now)
@@ -237,7 +237,7 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
     def __call__(self, event: Event) -> None:
         """Show an event of the campaign."""
         if isinstance(event, Notice):
-            self._show_notice(notice_text(event))
+            self._show_notice(_notice_text(event))
         elif isinstance(event, Fleet):
             self._devices = event.devices
         elif isinstance(event, Stage):
