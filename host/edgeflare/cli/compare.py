@@ -16,37 +16,12 @@ if TYPE_CHECKING:
 
 _FAILED = 3
 CompareCommand = command_with(
-    *(
-        "original",
-        "seeds",
-        "input",
-        "original_input",
-        "deployed_input",
-        "output",
-        "original_output",
-    ),
-    *("deployed_output", "output_name", "original_output_name", "deployed_output_name", "decoder"),
-    *(
-        "runtime_option",
-        "resize",
-        "cut",
-        "resample_audio",
-        "labels",
-        "limit",
-        "device",
-        "inventory",
-    ),
-    *(
-        "python",
-        "one_trip",
-        "strategy",
-        "option",
-        "device_budget",
-        "max_queries",
-        "timeout",
-        "oracle",
-    ),
-    *("tolerance", "margin_floor", "seed", "allow_disagreement"),
+    *("original", "seeds", "input", "original_input", "deployed_input", "output"),
+    *("original_output", "deployed_output", "output_name", "original_output_name"),
+    *("deployed_output_name", "decoder", "runtime_option", "resize", "cut", "resample_audio"),
+    *("labels", "limit", "device", "inventory", "python", "one_trip", "strategy", "option"),
+    *("device_budget", "max_queries", "timeout", "oracle", "tolerance", "margin_floor"),
+    *("seed", "allow_disagreement"),
     strategy={"help": "The search strategy; by default boundary, for the measure queries dflare."},
     option={"help": "For the strategy, as of edgeflare run; may be repeated."},
 )

@@ -17,16 +17,8 @@ _INPUTS = "Inputs"
 
 ReplayCommand = command_with(
     *("original", "deployed", "input", "original_input", "deployed_input", "deployed_output"),
-    *(
-        "deployed_output_name",
-        "runtime_option",
-        "device",
-        "fleet",
-        "patience",
-        "python",
-        "inventory",
-    ),
-    *("confirmations", "out"),
+    *("deployed_output_name", "runtime_option", "device", "fleet", "patience", "python"),
+    *("inventory", "confirmations", "out"),
     original={"help": "The original model, where it has moved or changed."},
     deployed={"help": "The new deployed model; by default the campaign's."},
     device={"help": "Other devices than the campaign's; may be repeated."},
