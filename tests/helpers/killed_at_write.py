@@ -39,7 +39,7 @@ def main() -> None:
 
     Database.writing = writing  # type: ignore[method-assign]
     # The devices' minutes are written at the end only, so that each run writes as often as the other.
-    edgeflare.campaign.fleet._AFTER_THE_MINUTE_S = 3600.0
+    edgeflare.campaign.fleet._DELAY_S = 3600.0
     if len(what) == 1:
         run_or_resume_campaign(Path(what[0]))
     else:

@@ -62,6 +62,12 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def first_of(texts: Sequence[str], most: int) -> str:
+    """Return the first texts, with semicolons between them, and the number of the others."""
+    more = len(texts) - most
+    return "; ".join([*texts[:most], *([f"and {more} more"] if more > 0 else [])])
+
+
 def size_text(size: int) -> str:
     """Return a number of bytes in the decimal unit that reads best."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

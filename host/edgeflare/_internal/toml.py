@@ -1,7 +1,7 @@
 """Reads TOML on every supported Python: with the standard library from 3.11 on, with tomli before."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,20 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
     except ValueError as error:
         kind = "is not TOML" if isinstance(error, _reader.TOMLDecodeError) else "can't be used"
         raise UsageError(f"{path} {kind}: {error}") from error
+
+
+def anchored(
+    value: Any, paths: Collection[tuple[str, ...]], folder: Path, place: tuple[str, ...] = ()
+) -> Any:
+    """Return a document whose relative paths start at `folder`; `paths` are the keys of these.
+
+    The tables of a list have the list's key.
+    """
+    if isinstance(value, dict):
+        return {key: anchored(one, paths, folder, (*place, key)) for key, one in value.items()}
+    if isinstance(value, list):
+        return [anchored(one, paths, folder, place) for one in value]
+    return str(folder / expanded(value)) if isinstance(value, str) and place in paths else value
 
 
 def expanded(path: str | Path) -> Path:

@@ -1,7 +1,7 @@
 """The cells of a suite: one pair, one strategy, one repeat; each is a campaign."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from edgeflare.bench.suite import PairConfig, Suite, plain, suite_from
 from edgeflare.campaign.batch import description, write_description
-from edgeflare.campaign.provenance import check_forced, check_unchanged
-from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig, config_from
-from edgeflare.devices.equivalence import differences
+from edgeflare.campaign.provenance import changed_fields, check_forced, check_unchanged
+from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.errors import UsageError
 from edgeflare.store import Store
+from edgeflare.store.database import DATABASE_NAME
 
 
 class Cell(NamedTuple):
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
 
 
 def cells(suite: Suite) -> tuple[Cell, ...]:
-    """Return all cells, by pair, repeat and strategy, so that an unfinished bench compares strategies."""
+    """Return all cells by pair, repeat, strategy: an unfinished bench compares strategies, too."""
     found = []
     for pair in suite.pairs:
         running = suite.strategies_of(pair.name)
@@ -51,45 +51,14 @@ def made_model(folder: Path, pair: PairConfig) -> Path:
     return folder / "models" / f"{plain(pair.name)}.onnx"
 
 
-def cell_config(
-    suite: Suite,
-    cell: Cell,
-    folder: Path,
-    *,
-    devices: Sequence[str],
-    inventory: Path | None = None,
-    python: str | None = None,
-) -> CampaignConfig:
-    """Return the campaign of a cell of the bench in `folder`."""
-    pair, strategy = suite.pair(cell.pair), suite.strategy(cell.strategy)
-    limits = [limit for limit in (strategy.seeds, pair.seeds.limit) if limit is not None]
-    return CampaignConfig(
-        original=pair.original,
-        deployed=pair.deployed or _made(pair, folder),
-        seeds=pair.seeds.model_copy(update={"limit": min(limits)}),
-        devices=tuple(devices),
-        python=python,
-        inventory=inventory,
-        out=folder / "cells" / cell.name,
-        search=suite.search(cell.strategy, cell.repeat),
-        allow_disagreement=pair.allow_disagreement,
-    )
-
-
-def _made(pair: PairConfig, folder: Path) -> ModelConfig:
-    """Return the description of a deployed model made from the original: all but its file is the same."""
-    return pair.original.model_copy(update={"path": made_model(folder, pair)})
-
-
 BENCH_NAME = "bench.json"
-_DATABASE = "campaign.sqlite"
 
 CellState: TypeAlias = Literal["finished", "unfinished", "missing"]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A bench as its folder says: the suite, the devices it runs on, and the cells that can't be run.
+    """A bench's folder: the suite, the devices it runs on, and the cells that can't be run.
 
     `failed` maps a cell's name to the sentence why. `inventory` and `python` are as in a campaign.
     """
@@ -110,6 +79,23 @@ class Bench:
         """Return the folder of a cell's campaign, whether it is there or not."""
         return self.folder / "cells" / cell.name
 
+    def config(self, cell: Cell) -> CampaignConfig:
+        """Return the settings of a cell's campaign."""
+        pair, strategy = self.suite.pair(cell.pair), self.suite.strategy(cell.strategy)
+        limits = [limit for limit in (strategy.seeds, pair.seeds.limit) if limit is not None]
+        made = pair.original.model_copy(update={"path": made_model(self.folder, pair)})
+        return CampaignConfig(
+            original=pair.original,
+            deployed=pair.deployed or made,
+            seeds=pair.seeds.model_copy(update={"limit": min(limits)}),
+            devices=self.devices,
+            python=self.python,
+            inventory=self.inventory,
+            out=self.campaign(cell),
+            search=self.suite.search(cell.strategy, cell.repeat),
+            allow_disagreement=pair.allow_disagreement,
+        )
+
     def state(self, cell: Cell) -> CellState:
         """Return how far a cell is; "missing" also where nothing but a torn beginning is there.
 
@@ -123,7 +109,7 @@ class Bench:
 
 
 def open_bench(folder: Path) -> Bench:
-    """Read a bench's folder. Raises UsageError where it is none, StoreError where it can't be read."""
+    """Read a bench's folder. Raises UsageError where it is none, else StoreError."""
     folder = Path(folder).absolute()
     path = folder / BENCH_NAME
     if not folder.is_dir():
@@ -132,27 +118,27 @@ def open_bench(folder: Path) -> Bench:
         raise UsageError(
             f"{folder} is not a bench's folder: it has no {BENCH_NAME}; check the path"
         )
-    with description(path, "restore it from a copy, or run the bench anew") as said:
+    with description(path, "restore it from a copy, or run the bench anew") as values:
         return Bench(
             folder,
-            suite_from(said["suite"], f"{path}: suite"),
-            tuple(map(str, said["devices"])),
-            {str(name): str(why) for name, why in said["failed"].items()},
-            Path(said["inventory"]) if said.get("inventory") else None,
-            said.get("python"),
+            suite_from(values["suite"], f"{path}: suite"),
+            tuple(map(str, values["devices"])),
+            {str(name): str(why) for name, why in values["failed"].items()},
+            Path(values["inventory"]) if values.get("inventory") else None,
+            values.get("python"),
         )
 
 
 def write_bench(bench: Bench) -> None:
-    """Put what `open_bench` reads on disk, atomically. Raises StoreError."""
-    said = {
+    """Write what `open_bench` reads, atomically. Raises StoreError."""
+    values = {
         "suite": bench.suite.model_dump(mode="json"),
         "devices": list(bench.devices),
         "inventory": bench.inventory and str(bench.inventory),
         "python": bench.python,
         "failed": dict(bench.failed),
     }
-    write_description(bench.folder / BENCH_NAME, said)
+    write_description(bench.folder / BENCH_NAME, values)
 
 
 def _holds_campaign(folder: Path) -> bool:
@@ -161,7 +147,7 @@ def _holds_campaign(folder: Path) -> bool:
     The tables are made in one transaction, so that there are all of them or none. One that can't be
     read is left for `Store.open` to explain.
     """
-    database = folder / _DATABASE
+    database = folder / DATABASE_NAME
     if not database.is_file():
         return False
     try:
@@ -171,13 +157,10 @@ def _holds_campaign(folder: Path) -> bool:
         return True
 
 
-_SHOWN = 5
-
-
 def check_same_files(bench: Bench, states: Mapping[Cell, CellState], *, force: bool) -> str | None:
     """Compare models, seeds and libraries with those of the cells that were run, pair by pair.
 
-    Only pairs with something left to run are looked at. Returns a notice where `force` lets changes
+    Only pairs with something left to run are checked. Returns a notice where `force` lets changes
     pass, else raises UsageError naming them.
     """
     found: dict[str, None] = {}
@@ -197,9 +180,9 @@ def check_same_files(bench: Bench, states: Mapping[Cell, CellState], *, force: b
 def check_same_devices(bench: Bench, cell: Cell, *, force: bool) -> str | None:
     """Compare the devices that a cell has begun with to those of its pair's other cells.
 
-    A device must be what it was in any of them; one that none of them had, like any device of theirs.
-    Returns a notice where `force` lets changes pass, and keeps it in the cell's campaign; else raises
-    UsageError naming them.
+    A device must be what it was in any of them; one that none of them had, like any device of
+    theirs. Returns a notice where `force` lets changes pass, and keeps it in the cell's campaign;
+    else raises UsageError naming them.
     """
     before: dict[str, list[dict[str, Any]]] = {}
     for other in bench.cells:
@@ -213,12 +196,9 @@ def check_same_devices(bench: Bench, cell: Cell, *, force: bool) -> str | None:
         candidates = before.get(name, everyone)
         if not candidates or described in candidates:
             continue
-        changed = ", ".join(
-            f"{field} was {one}, is {other}"
-            for field, one, other in differences(candidates[-1], described)[:_SHOWN]
-        )
+        changes = changed_fields(candidates[-1], described)
         whose = "it was" if name in before else f"{next(iter(before))} was"
-        found.append(f"{name} is not what {whose} in other cells of {cell.pair}: {changed}")
+        found.append(f"{name} is not what {whose} in other cells of {cell.pair}: {changes}")
     notice = check_forced(found, force=force)
     if notice is not None:
         with Store.open(bench.campaign(cell)) as store:

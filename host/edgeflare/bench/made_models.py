@@ -19,7 +19,8 @@ from edgeflare.store.database import translate_errors
 def make_model(folder: Path, pair: PairConfig) -> None:
     """Make a pair's deployed model in the bench's folder, unless it is there or is not to be made.
 
-    Raises UsageError where it can't be made from the original, StoreError where it can't be written.
+    Raises UsageError where it can't be made from the original, StoreError where it can't be
+    written.
     """
     made = made_model(folder, pair)
     if pair.perturb is None or made.is_file():
@@ -35,7 +36,7 @@ def make_model(folder: Path, pair: PairConfig) -> None:
 def make_again(bench: Bench, states: Mapping[Cell, CellState]) -> None:
     """Make the models again that were removed since their cells began; they come out the same.
 
-    One that can't be made stays away: whoever looks for changes says so.
+    One that can't be made is left out: `check_same_files` reports it.
     """
     for pair in bench.suite.pairs:
         own = {state for cell, state in states.items() if cell.pair == pair.name}
@@ -47,13 +48,14 @@ def make_again(bench: Bench, states: Mapping[Cell, CellState]) -> None:
 def perturb_weights(model: Path, out: Path, *, percent: float, by: float, seed: int) -> int:
     """Write a copy of the ONNX file `model` to `out` in which some weights differ; return how many.
 
-    The weights are the elements of all float32 initialisers of two or more axes. `percent` % of them
-    (0 to 100, the count rounded to whole weights), drawn uniformly over all of them together, are each
-    multiplied by 1 + `by` or 1 - `by`, with probability 1/2. The same `seed` gives the same file.
-    Everything else of the model, metadata included, is kept. `out` is replaced in one step.
+    The weights are the elements of all float32 initialisers of two or more axes. `percent` % of
+    them (0 to 100, the count rounded to whole weights), drawn uniformly over all of them together,
+    are each multiplied by 1 + `by` or 1 - `by`, with probability 1/2. The same `seed` gives the
+    same file. Everything else of the model, metadata included, is kept. `out` is replaced in one
+    step.
 
-    Raises UsageError for numbers out of range, and where `model` is no ONNX file that can be read or
-    has no such weights; StoreError, DiskFullError among them, where `out` can't be written.
+    Raises UsageError for numbers out of range, and where `model` is no ONNX file that can be read
+    or has no such weights; StoreError, DiskFullError among them, where `out` can't be written.
     """
     if not 0 <= percent <= 100:
         raise UsageError(f"percent is {percent}, but a share of the weights lies in 0 to 100")

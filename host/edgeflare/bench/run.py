@@ -11,7 +11,6 @@ from edgeflare.bench.cells import (
     BENCH_NAME,
     Bench,
     Cell,
-    cell_config,
     check_same_devices,
     check_same_files,
     devices_of,
@@ -45,8 +44,6 @@ from edgeflare.errors import (
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.database import disk_full_at_start
 
-__all__ = ["Bench", "open_bench", "resume_bench", "run_bench"]
-
 
 def run_bench(
     suite: Suite,
@@ -61,26 +58,26 @@ def run_bench(
 ) -> Path:
     """Run every cell of a suite, one after the other, and return the bench's folder.
 
-    `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; the user is asked each
-    question once. A cell that can't be run for a reason of its own (its models, seeds or strategy) is
-    recorded in the bench's `failed`, reported as a notice, and the others are run. What concerns all cells ends
-    the bench: raises UsageError where a file of the suite is missing, before anything is made, where the
-    folder is taken, a device is unknown, or one is not what it
+    `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; `ask` is called once
+    for each question. A cell that can't be run for a reason of its own (its models, seeds or
+    strategy) is recorded in the bench's `failed`, reported as a notice, and the others are run.
+    What concerns all cells ends the bench: raises UsageError where a file of the suite is missing,
+    before anything is made, where the folder is taken, a device is unknown, or one is not what it
     was in another cell of the pair; StoreError or DeviceError; `resume_bench` goes on from there.
     """
     folder = Path(folder).absolute()
-    _refuse_begun(folder)
+    _check_new(folder)
     check_free(folder, BENCH_NAME, "a bench")
     if not devices:
         raise UsageError("a bench needs a device: name one, such as local")
     inventory = find_inventory(inventory)
     check_files(suite)
     bench = Bench(folder, suite, tuple(devices), {}, inventory, python)
-    fleet_devices(_config(bench, bench.cells[0]))
-    with _full_disk_told(folder), opened_folder(folder, BENCH_NAME, "a bench"):
-        _refuse_begun(folder)
+    fleet_devices(bench.config(bench.cells[0]))
+    with _disk_full_advice(folder), opened_folder(folder, BENCH_NAME, "a bench"):
+        _check_new(folder)
         write_bench(bench)
-        _Run(bench, CampaignRunner(ask, connect), force=False, new_devices=False).go(progress)
+        _Run(bench, CampaignRunner(ask, connect), force=False, new_devices=False).run(progress)
     return folder
 
 
@@ -96,13 +93,13 @@ def resume_bench(
 ) -> Path:
     """Run the cells that are left, or do nothing where there are none; return the bench's folder.
 
-    Finished cells stay as they are, an interrupted one goes on as `resume_campaign` does, failed ones
-    are tried again. `devices` and `inventory` stand in for those the bench had, from now on. Raises
-    UsageError, naming it, where a model, a seed file, a library or a device has changed, unless
-    `force`; StoreError where another process runs the bench; else as `run_bench`.
+    Finished cells stay as they are, an interrupted one goes on as `resume_campaign` does, failed
+    ones are tried again. `devices` and `inventory` stand in for those the bench had, from now on.
+    Raises UsageError, naming it, where a model, a seed file, a library or a device has changed,
+    unless `force`; StoreError where another process runs the bench; else as `run_bench`.
     """
     folder = open_bench(folder).folder
-    with _full_disk_told(folder), CampaignLock(folder):
+    with _disk_full_advice(folder), CampaignLock(folder):
         bench = open_bench(folder)
         if devices or inventory:
             bench = replace(
@@ -110,11 +107,11 @@ def resume_bench(
                 devices=tuple(devices) or bench.devices,
                 inventory=find_inventory(inventory) if inventory else bench.inventory,
             )
-            fleet_devices(_config(bench, bench.cells[0]))
+            fleet_devices(bench.config(bench.cells[0]))
             write_bench(bench)
         campaigns = CampaignRunner(ask, connect)
         new_devices = bool(devices or inventory)
-        _Run(bench, campaigns, force=force, new_devices=new_devices).go(progress)
+        _Run(bench, campaigns, force=force, new_devices=new_devices).run(progress)
     return folder
 
 
@@ -130,7 +127,7 @@ class _Run:
         self._new_devices = new_devices
         self._changed: UsageError | None = None  # the error that ends the whole bench
 
-    def go(self, progress: BatchWatch) -> None:
+    def run(self, progress: BatchWatch) -> None:
         """Run all cells that aren't finished."""
         bench = self._bench
         states = {cell: bench.state(cell) for cell in bench.cells}
@@ -153,27 +150,27 @@ class _Run:
                 report(Notice(f"{cell.name} can't be run, the other cells go on: {failed}"))
             report(ended="finished" if failed is None else "failed")
 
-    def _try(self, cell: Cell, begun: bool, watch: Progress) -> str | None:
+    def _try(self, cell: Cell, resumed: bool, watch: Progress) -> str | None:
         """Run a cell; return why it can't be run where that concerns this cell alone."""
-        if begun and not devices_of(self._bench, cell):  # it stored nothing useful: start it anew
-            begun = CampaignLock.is_held(self._bench.campaign(cell))
+        if resumed and not devices_of(self._bench, cell):  # it stored nothing useful: start it anew
+            resumed = CampaignLock.is_held(self._bench.campaign(cell))
         try:
-            if begun:
+            if resumed:
                 self._resume(cell, watch)
             else:
-                self._begin(cell, watch)
+                self._start(cell, watch)
         except InventoryError:
             raise
         except (UsageError, StrategyError, PreflightError) as error:
-            refused = begun and cell.name not in self._bench.failed and not self._force
+            refused = resumed and cell.name not in self._bench.failed and not self._force
             if error is self._changed or (refused and isinstance(error, UsageError)):
                 raise  # something has changed since the cell was interrupted, perhaps for all
             return str(error)
         return None
 
-    def _begin(self, cell: Cell, watch: Progress) -> None:
+    def _start(self, cell: Cell, watch: Progress) -> None:
         make_model(self._bench.folder, self._bench.suite.pair(cell.pair))
-        config = _as_resolved(self._bench, cell, _config(self._bench, cell))
+        config = _as_resolved(self._bench, cell, self._bench.config(cell))
         self._campaigns.run(config, self._bench.campaign(cell), name=cell.name, progress=watch)
 
     def _resume(self, cell: Cell, watch: Progress) -> None:
@@ -203,7 +200,7 @@ class _Run:
             write_bench(self._bench)
 
     def _watch(self, cell: Cell, report: Report) -> Progress:
-        """Return what reports a cell's events; once its devices are known they are compared with other cells'."""
+        """Return a cell's progress function, which compares its devices with other cells'."""
         compared = False
 
         def watch(event: Event) -> None:
@@ -225,17 +222,6 @@ class _Run:
             report(Notice(notice))
 
 
-def _config(bench: Bench, cell: Cell) -> CampaignConfig:
-    return cell_config(
-        bench.suite,
-        cell,
-        bench.folder,
-        devices=bench.devices,
-        inventory=bench.inventory,
-        python=bench.python,
-    )
-
-
 def _as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignConfig:
     """Return a cell's configuration with the options that another cell of its pair resolved.
 
@@ -249,8 +235,8 @@ def _as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignCo
     for other in bench.cells:
         if other.pair != cell.pair or other == cell or bench.state(other) == "missing":
             continue
-        asked = bench.suite.search(other.strategy)
-        if asked.strategy != STRATEGY or stated != {n: asked.options.get(n) for n in RESOLVED}:
+        theirs = bench.suite.search(other.strategy)
+        if theirs.strategy != STRATEGY or stated != {n: theirs.options.get(n) for n in RESOLVED}:
             continue
         resolved = resolved_as_in(bench.campaign(other), search)
         if resolved is not None:
@@ -258,7 +244,7 @@ def _as_resolved(bench: Bench, cell: Cell, config: CampaignConfig) -> CampaignCo
     return config
 
 
-def _refuse_begun(folder: Path) -> None:
+def _check_new(folder: Path) -> None:
     if (folder / BENCH_NAME).exists():
         raise UsageError(
             f"there is a bench in {folder} already; {_advice(folder)}, or choose another folder"
@@ -270,7 +256,7 @@ def _advice(folder: Path) -> str:
 
 
 @contextmanager
-def _full_disk_told(folder: Path) -> Iterator[None]:
+def _disk_full_advice(folder: Path) -> Iterator[None]:
     """Replace the advice of a DiskFullError by that for a bench."""
     try:
         yield

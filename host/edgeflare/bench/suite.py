@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from edgeflare._internal import toml
 from edgeflare.campaign.settings.config import (
     ModelConfig,
     SearchConfig,
     Seconds,
+    Section,
     SeedsConfig,
-    problems_of,
 )
+from edgeflare.campaign.settings.errors import problems_of
 from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
 
@@ -30,9 +31,10 @@ _KEYS = (("original", "path"), ("deployed", "path"), ("seeds", "path"), ("seeds"
 def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[str, Any]:
     """Return the suite's values with whole paths: relative ones start at the folder of `file`.
 
-    ``{data}`` is the first folder of `data` in which the rest of the path is, the first of all where none has
-    it; they are absolute. Raises UsageError where ``{data}`` is used and one of its folders is not there, or none is
-    given, for other words in braces, and for braces that are not the whole first part of a path.
+    ``{data}`` is the first folder of `data` in which the rest of the path is, the first of all
+    where none has it; they are absolute. Raises UsageError where ``{data}`` is used and one of its
+    folders is not there, or none is given, for other words in braces, and for braces that are not
+    the whole first part of a path.
     """
     known: dict[str, Sequence[Path]] = {
         "data": data,
@@ -75,14 +77,14 @@ def anchored(values: dict[str, Any], file: Path, data: Sequence[Path]) -> dict[s
 
 def needs_data(values: dict[str, Any]) -> bool:
     """Whether a path of the suite begins with ``{data}``."""
-    seen: list[str] = []
+    paths: list[str] = []
 
-    def see(_: str, text: str) -> str:
-        seen.append(text)
+    def collect(_: str, text: str) -> str:
+        paths.append(text)
         return text
 
-    _each_path(values, see)
-    return any(text.startswith("{data}") for text in seen)
+    _each_path(values, collect)
+    return any(text.startswith("{data}") for text in paths)
 
 
 def _each_path(values: dict[str, Any], change: Callable[[str, str], str]) -> dict[str, Any]:
@@ -122,7 +124,7 @@ def _pair_name(name: str) -> str:
             f"{name!r} is no name: use letters, digits, spaces, '.', '_' and '-', "
             "a letter or digit first, no space or '.' last"
         )
-    return _short(name)
+    return _check_length(name)
 
 
 def _plain_name(name: str) -> str:
@@ -131,10 +133,10 @@ def _plain_name(name: str) -> str:
             f"{name!r} is no name: use letters, digits, '.', '_' and '-', "
             "a letter or digit first, no '.' last"
         )
-    return _short(name)
+    return _check_length(name)
 
 
-def _short(name: str) -> str:
+def _check_length(name: str) -> str:
     if len(name) > _LONGEST:
         raise ValueError(
             f"the name {name[:20]!r}... has {len(name)} characters; use {_LONGEST} at most"
@@ -146,13 +148,7 @@ PairName = Annotated[str, AfterValidator(_pair_name)]
 PlainName = Annotated[str, AfterValidator(_plain_name)]
 
 
-class SuiteTable(BaseModel):
-    """A table of a suite file: no unknown keys, and it never changes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PerturbConfig(SuiteTable):
+class PerturbConfig(Section):
     """A deployed model that is made from the original, an ONNX file (section 5.4.1).
 
     `percent` % of its weights, drawn from `seed`, are multiplied by 1 + `by` or 1 - `by`.
@@ -163,12 +159,13 @@ class PerturbConfig(SuiteTable):
     seed: int = Field(default=0, ge=0)
 
 
-class PairConfig(SuiteTable):
-    """An original model, the deployed one beside it or how to make it, and their seed inputs.
+class PairConfig(Section):
+    """An original model, the deployed one or how to make it, and their seed inputs.
 
     The pairs of one `study` are correlated by their `x` with what a search costs (section 5.4.1).
     `allow_disagreement` begins the search although the models disagree on many seed inputs. On a
-    `control` pair the deployed model is an equal copy of the original, so that every finding is a false alarm.
+    `control` pair the deployed model is an equal copy of the original, so that every finding is a
+    false alarm.
     """
 
     name: PairName
@@ -190,11 +187,11 @@ class PairConfig(SuiteTable):
         return self
 
 
-class StrategyConfig(SuiteTable):
+class StrategyConfig(Section):
     """A search strategy with its options, and where it departs from the suite.
 
-    `max_queries`, `max_host_queries`, `timeout_s`, `margin_floor`, `seeds` and `repeats` stand in for the
-    suite's; `pairs` are the only ones that it is run on (none named: all).
+    `max_queries`, `max_host_queries`, `timeout_s`, `margin_floor`, `seeds` and `repeats` stand in
+    for the suite's; `pairs` are the only ones that it is run on (none named: all).
     """
 
     name: PlainName
@@ -210,8 +207,8 @@ class StrategyConfig(SuiteTable):
     pairs: tuple[str, ...] = ()
 
 
-class Published(SuiteTable):
-    """What a publication says of one strategy on one pair, to stand beside what was measured.
+class Published(Section):
+    """A publication's figures of one strategy on one pair, to compare with those measured.
 
     Means over the seed inputs on which a triggering input was found (section 4.3): `queries`, and
     `seconds`; `success` is the rate of those, 0 to 1.
@@ -225,30 +222,16 @@ class Published(SuiteTable):
     seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-__all__ = [
-    "PairConfig",
-    "PerturbConfig",
-    "Published",
-    "StrategyConfig",
-    "Suite",
-    "SuiteAbout",
-    "load_suite",
-    "suite_about",
-    "suite_from",
-    "suite_names",
-]
-
-
-class Suite(SuiteTable):
+class Suite(Section):
     """A benchmark: every strategy searches on every pair, once a repeat.
 
     The first `seeds` seed inputs of each pair are searched from, `repeats` times, with the campaign
-    seeds `seed`, `seed` + 1 and so on. One search may cost `max_queries` queries, `max_host_queries`
-    inputs given to the original alone, and `timeout_s` seconds (0: no limit). A deviation counts where
-    both models' margins (top-1 minus top-2 probability) reach `margin_floor`; 0 as in the paper.
-    `baseline` is the strategy that the others are compared with. `title` and `about` go on top of the
-    report, `published` figures beside those measured. `data` are the folders that ``{data}`` stood for;
-    they are no part of what is kept of a suite.
+    seeds `seed`, `seed` + 1 and so on. One search may cost `max_queries` queries,
+    `max_host_queries` inputs given to the original alone, and `timeout_s` seconds (0: no limit). A
+    deviation counts where both models' margins (top-1 minus top-2 probability) reach
+    `margin_floor`; 0 as in the paper. `baseline` is the strategy that the others are compared with.
+    `title` and `about` go on top of the report, `published` figures beside those measured. `data`
+    are the folders that ``{data}`` stood for; they are not stored with the suite.
     """
 
     name: PlainName
@@ -268,7 +251,7 @@ class Suite(SuiteTable):
     data: tuple[Path, ...] = Field(default=(), exclude=True)
 
     @model_validator(mode="after")
-    def _hangs_together(self) -> "Suite":
+    def _is_consistent(self) -> "Suite":
         pairs = [pair.name for pair in self.pairs]
         strategies = [strategy.name for strategy in self.strategies]
         _only_once("pairs", [plain(name) for name in pairs])
@@ -292,7 +275,7 @@ class Suite(SuiteTable):
         return {pair.name: pair for pair in self.pairs}[name]
 
     def strategy(self, name: str) -> StrategyConfig:
-        """Return a strategy by its name, what it leaves open filled in from the suite. Raises KeyError."""
+        """Return a strategy by name, open settings filled in from the suite. Raises KeyError."""
         found = {strategy.name: strategy for strategy in self.strategies}[name]
         shared = (
             *("max_queries", "max_host_queries", "timeout_s"),
@@ -311,18 +294,9 @@ class Suite(SuiteTable):
     def search(self, strategy: str, repeat: int = 0) -> SearchConfig:
         """Return how a campaign searches with a strategy in one repeat (0 is the first)."""
         one = self.strategy(strategy)
-        return SearchConfig.model_validate(
-            {
-                "strategy": one.strategy,
-                "options": one.options,
-                "operators": one.operators,
-                "max_queries": one.max_queries,
-                "max_host_queries": one.max_host_queries,
-                "timeout_s": one.timeout_s,
-                "margin_floor": one.margin_floor,
-                "seed": self.seed + repeat,
-            }
-        )
+        keys = SearchConfig.model_fields.keys() & StrategyConfig.model_fields.keys()
+        values = {key: getattr(one, key) for key in keys}
+        return SearchConfig.model_validate({**values, "seed": self.seed + repeat})
 
     def narrowed(
         self,
@@ -335,12 +309,13 @@ class Suite(SuiteTable):
     ) -> "Suite":
         """Return the suite with only these pairs and strategies (none named: all).
 
-        `seeds`, `repeats` and `max_queries` replace the suite's and every strategy's own. A strategy
-        that is run on none of the pairs goes; so does the baseline, if it isn't one of the strategies.
-        Raises UsageError, naming the choices, for an unknown name, and where nothing is left to run.
+        `seeds`, `repeats` and `max_queries` replace the suite's and every strategy's own. A
+        strategy that is run on none of the pairs goes; so does the baseline, if it isn't one of the
+        strategies. Raises UsageError, naming the choices, for an unknown name, and where nothing is
+        left to run.
         """
-        kept = [pair for pair in self.pairs if not pairs or pair.name in pairs]
-        names = [pair.name for pair in kept]
+        chosen = [pair for pair in self.pairs if not pairs or pair.name in pairs]
+        names = [pair.name for pair in chosen]
         try:
             _known("there is no such pair", pairs, [pair.name for pair in self.pairs])
             _known("there is no such strategy", strategies, [one.name for one in self.strategies])
@@ -363,7 +338,7 @@ class Suite(SuiteTable):
             **self.model_dump(),
             **over,
             "data": self.data,
-            "pairs": kept,
+            "pairs": chosen,
             "strategies": running,
             "baseline": self.baseline if self.baseline in left else None,
             "published": [
@@ -374,7 +349,7 @@ class Suite(SuiteTable):
 
 
 def suite_from(values: dict[str, Any], source: str) -> Suite:
-    """Validate plain values. Raises UsageError with one sentence naming `source` and each wrong key."""
+    """Validate plain values. Raises UsageError naming `source` and each wrong key."""
     try:
         return Suite.model_validate(values)
     except ValidationError as error:
@@ -395,7 +370,7 @@ def suite_names() -> tuple[str, ...]:
 
 
 def suite_about(name: str) -> SuiteAbout:
-    """Describe a packaged suite, or a suite's file, without needing its models. Raises UsageError."""
+    """Describe a packaged suite or a file, without needing its models. Raises UsageError."""
     values = toml.load(_file_of(name))
     return SuiteAbout(Path(name).stem, str(values.get("title", "")), needs_data(values))
 
@@ -403,9 +378,9 @@ def suite_about(name: str) -> SuiteAbout:
 def load_suite(source: str, data: Path | Sequence[Path] | None = None) -> Suite:
     """Read a packaged suite by its name, or a suite's TOML file by its path.
 
-    `data` is the folder that ``{data}`` stands for, or several: each file is looked for in their order.
-    All paths of the result are absolute. Raises UsageError, naming file and key; also where the suite
-    needs `data` and it isn't given.
+    `data` is the folder that ``{data}`` stands for, or several: each file is looked for in their
+    order. All paths of the result are absolute. Raises UsageError, naming file and key; also where
+    the suite needs `data` and it isn't given.
     """
     file = _file_of(source)
     given = [data] if isinstance(data, Path) else list(data or ())
@@ -444,7 +419,7 @@ def _known(key: str, names: Iterable[str], choices: Sequence[str]) -> None:
 
 
 def check_files(suite: Suite) -> None:
-    """Raise UsageError where a model or seeds are not there, or models can't be made for want of onnx."""
+    """Raise UsageError where a model, seeds, or onnx to make a model are missing."""
     missing = list(dict.fromkeys(path for path in _paths(suite) if not path.exists()))
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""

@@ -37,11 +37,11 @@ def run_campaign(
 ) -> Path:
     """Run a campaign to its end and return its folder.
 
-    `name` is what others who want a device are told is using it (the folder's name where None). `ask` is
-    asked for a passphrase or password where a device wants one; `progress` is told what happens, by the
-    calling thread; `connect` reaches a device (`edgeflare.testing` has one that fails on purpose). Raises
-    an `EdgeFlareError` of any kind; what was found before it is in the folder, and `resume_campaign` goes
-    on from there.
+    `name` is shown to others who want a device that this campaign uses (the folder's name where
+    None). `ask` is called for a passphrase or password where a device wants one, `progress` with
+    every event, by the calling thread; `connect` opens the transport to a device
+    (`edgeflare.testing` has a faulty one). Raises an `EdgeFlareError` of any kind; what was found
+    before it is in the folder, and `resume_campaign` goes on from there.
 
     Where `config.control` is set the control follows the search, in the folder ``control`` of the
     campaign's own: the same search for deviations of the original from itself, on this machine.
@@ -63,16 +63,16 @@ def resume_campaign(
     progress: Progress = silent,
     connect: Connect = connect,
 ) -> Path:
-    """Resume a campaign that was interrupted, or do nothing where it is finished; return its folder.
+    """Resume an interrupted campaign, or do nothing where it is finished; return its folder.
 
-    Seeds that are finished stay as they are; the others start again and, on the same kind of CPU, end as
-    they would have. `changes` (nested) are laid on top of the configuration that the campaign began with: its
-    `devices` and `inventory`, its `fleet` table, `original_timeout_s`; `typed` names their flags, as in
-    `config_from`. A device that can't be reached now is left out, with a notice, where another one can. A control
-    that is not finished goes on once the search is.
+    Seeds that are finished stay as they are; the others start again and, on the same kind of CPU,
+    end as they would have. `changes` (nested) are laid on top of the configuration that the
+    campaign began with: its `devices` and `inventory`, its `fleet` table, `original_timeout_s`;
+    `typed` names their flags, as in `config_from`. A device that can't be reached now is left out,
+    with a notice, where another one can. A control that is not finished goes on once the search is.
 
-    Raises UsageError, naming it, where a model, a seed file, a library or a device has changed, unless
-    `force`; StoreError where another process runs the campaign; else as `run_campaign`.
+    Raises UsageError, naming it, where a model, a seed file, a library or a device has changed,
+    unless `force`; StoreError where another process runs the campaign; else as `run_campaign`.
     """
     return executor.resume(
         folder,
@@ -92,17 +92,18 @@ PathOrTable: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A file, or a table of ``campaign.toml`` with the file as its ``path``."""
 
 SeedInputs: TypeAlias = PathOrTable | NDArray[np.uint8] | Sequence[NDArray[np.uint8]]
-"""A path or table; or images, uint8 [N, H, W] or [N, H, W, C], maybe as {"images": ..., "labels": [N]}."""
+"""A path or table; or images, uint8 [N, H, W(, C)], maybe {"images": ..., "labels": [N]}."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trigger:
     """A triggering input.
 
-    `sample` and the seed input it was found from, `seed`, are raw: uint8 [height, width, channels], or mono float32
-    [samples] of audio. `label` is the seed's true class index where it is known. `original` and `deployed` are both
-    models' answers to `sample`, with the class indices they give (None of transcripts). `margin` is the smaller of both models'
-    margins (top-1 minus top-2 probability); `l2` and `linf` are distances to the seed, see `edgeflare.metrics`.
+    `sample` and the seed input it was found from, `seed`, are raw: uint8 [height, width, channels],
+    or mono float32 [samples] of audio. `label` is the seed's true class index where it is known.
+    `original` and `deployed` are both models' answers to `sample`, with the class indices they give
+    (None of transcripts). `margin` is the smaller of both models' margins (top-1 minus top-2
+    probability); `l2` and `linf` are distances to the seed, see `edgeflare.metrics`.
     """
 
     seed_id: str
@@ -120,9 +121,10 @@ class Trigger:
 
 
 class SearchResult:
-    """What a search found: a view on its campaign folder, which every function that takes a campaign accepts.
+    """The result of a search: a view on its campaign's folder, which other functions accept, too.
 
-    A temporary folder is deleted with this object or at the end of the process; `save` keeps a copy of it.
+    A temporary folder is deleted with this object or at the end of the process; `save` keeps a copy
+    of it.
     """
 
     def __init__(self, folder: Path, temporary: Path | None = None) -> None:
@@ -132,7 +134,7 @@ class SearchResult:
 
     @property
     def triggers(self) -> Iterator[Trigger]:
-        """The triggering inputs in the order of the seeds, read from disk one by one. Raises StoreError."""
+        """The triggering inputs in the order of the seeds, read one by one. Raises StoreError."""
         with Store.open(self.folder) as store:
             seeds = {seed.id: seed for seed in store.seeds()}
             for replica in replica_names(store):
@@ -141,7 +143,7 @@ class SearchResult:
                         yield _trigger(store, seeds[outcome.seed_id], outcome)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Copy the campaign to a folder, which must not exist or be empty; return its path. Raises StoreError."""
+        """Copy the campaign to an empty or new folder; return its path. Raises StoreError."""
         target = Path(folder).absolute()
         Store.check_free(target)
         with translate_errors(target):
@@ -161,16 +163,17 @@ def search(
     connect: Connect = connect,
     **settings: Any,
 ) -> SearchResult:
-    """Search from every seed input for one on which the deployed model on `device` decides differently.
+    """Search from every seed input for one on which the model on `device` decides differently.
 
-    This runs a campaign in `folder`, or in a temporary folder where None. Models and seeds are files, or tables as in
-    ``campaign.toml`` (``{"path": "model.onnx", "output": "logits"}``); seeds may be images in memory, too. `device` is
-    what ``--device`` takes, one or several. `settings` are entries of the `search` table, such as ``strategy="dflare"``
-    or ``max_queries=500``, and what else stands in ``campaign.toml``, such as ``concurrency=4`` or
+    This runs a campaign in `folder`, or in a temporary folder where None. Models and seeds are
+    files, or tables as in ``campaign.toml`` (``{"path": "model.onnx", "output": "logits"}``); seeds
+    may be images in memory, too. `device` is what ``--device`` takes, one or several. `settings`
+    are entries of the `search` table, such as ``strategy="dflare"`` or ``max_queries=500``, and
+    other entries of ``campaign.toml``, such as ``concurrency=4`` or
     ``fleet={"mode": "replicate"}``. `ask`, `progress` and `connect` as `run_campaign` takes them.
 
-    Raises UsageError for a setting that is wrong, and every `EdgeFlareError` that `run_campaign` raises; what was found
-    before is in `folder` then.
+    Raises UsageError for a setting that is wrong, and every `EdgeFlareError` that `run_campaign`
+    raises; what was found before is in `folder` then.
     """
     temporary = Path(tempfile.mkdtemp(prefix="edgeflare-"))
     try:

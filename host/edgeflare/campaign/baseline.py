@@ -1,4 +1,4 @@
-"""The finished campaign that another one is held against: which pairs of classes deviate in it."""
+"""The baseline of the limit `new_pairs`: the class pairs that deviate in a finished campaign."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from edgeflare.types import TRIGGERS, Transcript
 Pair = tuple[int, int]
 """Two class indices: the original model's label, the deployed model's."""
 BASELINE_PAIRS = "baseline_pairs"
-"""Name of the fact with the baseline's class pairs: limits can be checked after the baseline was deleted."""
+"""Name of the fact with the baseline's class pairs, which outlive the baseline."""
 
 
-def deviating_pairs(store: Store) -> set[Pair]:
-    """Return the pairs of labels of all triggering inputs, seeds that are such themselves among them."""
+def _deviating_pairs(store: Store) -> set[Pair]:
+    """Return the pairs of labels of all triggering inputs, deviating seeds included."""
     return {
         (one.original_label, one.deployed_label)
         for one in store.outcomes()
@@ -46,7 +46,7 @@ def baseline_pairs(limits: LimitsConfig, classes: int | None = None) -> set[Pair
     try:
         with Store.open(folder) as store:
             _check_fits(store, folder, classes)
-            return deviating_pairs(store)
+            return _deviating_pairs(store)
     except StoreError as error:
         raise UsageError(f"limits.baseline: {error}") from error
 

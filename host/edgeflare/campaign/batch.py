@@ -23,10 +23,11 @@ _FORMAT = 1
 
 
 class BatchProgress(NamedTuple):
-    """What happens in a batch, a bench, a comparison or a night: in campaign `number` (from 1) of `total`.
+    """Progress of a batch (bench, comparison, night): campaign `number` (from 1) of `total`.
 
-    `name` is the campaign's in the batch, `folder` where it lies. `event` is what the campaign reports. Without one,
-    the campaign begins, or `ended` says how it came out: "finished", "failed" or a night's `RunState`.
+    `name` is the campaign's in the batch, `folder` where it lies. `event` is what the campaign
+    reports. Without one, the campaign begins, or `ended` says how it came out: "finished", "failed"
+    or a night's `RunState`.
     """
 
     name: str
@@ -84,7 +85,7 @@ class CampaignRunner:
 
 
 def check_free(folder: Path, marker: str, what: str) -> None:
-    """Raise UsageError where a folder is neither the batch that the file `marker` shows nor empty."""
+    """Raise UsageError unless a folder is empty or a batch's, which has a file `marker`."""
     with translate_errors(folder):
         if (folder / marker).is_file() or is_unused(folder, LOCK_NAMES):
             return
@@ -95,7 +96,7 @@ def check_free(folder: Path, marker: str, what: str) -> None:
 
 @contextmanager
 def opened_folder(folder: Path, marker: str, what: str) -> Iterator[None]:
-    """Make the folder of a batch where there is none, and hold its lock. Raises as `check_free`, and StoreError."""
+    """Make the folder of a batch if needed, and hold its lock. Raises UsageError, StoreError."""
     check_free(folder, marker, what)
     with translate_errors(folder, resumable=False):
         folder.mkdir(parents=True, exist_ok=True)
@@ -106,25 +107,34 @@ def opened_folder(folder: Path, marker: str, what: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def description(path: Path, advice: str) -> Iterator[dict[str, Any]]:
-    """Give the JSON object that describes a batch, to be read within. Raises StoreError where it can't be."""
+def read_description(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file that `write_description` wrote.
+
+    Raises StoreError where the file can't be read or is of another format, ValueError, TypeError or
+    KeyError where it is damaged.
+    """
     with translate_errors(path.parent):
         text = path.read_bytes()
+    values: dict[str, Any] = read_json(text)
+    if values["format"] != _FORMAT:
+        raise StoreError(
+            f"{path} has the format {values['format']}, this edgeflare reads {_FORMAT}; use the edgeflare that "
+            "wrote it"
+        )
+    return values
+
+
+@contextmanager
+def description(path: Path, advice: str) -> Iterator[dict[str, Any]]:
+    """Yield what `read_description` returns; damage found within becomes a StoreError."""
     try:
-        values = read_json(text)
-        if values["format"] != _FORMAT:
-            raise StoreError(
-                f"{path} has the format {values['format']}, this edgeflare reads {_FORMAT}; use the edgeflare that "
-                "wrote it"
-            )
-        yield values
+        yield read_description(path)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(f"{path} is damaged; {advice}") from error
 
 
 def write_description(path: Path, values: Mapping[str, Any]) -> None:
-    """Put what `description` reads on disk, atomically. Raises StoreError."""
+    """Write a JSON object with the format's number, atomically. Raises StoreError."""
     text = json.dumps({"format": _FORMAT, **values}, indent=2, ensure_ascii=False, allow_nan=False)
     with translate_errors(path.parent):
         write_durably(path, f"{text}\n".encode())

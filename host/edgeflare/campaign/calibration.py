@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from edgeflare._internal.text import first_problem
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import InputOptions, OriginalModel, audio_input, prepare, resolve_input
 from edgeflare.models.image_input import input_size, options_in_file
@@ -26,36 +27,34 @@ def write_calibration(
 ) -> int:
     """Write prepared seeds to `target`, a ``.npy``; return how many.
 
-    It holds float32 [N, ...model's input shape], each entry one input tensor: what a device takes as
-    `calibration` to build an int8 engine of the ``.onnx`` file `model`. `seeds` are a folder of images,
-    one image, or an ``.npz`` with `images`; `resize` brings them to the model's size, `limit` takes the
-    first. Of a model of audio they are audio files; of longer ones the beginning is taken, other rates are
-    resampled. `stated` is what a campaign's `[deployed.input]` says, such as {"scale": "1/255"}. Raises
-    ModelError, SeedError, UsageError.
+    It holds float32 [N, ...model's input shape], each entry one input tensor: what a device takes
+    as `calibration` to build an int8 engine of the ``.onnx`` file `model`. `seeds` are a folder of
+    images, one image, or an ``.npz`` with `images`; `resize` brings them to the model's size,
+    `limit` takes the first. Of a model of audio they are audio files; of longer ones the beginning
+    is taken, other rates are resampled. `stated` is what a campaign's `[deployed.input]` says, such
+    as {"scale": "1/255"}. Raises ModelError, SeedError, UsageError.
     """
     if target.suffix != ".npy":
         raise UsageError(f"{target}: calibration data is a .npy file")
     try:
         options = InputOptions.model_validate(stated or {})
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"the input can't be as stated: {place}: {first['msg']}") from error
+        raise UsageError(f"the input can't be as stated: {first_problem(error)}") from error
     loaded = OriginalModel(model, "onnx", {})
     try:
         tensor = loaded.input
-        told = options_in_file(loaded.metadata, str(model))
+        in_file = options_in_file(loaded.metadata, str(model))
     finally:
         loaded.close()
     if tensor.dtype != "float32":
         raise ModelError(
             f"{model} takes {tensor.dtype}; only a model of float32 is calibrated for int8"
         )
-    spec = resolve_input(tensor, options, told, _WHOSE)
-    audio = audio_input(tensor, options, told, _WHOSE)
+    spec = resolve_input(tensor, options, in_file, _WHOSE)
+    audio = audio_input(tensor, options, in_file, _WHOSE)
     source: SeedSource
     if audio is None:
-        size, channels = input_size(tensor, options, told, _WHOSE)
+        size, channels = input_size(tensor, options, in_file, _WHOSE)
         source = open_seeds(seeds, size=size, channels=channels, resize=resize, limit=limit)
     else:
         rate, samples = audio

@@ -1,4 +1,4 @@
-"""Candidate deployed models of one original: one campaign each, with nothing else different (section 5.4.2)."""
+"""Candidate deployed models of one original: a campaign each, all else equal (section 5.4.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from edgeflare._internal.files import new_folder_name
+from edgeflare._internal.text import first_of
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import (
     BatchWatch,
@@ -36,18 +37,18 @@ from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.lock import LOCK_NAMES
 
 Measure: TypeAlias = Literal["disagreement", "severity", "queries"]
-"""Of the most severe trigger from a seed: how far both models' answers are apart, or the smaller of both
+"""Of the most severe trigger from a seed: how far both answers are apart, or the smaller of both
 models' margins; or the queries to the first one."""
 
 DEVICE_BUDGET = 8
 """Default number of device queries for each seed where the most severe trigger is searched for.
 
-Of five prunings of LeNet-5 on 150 seeds the two closest are apart by 1.2 half widths of the interval with the
-first trigger alone, by 1.8 with 8 queries and by 1.7 with 20.
+Of five prunings of LeNet-5 on 150 seeds the two closest are apart by 1.2 half widths of the
+interval with the first trigger alone, by 1.8 with 8 queries and by 1.7 with 20.
 """
 
 
-def check_measure(measure: str) -> None:
+def _check_measure(measure: str) -> None:
     """Raise UsageError for an unknown measure."""
     if measure not in get_args(Measure):
         raise UsageError(f"there is no measure {measure}; take {', '.join(get_args(Measure))}")
@@ -64,7 +65,7 @@ def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) 
 
     `label_only` names the candidates that return a class and no probabilities.
     """
-    check_measure(measure)
+    _check_measure(measure)
     if measure == "queries" and strategy == STRATEGY:
         raise UsageError(
             "the boundary search finds a trigger in one or two queries, whatever the model: its queries "
@@ -80,10 +81,11 @@ def check_rankable(measure: str, strategy: str, label_only: Sequence[str] = ()) 
 def search_for(measure: str, search: SearchConfig) -> SearchConfig:
     """Return `search` with its open settings chosen for `measure`.
 
-    "queries": the paper's, dflare. Else the most severe trigger is looked for: boundary with a device
-    budget. A strategy or budget that was stated stays. Raises UsageError for an unknown measure.
+    "queries": the paper's, dflare. Else a search for the most severe trigger: boundary with a
+    device budget. A strategy or budget that was stated stays. Raises UsageError for an unknown
+    measure.
     """
-    check_measure(measure)
+    _check_measure(measure)
     if measure == "queries":
         stated = "strategy" in search.model_fields_set
         return search if stated else search.model_copy(update={"strategy": "dflare"})
@@ -99,13 +101,13 @@ COMPARISON_NAME = "comparison.json"
 def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Path, ...]:
     """Return the model files and campaign folders that these paths stand for, in their order.
 
-    The folder of a comparison stands for its candidates' campaigns; files of its own beside them, which a
-    shell's ``*`` names, too, stand for nothing. Reads only, so that what can't be compared is known before anything
-    is run: raises UsageError for a `level` outside (0, 1) and for fewer than two candidates, StoreError for
-    a folder that is neither a campaign nor a comparison.
+    The folder of a comparison stands for its candidates' campaigns; other files in it, which a
+    shell's ``*`` names, too, are ignored. Reads only, so that what can't be compared is known
+    before anything is run: raises UsageError for a `level` outside (0, 1) and for fewer than two
+    candidates, StoreError for a folder that is neither a campaign nor a comparison.
     """
     check_level(level)
-    found = [one for path in paths for one in _stands_for(Path(path).expanduser())]
+    found = [one for path in paths for one in _campaigns_or_model(Path(path).expanduser())]
     if len(found) < 2:
         raise UsageError(
             "compare needs two candidates at least: model files, campaigns' folders, or a comparison's"
@@ -113,34 +115,34 @@ def candidates_named(paths: Sequence[Path], *, level: float = 0.95) -> tuple[Pat
     return tuple(found)
 
 
-def read_comparison(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def _read_comparison(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the settings of a comparison, and its candidates' files by name. Raises StoreError."""
-    with description(path, "run the comparison anew in another folder") as said:
-        return dict(said["settings"]), {str(k): str(v) for k, v in said["candidates"].items()}
+    with description(path, "run the comparison anew in another folder") as values:
+        return dict(values["settings"]), {str(k): str(v) for k, v in values["candidates"].items()}
 
 
-def _stands_for(path: Path) -> list[Path]:
+def _campaigns_or_model(path: Path) -> list[Path]:
     if not path.is_dir():
         own = path.name in (COMPARISON_NAME, *LOCK_NAMES)
         return [] if own and (path.parent / COMPARISON_NAME).is_file() else [path]
     if (path / COMPARISON_NAME).is_file() and not (path / DATABASE_NAME).is_file():
-        _, candidates = read_comparison(path / COMPARISON_NAME)
-        begun = [path / name for name in candidates if (path / name / DATABASE_NAME).is_file()]
-        if not begun:
+        _, candidates = _read_comparison(path / COMPARISON_NAME)
+        found = [path / name for name in candidates if (path / name / DATABASE_NAME).is_file()]
+        if not found:
             raise UsageError(f"{path} is a comparison in which no candidate's campaign has begun")
-        return begun
+        return found
     with Store.open(path):  # raises where it is no campaign
         return [path]
 
 
 _SHOWN = 5
-_OWN = (ModelError, PreflightError, DeviceError)
+_CANDIDATE_ERRORS = (ModelError, PreflightError, DeviceError)
 """Errors that concern one candidate alone: the other candidates are run all the same."""
 
 
 @dataclass(frozen=True)
 class CandidateRun:
-    """A candidate's `model` file and its campaign's `folder`; `failed` says why it could not be run."""
+    """A candidate's `model` file and its campaign's `folder`; `failed`: why it could not be run."""
 
     name: str
     model: Path
@@ -150,7 +152,7 @@ class CandidateRun:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What came of all candidates, in the order they were named; their campaigns are in `folder`."""
+    """The runs of all candidates, in the order they were named; their campaigns are in `folder`."""
 
     folder: Path
     runs: tuple[CandidateRun, ...]
@@ -173,22 +175,22 @@ def run_candidates(
 ) -> Candidates:
     """Run, or resume, a campaign with each of these deployed models, one after the other.
 
-    Everything but the file is as `like` says, its `deployed` options included: a configuration, or a
-    campaign's folder, whose search is then repeated as it was. Of a configuration the search is made fit
-    for `measure`, as far as strategy and budget are left open: "queries" has the paper's, dflare;
-    "disagreement", the default, and "severity" have boundary with a device budget of 8 queries a seed, of speech
-    recognisers without one: their search ends with its first trigger. What
-    the boundary search itself leaves open is resolved once, with the first model, for all.
+    Everything but the file is as `like` says, its `deployed` options included: a configuration, or
+    a campaign's folder, whose search is then repeated as it was. Of a configuration the search is
+    made fit for `measure`, as far as strategy and budget are left open: "queries" has the paper's,
+    dflare; "disagreement", the default, and "severity" have boundary with a device budget of 8
+    queries a seed, of speech recognisers without one: their search ends with its first trigger.
+    What the boundary search itself leaves open is resolved once, with the first model, for all.
 
-    The campaigns lie in `out` (by default the configuration's, else a new folder under ``comparisons``),
-    which may have been begun before: what is finished there stays, what isn't goes on, and more candidates
-    may be named. A model that can't be loaded, doesn't fit or can't be run on the device is told as a
-    notice, and the others go on.
+    The campaigns lie in `out` (by default the configuration's, else a new folder under
+    ``comparisons``), which may have been begun before: what is finished there stays, what isn't
+    goes on, and more candidates may be named. A model that can't be loaded, doesn't fit or can't be
+    run on the device is reported as a notice, and the others go on.
 
-    Raises UsageError where a setting or a file is not what it was when the folder was begun; before anything
-    is run where a model is missing, named twice or of no known runtime, and where the search can't tell the
-    measure; the first failure where no candidate could be run; and what concerns
-    all of them: StoreError, SeedError, InventoryError, StrategyError.
+    Raises UsageError where a setting or a file is not what it was when the folder was begun; before
+    anything is run where a model is missing, named twice or of no known runtime, and where the
+    search can't tell the measure; the first failure where no candidate could be run; and what
+    concerns all of them: StoreError, SeedError, InventoryError, StrategyError.
     """
     config = _config(like, measure, out)
     if not models:
@@ -199,11 +201,11 @@ def run_candidates(
     for file in files:
         executor.check_files(_with_model(config, file))
     _check_runtimes(config, files, fleet_devices(config))
-    config = _as_stated_of_words(config, like)
+    config = _without_budget_for_speech(config, like)
     config = config.model_copy(update={"inventory": find_inventory(config.inventory)})
     folder = (config.out or new_folder_name("comparisons", config.original.path.stem)).absolute()
     with opened_folder(folder, COMPARISON_NAME, "a comparison"):
-        names = _begun(folder, config, files)
+        names = _write_candidates(folder, config, files)
         return Candidates(
             folder, _Comparison(folder, config, CampaignRunner(ask, connect)).run(names, progress)
         )
@@ -226,8 +228,10 @@ def _config(like: CampaignConfig | Path, measure: str | None, out: Path | None) 
     return config
 
 
-def _as_stated_of_words(config: CampaignConfig, like: CampaignConfig | Path) -> CampaignConfig:
-    """Return the configuration without a device budget that wasn't stated, where models are speech recognisers.
+def _without_budget_for_speech(
+    config: CampaignConfig, like: CampaignConfig | Path
+) -> CampaignConfig:
+    """Return the configuration; of speech recognisers without a budget that wasn't stated.
 
     Raises ModelError where the original can't be loaded.
     """
@@ -250,7 +254,7 @@ def _transcribes(config: CampaignConfig) -> bool:
 def _check_runtimes(
     config: CampaignConfig, files: Sequence[Path], devices: Sequence[Device]
 ) -> None:
-    """Raise UsageError for a model whose runtime is unknown: by no setting, no device, no file extension."""
+    """Raise UsageError for a model whose runtime neither settings, device nor extension tell."""
     if config.original.runtime is None:
         runtime_for(config.original.path)
     if config.deployed.runtime is None and any(device.runtime is None for device in devices):
@@ -275,7 +279,7 @@ class _Comparison:
             failed = None
             try:
                 self._one(name, model, folder, report)
-            except _OWN as error:
+            except _CANDIDATE_ERRORS as error:
                 failed = str(error)
                 errors.append(error)
                 report(Notice(f"{name} can't be run, the others go on: {error}"))
@@ -309,7 +313,7 @@ def _check_unchanged(name: str, folder: Path) -> None:
         changes = check_unchanged(config_from(store.campaign, str(folder)), store)
     if changes:
         raise UsageError(
-            f"since {name} was run {'; '.join(changes[:_SHOWN])}. What is found from now on might not compare "
+            f"since {name} was run {first_of(changes, _SHOWN)}; what is found from now on might not compare "
             "with what was found before: undo the change, or choose another --out to run all anew"
         )
 
@@ -326,8 +330,10 @@ def _with_model(config: CampaignConfig, model: Path) -> CampaignConfig:
     return config.model_copy(update={"deployed": deployed})
 
 
-def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[str, Path]:
-    """Write the description of the comparison; return the candidates' names, earlier ones unchanged.
+def _write_candidates(
+    folder: Path, config: CampaignConfig, files: Sequence[Path]
+) -> dict[str, Path]:
+    """Write the comparison's description; return the candidates' names, earlier ones unchanged.
 
     Raises UsageError where the folder was begun with other settings.
     """
@@ -335,7 +341,7 @@ def _begun(folder: Path, config: CampaignConfig, files: Sequence[Path]) -> dict[
     settings = _settings(config)
     known: dict[str, str] = {}
     if path.is_file():
-        before, known = read_comparison(path)
+        before, known = _read_comparison(path)
         changed = [key for key in settings if before.get(key) != settings[key]]
         if changed:
             raise UsageError(

@@ -1,10 +1,11 @@
 """The control of a campaign: the same search, where every trigger found is a false alarm.
 
-It searches from the same seeds for deviations of the original from itself, or from a float copy of it,
-computed in another way. Of float models the last bits of the answers differ, and what decides differently there does
-so by rounding. Weights of 8 bits in an otherwise float ``.tflite`` file (dynamic range) are more: XNNPACK and
-TensorFlow Lite's own kernels quantise what goes into them differently. Neither is what compression did to the deployed
-model. The control is a campaign of its own, in the folder ``control`` of the campaign's.
+It searches from the same seeds for deviations of the original from itself, or from a float copy of
+it, computed in another way. Of float models the last bits of the answers differ, and what decides
+differently there does so by rounding. Weights of 8 bits in an otherwise float ``.tflite`` file
+(dynamic range) are more: XNNPACK and TensorFlow Lite's own kernels quantise what goes into them
+differently. Neither is what compression did to the deployed model. The control is a campaign of its
+own, in the folder ``control`` of the campaign's.
 """
 
 import filecmp
@@ -15,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -41,25 +41,25 @@ from edgeflare.models import InputOptions
 from edgeflare.models.image_input import options_in_file, scaling_of_range
 from edgeflare.statistics import rounded_up
 from edgeflare.store import SeedInput, Store
-from edgeflare.store.database import DATABASE_NAME, decoding, translate_errors
+from edgeflare.store.database import DATABASE_NAME, batches, decoding, translate_errors
 from edgeflare.store.lock import LOCK_NAMES
 from edgeflare.types import TRIGGERS, Status
 
 CONTROL_NAME = "control"
 REFUSED = "control_refused"
 """Name of the fact with the reason why a control can't be run."""
-_FOR_GOOD = (ModelError, PreflightError, StrategyError)
+_PERMANENT = (ModelError, PreflightError, StrategyError)
 """Errors that a second attempt would repeat, since the control's models and search are fixed."""
-_BATCH = 256
 _PREFIX = "control: "
 
 
 class Alarms(NamedTuple):
-    """What the searches of a control came to, without those that failed.
+    """The numbers of a control's searches and false alarms, without searches that failed.
 
-    `searches` asked the device, or found the seed itself to be a false alarm; `unasked` ended without asking it: they
-    could raise no false alarm, so that they say nothing of its rate. `largest_margin`: of each false alarm the smaller of both models' margins, and of those the largest;
-    a higher margin floor lets none of them count, unless a tolerance decides.
+    `searches` queried the device, or found the seed itself to be a false alarm; `unasked` ended
+    without a query, so that they could raise no false alarm. `largest_margin` is the largest of the
+    false alarms' smaller margins; with a margin floor above it none of them counts, unless a
+    tolerance decides.
     """
 
     searches: int
@@ -96,7 +96,7 @@ def control_config(config: CampaignConfig, folder: Path) -> CampaignConfig:
 
 
 def check_control(config: CampaignConfig) -> None:
-    """Raise, before the search, the errors of the control: a model that can't be run, or doesn't fit.
+    """Raise the control's errors before the search: a model that can't be run, or doesn't fit.
 
     Raises UsageError, too, where the copy to compare with is the deployed model.
     """
@@ -112,11 +112,13 @@ def check_control(config: CampaignConfig) -> None:
         )
     with ExitStack() as stack:
         original = stack.enter_context(executor.opened_original(config))
-        stack.enter_context(_named())
-        told = options_in_file(original.metadata, str(original.path))
-        own = told.is_audio or told.has_scaling or scaling_of_range(original.input).has_scaling
+        stack.enter_context(_prefixed_errors())
+        in_file = options_in_file(original.metadata, str(original.path))
+        own = (
+            in_file.is_audio or in_file.has_scaling or scaling_of_range(original.input).has_scaling
+        )
         if not own and not config.original.input.is_audio:
-            # what the deployed model's file tells isn't known yet; which scale it is doesn't matter here
+            # the options in the deployed model's file aren't known yet; any scale will do here
             config = _scaled(_scaled(config, config.deployed.input), InputOptions(scale="1/255"))
         config = control_config(config, Path())
         owner = LeaseOwner(uuid.uuid4().hex, "a control")
@@ -129,8 +131,8 @@ def run_control(
 ) -> None:
     """Run, or resume, the control of a campaign whose search is finished.
 
-    A control that can't be run, now or later, is reported as a notice, and the campaign finishes without it. Raises
-    an `EdgeFlareError` of any other kind; `resume_campaign` goes on from there.
+    A control that can't be run, now or later, is reported as a notice, and the campaign finishes
+    without it. Raises an `EdgeFlareError` of any other kind; `resume_campaign` goes on from there.
     """
     folder = control_folder(store.folder)
     seen: tuple[DeviceStatus, ...] = ()
@@ -149,8 +151,8 @@ def run_control(
     reporter.watch(store, lambda: seen)
     try:
         try:
-            with _named():
-                if _is_begun(store):
+            with _prefixed_errors():
+                if _can_resume(store):
                     executor.resume(
                         folder, fill=partial(_fill, store), force=force, progress=pass_on
                     )
@@ -162,8 +164,8 @@ def run_control(
                         name=f"{store.folder.name}, its control",
                         progress=pass_on,
                     )
-                _tell(store, config, reporter)
-        except _FOR_GOOD as error:
+                _warn_of_alarms(store, config, reporter)
+        except _PERMANENT as error:
             why = str(error).removeprefix(_PREFIX)
             _notice(f"the control can't be run: {why}", store, reporter)
             store.set_fact(REFUSED, why)
@@ -183,20 +185,18 @@ def count_alarms(control: Store) -> Alarms:
     searches, unasked, margins, found = 0, 0, [], 0
     for outcome in control.outcomes():
         if outcome.status is not Status.FAILED:
-            asked = outcome.search_queries > 0 or outcome.status in TRIGGERS
-            searches += asked
-            unasked += not asked
+            queried = outcome.search_queries > 0 or outcome.status in TRIGGERS
+            searches += queried
+            unasked += not queried
         if outcome.status not in TRIGGERS:
             continue
         found += 1
-        both = (outcome.original_margin, outcome.deployed_margin)
-        known = [margin for margin in both if margin is not None]
-        if known:
-            margins.append(min(known))
+        if outcome.severity is not None:
+            margins.append(outcome.severity)
     return Alarms(searches, unasked, found, max(margins, default=None))
 
 
-def _tell(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
+def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) -> None:
     """Warn of false alarms, once."""
     with Store.open(control_folder(store.folder)) as control:
         alarms = count_alarms(control)
@@ -233,7 +233,7 @@ def _notice(text: str, store: Store, reporter: Reporter) -> None:
 
 
 def _scaling_in(store: Store) -> InputOptions:
-    """Return the pixel scaling of the campaign's original, which may come from the deployed model's file alone."""
+    """Return the pixel scaling of the campaign's original, whichever file it came from."""
     with decoding(store.folder):
         spec = store.models["original"]["input"]
         if "size" not in spec:  # of audio
@@ -244,7 +244,7 @@ def _scaling_in(store: Store) -> InputOptions:
 
 
 def _scaled(config: CampaignConfig, known: InputOptions) -> CampaignConfig:
-    """Return the configuration with this scaling of the original's pixels, where it states none and this is one."""
+    """Return the configuration with this scaling of the original's pixels where it states none."""
     stated = config.original.input
     if stated.is_audio or stated.has_scaling or not known.has_scaling or known.is_audio:
         return config
@@ -289,7 +289,7 @@ def _other_arithmetic(runtime: str, options: Mapping[str, Any]) -> dict[str, Any
     return {"delegate": not options.get("delegate", True)}
 
 
-def _is_begun(store: Store) -> bool:
+def _can_resume(store: Store) -> bool:
     """Whether there is a control to resume; an incomplete folder of one is deleted."""
     folder = control_folder(store.folder)
     if store.fact("control_begun"):
@@ -307,13 +307,13 @@ def _is_of_a_campaign(path: Path) -> bool:
 
 
 def _fill(store: Store, control: Store) -> None:
-    """Copy the campaign's seeds into the control: the files that they were read from may be gone."""
+    """Copy the campaign's seeds into the control: their files may be gone."""
     store.set_fact("control_begun", True)
     if store.sample_rate is not None:
         control.set_sample_rate(store.sample_rate)
     known = control.seed_ids()
     missing = (seed for seed in store.seeds() if seed.id not in known)
-    while batch := list(islice(missing, _BATCH)):
+    for batch in batches(missing):
         control.add_seeds(
             SeedInput(seed.id, store.get_sample(seed.sample), seed.label, seed.file_sha256)
             for seed in batch
@@ -322,8 +322,8 @@ def _fill(store: Store, control: Store) -> None:
 
 
 @contextmanager
-def _named() -> Iterator[None]:
-    """Say of every error that it is the control's."""
+def _prefixed_errors() -> Iterator[None]:
+    """Prefix the text of every error: it is the control's."""
     try:
         yield
     except EdgeFlareError as error:
@@ -342,9 +342,9 @@ _MAX_QUERIES = 25
 
 @dataclass(frozen=True)
 class SelfTestPair:
-    """What the `searches` of one pair that asked the device came to; `of_one_model`: its two models differ by rounding alone.
+    """One pair's result: the `searches` that queried the device, and the `triggers` found.
 
-    There each of the `triggers` is a false alarm.
+    `of_one_model`: its two models differ by rounding alone, so that each trigger is a false alarm.
     """
 
     name: str
@@ -360,7 +360,7 @@ class SelfTestPair:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """The result of the self-test: `strategy` and `margin_floor` of its searches, and the result of each pair."""
+    """The result of the self-test: its search's settings, and the result of each pair."""
 
     strategy: str
     margin_floor: float
@@ -396,10 +396,10 @@ class SelfTest:
 
 
 def run_selftest(*, seeds: int = 20, progress: Progress = silent) -> SelfTest:
-    """Search from the demo's first `seeds` (1 to 100) images with three deployed models, on this machine.
+    """Search from the demo's first `seeds` (1 to 100) images with three models on this machine.
 
-    They are the original itself, computed in another order; its float copy in another runtime; and its
-    int8 version. Nothing is left on disk. Raises an `EdgeFlareError` of any kind.
+    They are the original itself, computed in another order; its float copy in another runtime; and
+    its int8 version. Nothing is left on disk. Raises an `EdgeFlareError` of any kind.
     """
     began = time.monotonic()
     found = []
@@ -434,12 +434,12 @@ def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, boo
 
 
 def _named_selftest(name: str, progress: Progress) -> Progress:
-    """Return a progress function that names the pair in each stage, and drops notices on how to resume."""
+    """Return a progress function that names the pair in each stage and drops advice to resume."""
 
-    def tell(event: Event) -> None:
+    def report(event: Event) -> None:
         if isinstance(event, Stage):
             event = event._replace(detail=f"{name}, {event.detail}")
         if not (isinstance(event, Notice) and event.resume):
             progress(event)
 
-    return tell
+    return report

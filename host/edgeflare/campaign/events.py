@@ -35,8 +35,8 @@ class Stage(NamedTuple):
 class Step(NamedTuple):
     """`done` of the stage's total; in "search" also the outcome counts so far.
 
-    `queries` and `host_queries` (inputs given to the original alone) are those of all searches, also of the
-    `under_way` ones, of which `in_hand` have a triggering input already.
+    `queries` and `host_queries` (inputs given to the original alone) are those of all searches,
+    also of the `under_way` ones, of which `in_hand` have a triggering input already.
     """
 
     done: int
@@ -49,10 +49,10 @@ class Step(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """Something the user should know.
+    """A message for the user.
 
-    `resume` is the folder of a campaign that has stopped, from which `edgeflare resume` goes on; None where the
-    campaign goes on by itself.
+    `resume` is the folder of a campaign that has stopped, from which `edgeflare resume` goes on;
+    None where the campaign goes on by itself.
     """
 
     text: str
@@ -80,22 +80,22 @@ _EVERY_S = 1.0
 class Reporter:
     """Passes events on and writes the live status into the campaign's folder.
 
-    `tell` may be called from any thread; all else, and the caller's progress function, belong to one.
-    What is told before `watch` names the folder is held back until then.
+    `tell` queues a notice and may be called from any thread; everything else is called by one
+    thread. The status is written from `watch` on.
     """
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._told: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._queued: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._store: Store | None = None
         self._live: CampaignStatus | None = None
         self._fleet: Callable[[], tuple[DeviceStatus, ...]] = tuple
         self._next = 0.0
-        self.tell = self._told.put
+        self.tell = self._queued.put
         self._lock = threading.Lock()
 
     def watch(self, store: Store, fleet: Callable[[], tuple[DeviceStatus, ...]]) -> None:
-        """Write the live status of this campaign from now on, with the device status that `fleet` returns."""
+        """Write the live status from now on, with the device status that `fleet` returns."""
         self._store = store
         so_far = count_outcomes(store)
         self._live = replace(
@@ -108,7 +108,7 @@ class Reporter:
 
     def __call__(self, event: Event) -> None:
         """Take an event; each second the live status is written."""
-        self._pass_on_what_was_told()
+        self._report_queued()
         self._progress(event)
         live = self._live
         if isinstance(event, Stage) and live is not None:
@@ -138,31 +138,31 @@ class Reporter:
 
     def tick(self) -> None:
         """Report the devices' status, at most once a second."""
-        self._pass_on_what_was_told()
+        self._report_queued()
         if self._live is None or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY_S
         devices = self._fleet()
         if devices:
             self._progress(Fleet(devices))
-        self._leave(replace(self._live, devices=devices))
+        self._write(replace(self._live, devices=devices))
 
     def end(self, state: RunState, message: str = "") -> None:
         """Write the last status."""
-        self._pass_on_what_was_told()
+        self._report_queued()
         if self._live is not None:
-            self._leave(
+            self._write(
                 replace(self._live, state=state, message=message, devices=self._fleet(), pid=None)
             )
 
-    def _leave(self, live: CampaignStatus) -> None:
+    def _write(self, live: CampaignStatus) -> None:
         self._live = replace(live, updated_at=now())
         with suppress(OSError):  # a view only: the campaign runs without it
             write_status(self._live)
 
-    def _pass_on_what_was_told(self) -> None:
-        while not self._told.empty():
-            text = self._told.get()
+    def _report_queued(self) -> None:
+        while not self._queued.empty():
+            text = self._queued.get()
             self._progress(Notice(text))
             if self._store is not None:
                 self._store.add_notice(text)

@@ -1,11 +1,10 @@
 """Runs and resumes one campaign, without its control."""
 
-import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from edgeflare._internal.files import new_folder_name
 from edgeflare.campaign.baseline import BASELINE_PAIRS, baseline_pairs
@@ -57,8 +56,8 @@ def start(
 ) -> Path:
     """Run a campaign and return its folder.
 
-    `devices` stand in for those that the configuration names, `fill` for the source of the seeds. The
-    rest, and what it raises, are as `run_campaign` says.
+    `devices` stand in for those that the configuration names, `fill` for the source of the seeds.
+    The rest, and what it raises, are as `run_campaign` says.
     """
     check_files(config)
     baseline_pairs(config.limits)  # raises where it can't be used, before anything is made
@@ -70,21 +69,10 @@ def start(
     owner = LeaseOwner(uuid.uuid4().hex, name or folder.name)
     with ExitStack() as stack:
         with ExitStack() as searching:
-            parts = _Parts.of(config, searching, with_seeds=fill is None)
-            reporter(Stage("device", ", ".join(device.name for device in devices)))
-            fleet = searching.enter_context(
-                Fleet.open(
-                    devices,
-                    config,
-                    owner,
-                    ask=ask,
-                    uploading=reporter.uploading,
-                    tell=reporter.tell,
-                    connect=connect,
-                    need_all=True,
-                )
-            )
-            sides = resolve_pair(config, parts.original, fleet)
+            original, source = _load(config, searching, with_seeds=fill is None)
+            opened = _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
+            fleet = searching.enter_context(opened)
+            sides = resolve_pair(config, original, fleet)
             check_one_model(fleet)
             baseline = baseline_pairs(config.limits, sides[0].classes)
             config = config.model_copy(
@@ -104,10 +92,7 @@ def start(
             store.set_fact("devices", [_described(device) for device in devices])
             if baseline is not None:
                 store.set_fact(BASELINE_PAIRS, sorted(baseline))
-            campaign = Campaign(
-                config, parts.original, fleet, sides, store, reporter, parts.workers
-            )
-            campaign.start(parts.source)
+            Campaign(config, original, fleet, sides, store, reporter).start(source)
         _finish(after, store, reporter)
     return folder
 
@@ -127,8 +112,8 @@ def resume(
 ) -> Path:
     """Resume a campaign; return its folder.
 
-    `fill` stands in for the source of the seeds. The rest, and what it raises, are as `resume_campaign`
-    says.
+    `fill` stands in for the source of the seeds. The rest, and what it raises, are as
+    `resume_campaign` says.
     """
     folder = Path(folder).absolute()
     reporter = Reporter(progress)
@@ -142,17 +127,24 @@ def resume(
         if fill is not None and not store.fact("seeds_complete"):
             fill(store)
         if not store.fact("finished") or others:
-            _search_on(
-                folder,
-                config,
-                store,
-                reporter,
-                anew=others,
-                force=force,
-                name=name,
-                ask=ask,
-                connect=connect,
-            )
+            owner = LeaseOwner(store.id, name or folder.name)
+            notice = check_forced(check_unchanged(config, store), force=force)
+            known = [] if others else stored_devices(store)
+            devices = known or fleet_devices(config)
+            with ExitStack() as searching:
+                with_seeds = not store.fact("seeds_complete")
+                original, source = _load(config, searching, with_seeds=with_seeds)
+                opened = _open_fleet(devices, config, owner, reporter, ask, connect, need_all=False)
+                fleet = searching.enter_context(opened)
+                changed = check_same_devices(config, fleet, store)
+                notices = [notice, check_forced(changed, force=force)]
+                sides = resolve_pair(config, original, fleet)
+                check_one_model(fleet)
+                store.set_campaign(config.model_dump(mode="json"))
+                store.set_fact("devices", [_described(device) for device in devices])
+                store.add_environment(environment(config.search))
+                campaign = Campaign(config, original, fleet, sides, store, reporter)
+                campaign.resume(source, [one for one in notices if one])
         elif is_finished(store):
             reporter(Notice(f"{folder} is finished: nothing is left to do"))
         elif notice := check_forced(check_unchanged(config, store), force=force):
@@ -177,60 +169,36 @@ def _finish(after: After | None, store: Store, reporter: Reporter) -> None:
         after(config_from(store.campaign, str(store.folder)), store, reporter)
 
 
-def _search_on(
-    folder: Path,
+def _load(
+    config: CampaignConfig, stack: ExitStack, *, with_seeds: bool
+) -> tuple[OriginalModel, SeedSource | None]:
+    """Return the loaded original and the source of the seeds."""
+    strategy_of(config)  # raises where it can't be built, before anything is made
+    original = stack.enter_context(opened_original(config))
+    return original, seed_source(config, original) if with_seeds else None
+
+
+def _open_fleet(
+    devices: Sequence[Device],
     config: CampaignConfig,
-    store: Store,
+    owner: LeaseOwner,
     reporter: Reporter,
-    *,
-    anew: bool,
-    force: bool,
-    name: str | None,
     ask: Prompt | None,
     connect: Connect,
-) -> None:
-    with ExitStack() as searching:
-        notices = [check_forced(check_unchanged(config, store), force=force)]
-        described = _devices(config, store, anew=anew)
-        with_seeds = not store.fact("seeds_complete")
-        parts = _Parts.of(config, searching, with_seeds=with_seeds)
-        reporter(Stage("device", ", ".join(device.name for device in described)))
-        fleet = searching.enter_context(
-            Fleet.open(
-                described,
-                config,
-                LeaseOwner(store.id, name or folder.name),
-                ask=ask,
-                uploading=reporter.uploading,
-                tell=reporter.tell,
-                connect=connect,
-                need_all=False,
-            )
-        )
-        notices.append(check_forced(check_same_devices(config, fleet, store), force=force))
-        sides = resolve_pair(config, parts.original, fleet)
-        check_one_model(fleet)
-        store.set_campaign(config.model_dump(mode="json"))
-        store.set_fact("devices", [_described(device) for device in described])
-        store.add_environment(environment(config.search))
-        campaign = Campaign(config, parts.original, fleet, sides, store, reporter, parts.workers)
-        campaign.resume(parts.source, [one for one in notices if one])
-
-
-class _Parts(NamedTuple):
-    """The parts of a campaign besides its devices and its store."""
-
-    original: OriginalModel
-    source: SeedSource | None
-    workers: int
-
-    @classmethod
-    def of(cls, config: CampaignConfig, stack: ExitStack, *, with_seeds: bool) -> "_Parts":
-        strategy_of(config)  # raises where it can't be built, before anything is made
-        original = stack.enter_context(opened_original(config))
-        source = seed_source(config, original) if with_seeds else None
-        workers = os.cpu_count() or 2
-        return cls(original, source, workers)
+    *,
+    need_all: bool,
+) -> Fleet:
+    reporter(Stage("device", ", ".join(device.name for device in devices)))
+    return Fleet.open(
+        devices,
+        config,
+        owner,
+        ask=ask,
+        uploading=reporter.uploading,
+        tell=reporter.tell,
+        connect=connect,
+        need_all=need_all,
+    )
 
 
 def _described(device: Device) -> dict[str, Any]:
@@ -243,12 +211,6 @@ def _described(device: Device) -> dict[str, Any]:
     return device.model_copy(update=files).model_dump(mode="json", exclude_unset=True)
 
 
-def _devices(config: CampaignConfig, store: Store, *, anew: bool) -> list[Device]:
-    """Return the stored devices of the campaign, or those of the configuration where `anew`."""
-    known = [] if anew else stored_devices(store)
-    return known or fleet_devices(config)
-
-
 def stored_devices(store: Store) -> list[Device]:
     """Return the stored devices of the campaign; none where they are not stored yet."""
     known = store.fact("devices") or ()
@@ -258,7 +220,7 @@ def stored_devices(store: Store) -> list[Device]:
 
 @contextmanager
 def opened_original(config: CampaignConfig) -> Iterator[OriginalModel]:
-    """Give the original model, loaded on the host. Raises ModelError, RuntimeMissingError among them."""
+    """Yield the loaded original model. Raises ModelError, RuntimeMissingError among them."""
     original = OriginalModel(
         config.original.path,
         config.original.runtime or runtime_for(config.original.path),

@@ -1,4 +1,4 @@
-"""The devices of a campaign: opened and closed together; each session reconnects after a lost connection."""
+"""The devices of a campaign, opened and closed together, and their telemetry."""
 
 import getpass
 import platform
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -75,7 +74,7 @@ def _ignore(text: str) -> None:
 
 
 class Fleet(AbstractContextManager["Fleet"]):
-    """Open devices, in the campaign's order; `missing` are those that could not be opened, with why."""
+    """Open devices, in the campaign's order; `missing` are the others, with their errors."""
 
     def __init__(
         self, sessions: Sequence[ReconnectingSession], missing: Sequence[tuple[str, EdgeFlareError]]
@@ -96,12 +95,12 @@ class Fleet(AbstractContextManager["Fleet"]):
         connect: Connect = connect,
         need_all: bool,
     ) -> "Fleet":
-        """Open all devices side by side; without `need_all` those that can be.
+        """Open all devices in parallel; without `need_all` those that can be.
 
-        Each question is asked once. `uploading` is called with uploads, `tell` with lost and reconnected
-        devices, both from other threads. Raises what `open_device` raises.
+        `ask` is called once for each question. `uploading` is called with uploads, `tell` with lost
+        and reconnected devices, both from other threads. Raises what `open_device` raises.
         """
-        asked = PromptCache(ask) if ask is not None else None
+        prompts = PromptCache(ask) if ask is not None else None
 
         def opener(device: Device, progress: Tell | None = None) -> DeviceSession:
             return open_device(
@@ -109,7 +108,7 @@ class Fleet(AbstractContextManager["Fleet"]):
                 config.deployed.path,
                 runtime=config.deployed.runtime,
                 options=config.deployed.options,
-                ask=asked,
+                ask=prompts,
                 progress=progress,
                 lease=owner.lease(device.name),
                 connect=connect,
@@ -129,8 +128,8 @@ class Fleet(AbstractContextManager["Fleet"]):
                 for one in attempts:
                     one.add_done_callback(_close_what_opened)
                 raise
-        if asked is not None:
-            asked.stop_asking()
+        if prompts is not None:
+            prompts.stop_asking()
         sessions = [
             ReconnectingSession(
                 session,
@@ -149,7 +148,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         fleet = cls(sessions, missing)
         if missing and (need_all or not sessions):
             fleet.close()
-            raise _together([error for _, error in missing])
+            raise _combined([error for _, error in missing])
         return fleet
 
     def __iter__(self) -> Iterator[ReconnectingSession]:
@@ -163,7 +162,7 @@ class Fleet(AbstractContextManager["Fleet"]):
         return tuple(session.status() for session in self.sessions)
 
     def describe_unavailable(self) -> str:
-        """Say which devices are not up, and why."""
+        """Return which devices are not up, and why."""
         found = [
             f"{one.name}: {one.detail}" for one in self.sessions if one.state is not DeviceState.UP
         ]
@@ -175,12 +174,7 @@ class Fleet(AbstractContextManager["Fleet"]):
             for session in self.sessions:
                 pool.submit(session.close)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -215,7 +209,7 @@ class PromptCache:
         self._lock = threading.Lock()
 
     def stop_asking(self) -> None:
-        """Stop asking the user, who may be away while the terminal shows progress; known answers are still given."""
+        """Stop asking the user, who may be away; known answers are still given."""
         self._ask = lambda _: None
 
     def __call__(self, question: str) -> str | None:
@@ -226,7 +220,7 @@ class PromptCache:
             return self._answers[question]
 
 
-def _together(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
+def _combined(errors: Sequence[EdgeFlareError]) -> EdgeFlareError:
     """Return one error for several devices."""
     if len(errors) == 1:
         return errors[0]
@@ -242,34 +236,29 @@ def _user() -> str:
         return "somebody"
 
 
-_AFTER_THE_MINUTE_S = 0.5
+_DELAY_S = 0.5
 
 
-class TelemetryKeeper:
-    """Writes the devices' minutes into the store as each is over, in a thread of its own.
+class TelemetryWriter:
+    """Writes the devices' telemetry into the store once a minute, in a thread of its own.
 
-    What the disk doesn't take is tried again with the next minute. Leaving it writes the rest, and
-    raises StoreError where that fails and no other error is on its way.
+    What can't be written is tried again with the next minute. `__exit__` writes the rest, and
+    raises StoreError where that fails and no other error is being raised.
     """
 
     def __init__(self, fleet: Fleet, store: Store) -> None:
         self._fleet = fleet
         self._store = store
         self._pending: list[DeviceMinute] = []
-        self._left = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="edgeflare-telemetry", daemon=True)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="edgeflare-telemetry", daemon=True)
 
     def __enter__(self) -> "Self":
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._left.set()
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._stop.set()
         self._thread.join()
         try:
             self._write(all_of_it=True)
@@ -277,8 +266,8 @@ class TelemetryKeeper:
             if error is None:
                 raise
 
-    def _keep(self) -> None:
-        while not self._left.wait(MINUTE_S - time.time() % MINUTE_S + _AFTER_THE_MINUTE_S):
+    def _run(self) -> None:
+        while not self._stop.wait(MINUTE_S - time.time() % MINUTE_S + _DELAY_S):
             try:
                 self._write(all_of_it=False)
             except StoreError:

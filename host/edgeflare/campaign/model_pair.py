@@ -34,11 +34,11 @@ from edgeflare.models.image_input import contradiction, options_in_file, scaling
 from edgeflare.types import Output, Sample, Transcript
 
 
-class TextSource(NamedTuple):
+class _TextSource(NamedTuple):
     """Where a speech recogniser's text comes from.
 
-    `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where that is in the model's
-    file), `identity` all that identifies it, without the vocabulary.
+    `output` is decoded; `decoder` is what a device is sent to do so (without a vocabulary where
+    that is in the model's file), `identity` all that identifies it, without the vocabulary.
     """
 
     output: TensorInfo
@@ -46,15 +46,16 @@ class TextSource(NamedTuple):
     identity: Mapping[str, Any]
 
 
-def text_source(
+def _text_source(
     outputs: Sequence[TensorInfo],
     config: ModelConfig,
     in_file: Mapping[str, Any] | None,
     whose: str,
-) -> TextSource | None:
-    """Return how a model's outputs become text, as stated or as in its file; None for a model that returns scores.
+) -> _TextSource | None:
+    """Return how a model's outputs become text, as stated or as in its file; None: it has scores.
 
-    Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated doesn't.
+    Raises ModelError where its outputs or the vocabulary don't fit, UsageError where what is stated
+    doesn't.
     """
     if config.decoder is not None and config.output not in ("auto", "transcript"):
         raise UsageError(
@@ -69,13 +70,13 @@ def text_source(
         decoder, identity = stated.to_json(), stated.describe()
     if identity is None and config.output == "transcript":
         raise ModelError(
-            f"the file of {whose} does not tell how its outputs become text; state it with "
+            f"the file of {whose} does not say how its outputs become text; state it with "
             "`--decoder kind=ctc --decoder vocabulary=FILE`, or under the file's metadata key edgeflare.decoder"
         )
     if identity is None:
         return None
     output = text_output(str(identity["kind"]), outputs, config.output_name, whose)
-    return TextSource(output, decoder, identity)
+    return _TextSource(output, decoder, identity)
 
 
 def transcribes(config: ModelConfig, in_file: Mapping[str, Any] | None) -> bool:
@@ -112,27 +113,27 @@ def _is_scores(tensor: TensorInfo) -> bool:
     return len(tensor.shape) == 1 or (len(tensor.shape) == 2 and tensor.shape[0] in (1, None))
 
 
-def check_both_transcribe(
-    texts: tuple[TextSource | None, TextSource | None],
+def _check_both_transcribe(
+    texts: tuple[_TextSource | None, _TextSource | None],
     outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
 ) -> None:
-    """Raise ModelError where one model, the original first, has a source of text and the other has none."""
+    """Raise ModelError where only one of the models, the original first, returns text."""
     original, deployed = texts
     if (original is None) == (deployed is None):
         return
-    hears, other = ("original", "deployed") if deployed is None else ("deployed", "original")
+    speech, other = ("original", "deployed") if deployed is None else ("deployed", "original")
     if all(_is_scores(tensor) for tensor in outputs[other == "deployed"]):
         raise ModelError(
-            f"the {hears} model is a speech recogniser and the {other} model returns one score for each class: they "
+            f"the {speech} model is a speech recogniser and the {other} model returns one score for each class: they "
             "are not two versions of one model"
         )
     raise ModelError(
-        f"the {hears} model returns text and the {other} model does not tell how its outputs become text; state it "
+        f"the {speech} model returns text and the {other} model does not say how its outputs become text; state it "
         "with `--decoder kind=ctc --decoder vocabulary=FILE`, or compare both models' scores with `--output logits`"
     )
 
 
-def choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:
+def _choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str) -> TensorInfo:
     """Return the output that counts: the one that is named, or the only one. Raises ModelError."""
     names = [tensor.name for tensor in outputs]
     if config.output_name is None:
@@ -147,8 +148,8 @@ def choose_output(outputs: Sequence[TensorInfo], config: ModelConfig, whose: str
     return outputs[names.index(config.output_name)]
 
 
-def check_no_frames(output: TensorInfo, whose: str) -> None:
-    """Raise ModelError where an output of a model of audio has scores for each moment, as that of a recogniser."""
+def _check_no_frames(output: TensorInfo, whose: str) -> None:
+    """Raise ModelError where an output of a model of audio has scores for each moment."""
     if len(output.shape) == 3 and sum(size != 1 for size in output.shape[1:]) > 1:
         raise ModelError(
             f"output {output.name!r} of {whose} has shape {shape_text(output.shape)}: not one score for each class; if it is a speech "
@@ -156,7 +157,7 @@ def check_no_frames(output: TensorInfo, whose: str) -> None:
         )
 
 
-def original_classes(output: TensorInfo, config: ModelConfig) -> int:
+def _original_classes(output: TensorInfo, config: ModelConfig) -> int:
     """Return the number of classes: that of the original's scores.
 
     Raises ModelError where its output is none of scores.
@@ -177,8 +178,8 @@ def original_classes(output: TensorInfo, config: ModelConfig) -> int:
     return output_classes(output, "the original model")
 
 
-def tells_label(output: TensorInfo, config: ModelConfig, classes: int) -> bool:
-    """Whether the deployed model's output is a class index, as stated or told from its type and shape.
+def _returns_label(output: TensorInfo, config: ModelConfig, classes: int) -> bool:
+    """Whether the deployed model's output is a class index, as stated or by its type and shape.
 
     Raises ModelError where it is none and has no score for each of the original's `classes` either.
     """
@@ -203,10 +204,11 @@ _SUM_TOLERANCE = 0.02
 
 
 class ModelInterface(NamedTuple):
-    """One model as the campaign sees it: how samples enter it, which output counts, and for how many classes.
+    """One model as the campaign sees it: how samples enter it, and which output counts.
 
-    `labels_only`: the output is a class index, not a score for each class. `transcribes`: it is a transcript, and there
-    are no classes; `decoder` is what identifies the way to it. `doubt`: how what is stated contradicts the model's file.
+    `labels_only`: the output is a class index, not a score for each class. `transcribes`: it is a
+    transcript, and there are no classes; `decoder` is what identifies the way to it. `doubt`: how
+    what is stated contradicts the model's file.
     """
 
     spec: Spec
@@ -264,17 +266,17 @@ class DeployedModel:
 
 
 class CountedDevice:
-    """A device that is asked to measure something; `asked` counts the samples."""
+    """A device in a measurement, which counts the samples sent to it."""
 
     def __init__(self, session: ReconnectingSession) -> None:
         self._session = session
         self.name = session.name
         self.fingerprint = session.fingerprint
-        self.asked = 0
+        self.samples = 0
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue a request without waiting for anything."""
-        self.asked += len(samples)
+        self.samples += len(samples)
         return self._session.submit(samples)
 
 
@@ -293,47 +295,52 @@ class RawOriginal:
 def resolve_pair(
     config: CampaignConfig, original: OriginalModel, fleet: Fleet
 ) -> tuple[ModelInterface, ModelInterface]:
-    """Return both models' input specs and outputs; configure the original and every device with them.
+    """Return both models' interfaces; configure the original and every device with them.
 
-    A pixel scaling that a file doesn't tell and the user doesn't state is taken from the other model,
-    since both were made for the same inputs. Raises UsageError or ModelError where the two don't fit.
+    A pixel scaling that a file doesn't tell and the user doesn't state is taken from the other
+    model, since both were made for the same inputs. Raises UsageError or ModelError where the two
+    don't fit.
     """
     model = fleet.sessions[0].model
     texts = (
-        text_source(original.outputs, config.original, original.decoder, "the original model"),
-        text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
+        _text_source(original.outputs, config.original, original.decoder, "the original model"),
+        _text_source(model.outputs, config.deployed, model.decoder, "the deployed model"),
     )
-    check_both_transcribe(texts, (original.outputs, model.outputs))
+    _check_both_transcribe(texts, (original.outputs, model.outputs))
     first, second = original.input, model.inputs[0]
-    told = (
-        _told(original.metadata, first, config.original),
-        _told(model.metadata, second, config.deployed),
+    in_files = (
+        options_in_file(original.metadata, str(config.original.path)),
+        options_in_file(model.metadata, str(config.deployed.path)),
+    )
+    known = (
+        known_of(in_files[0], scaling_of_range(first), InputOptions()),
+        known_of(in_files[1], scaling_of_range(second), InputOptions()),
     )
     specs = (
         resolve_input(
             first,
             config.original.input,
-            known_of(told[0], config.deployed.input, told[1]),
+            known_of(known[0], config.deployed.input, known[1]),
             "the original model",
         ),
         resolve_input(
             second,
             config.deployed.input,
-            known_of(told[1], config.original.input, told[0]),
+            known_of(known[1], config.original.input, known[0]),
             "the deployed model",
         ),
     )
     _check_inputs(*specs)
     if texts[0] is not None and texts[1] is not None:
-        sides = _hearing(specs[0], texts[0]), _hearing(specs[1], texts[1])
+        sides = _transcribing(specs[0], texts[0]), _transcribing(specs[1], texts[1])
     else:
         sides = _scoring(config, specs, (original.outputs, model.outputs))
     sides = (
         sides[0]._replace(
-            doubt=_doubt(original.metadata, first, config.original, "the original model")
+            doubt=contradiction(first, config.original.input, in_files[0], "the original model")
         ),
         sides[1]._replace(
-            doubt=_doubt(model.metadata, second, config.deployed, "the deployed model")
+            doubt=contradiction(second, config.deployed.input, in_files[1], "the deployed model")
         ),
     )
     decoders = [None if text is None else text.decoder for text in texts]
@@ -343,7 +350,7 @@ def resolve_pair(
     return sides
 
 
-def _hearing(spec: Spec, text: TextSource) -> ModelInterface:
+def _transcribing(spec: Spec, text: _TextSource) -> ModelInterface:
     return ModelInterface(spec, text.output, transcribes=True, decoder=text.identity)
 
 
@@ -353,13 +360,13 @@ def _scoring(
     outputs: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
 ) -> tuple[ModelInterface, ModelInterface]:
     """Return the sides of two models that return scores. Raises ModelError where they don't fit."""
-    first = choose_output(outputs[0], config.original, "the original model")
-    second = choose_output(outputs[1], config.deployed, "the deployed model")
+    first = _choose_output(outputs[0], config.original, "the original model")
+    second = _choose_output(outputs[1], config.deployed, "the deployed model")
     for spec, output, whose in zip(specs, (first, second), ("original", "deployed"), strict=True):
         if isinstance(spec, AudioSpec):
-            check_no_frames(output, f"the {whose} model")
-    classes = original_classes(first, config.original)
-    labels_only = tells_label(second, config.deployed, classes)
+            _check_no_frames(output, f"the {whose} model")
+    classes = _original_classes(first, config.original)
+    labels_only = _returns_label(second, config.deployed, classes)
     return ModelInterface(specs[0], first, classes), ModelInterface(
         specs[1], second, classes, labels_only
     )
@@ -370,9 +377,9 @@ def readers(
     sides: tuple[ModelInterface, ModelInterface],
     raws: tuple[Sequence[Output], Sequence[Output]],
 ) -> tuple[tuple[OutputReader, OutputReader], list[str]]:
-    """Return how each model's raw outputs become answers, as stated or as inferred from those on the seeds.
+    """Return how both models' raw outputs become answers, as stated or inferred from the seeds.
 
-    The second value has what the user should know of what was told.
+    The second value has notices for the user.
     """
     read = []
     doubts = [side.doubt for side in sides if side.doubt]
@@ -398,17 +405,6 @@ def readers(
     return (read[0], read[1]), doubts
 
 
-def _told(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig) -> InputOptions:
-    """Return the input options in a model's file: its metadata, and the scaling implied by its quantisation."""
-    in_file = options_in_file(metadata, str(config.path))
-    return known_of(in_file, scaling_of_range(tensor), InputOptions())
-
-
-def _doubt(metadata: Mapping[str, str], tensor: TensorInfo, config: ModelConfig, whose: str) -> str:
-    in_file = options_in_file(metadata, str(config.path))
-    return contradiction(tensor, config.input, in_file, whose)
-
-
 def _check_inputs(original: Spec, deployed: Spec) -> None:
     """Raise UsageError where one sample can't be given to both models."""
     if isinstance(original, AudioSpec) and isinstance(deployed, AudioSpec):
@@ -416,11 +412,11 @@ def _check_inputs(original: Spec, deployed: Spec) -> None:
     elif isinstance(original, InputSpec) and isinstance(deployed, InputSpec):
         _check_images(original, deployed)
     else:
-        hears, sees = "original", "deployed"
+        audio, images = "original", "deployed"
         if isinstance(deployed, AudioSpec):
-            hears, sees = sees, hears
+            audio, images = images, audio
         raise UsageError(
-            f"the {hears} model takes audio and the {sees} model images; EdgeFlare gives both the same sample"
+            f"the {audio} model takes audio and the {images} model images; EdgeFlare gives both the same sample"
         )
 
 

@@ -26,8 +26,8 @@ class Explanation(NamedTuple):
     """A preprocessing of the original that explains the deployed model's answers better.
 
     `closer` of `tried` seeds; `distance` and `stated_distance` are medians of the total variation
-    distance between both models' probabilities, 0 to 1; of their labels where the deployed model tells
-    no more.
+    distance between both models' probabilities, 0 to 1; of their labels where the deployed model
+    returns no scores.
     """
 
     change: str
@@ -37,16 +37,16 @@ class Explanation(NamedTuple):
     stated_distance: float
 
     def sentence(self) -> str:
-        """Say it to the user."""
+        """Return it in words, for the user."""
         return (
-            f"With {self.change}, the original comes closer to the deployed model on {self.closer} "
+            f"with {self.change}, the original comes closer to the deployed model on {self.closer} "
             f"of {self.tried} seeds (median distance {self.distance:.2g} instead of "
-            f"{self.stated_distance:.2g}), so one of the two is told a wrong preprocessing."
+            f"{self.stated_distance:.2g}), so the preprocessing stated for one of the two is wrong"
         )
 
 
-def alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSpec]:
-    """Return the original's spec with each of the usual mistakes corrected, by a description of the correction."""
+def _alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSpec]:
+    """Return the original's spec with each of the usual mistakes corrected, by description."""
     numerator, denominator = original.scale
     changed = {
         "the other colour order": original._replace(
@@ -72,20 +72,19 @@ def better_explanation(
 
     `specs` are those of original and deployed model; `scores` runs the original under a spec.
     Clearly better: closer on so many of the first 32 seeds that the lower 95 % bound of their share
-    is above 60 %, at no more than half the median distance. `labels_only`: the deployed model tells a
-    label and no scores, so labels are compared; a change that only makes the original surer is not
-    closer then.
+    is above 60 %, at no more than half the median distance. `labels_only`: the deployed model
+    returns a label and no scores, so only labels are compared.
     """
     tried = [seed for seed in seeds[:SEEDS_TRIED] if _finite(seed)]
     if not tried:
         return None
-    seen = _label_of if labels_only else _all_of
+    view = _one_hot if labels_only else _unchanged
     stated = _distances(
-        tried, [seen(np.asarray(seed.outputs.original, np.float64)) for seed in tried]
+        tried, [view(np.asarray(seed.outputs.original, np.float64)) for seed in tried]
     )
     found = []
-    for change, spec in alternatives(*specs).items():
-        other = _distances(tried, [seen(scores(seed.sample, spec)) for seed in tried])
+    for change, spec in _alternatives(*specs).items():
+        other = _distances(tried, [view(scores(seed.sample, spec)) for seed in tried])
         closer = int(np.count_nonzero(other < stated))
         medians = float(np.median(other)), float(np.median(stated))
         if (
@@ -96,11 +95,11 @@ def better_explanation(
     return min(found, key=lambda one: one.distance, default=None)
 
 
-def _all_of(scores: Scores) -> Scores:
+def _unchanged(scores: Scores) -> Scores:
     return scores
 
 
-def _label_of(scores: Scores) -> Scores:
+def _one_hot(scores: Scores) -> Scores:
     return np.asarray(np.arange(len(scores)) == scores.argmax(), np.float64)
 
 
@@ -122,8 +121,8 @@ _AUDIO = "front end, rate and length"
 class SeedFigures(NamedTuple):
     """What the checks need of one seed that both models answered.
 
-    Labels are None where not known, and of transcripts, which are over 0 `classes`. `example` says of two answers how
-    they differ.
+    Labels are None where not known, and of transcripts, which are over 0 `classes`. `example` says
+    of two answers how they differ.
     """
 
     id: str
@@ -153,7 +152,7 @@ def check_pair(
     allow: bool,
     audio: bool = False,
 ) -> list[str]:
-    """Look at both models' answers on the seeds; return notices for the user.
+    """Check both models' answers on the seeds; return notices for the user.
 
     Raises PreflightError, unless `allow`, where the lower 95 % bound of the rate of disagreement is
     above 20 %, where another preprocessing is a clearly better `explanation` of the answers, or
@@ -172,15 +171,15 @@ def check_pair(
     ]
     if not problems:
         return []
-    sentence = " ".join(problems)
+    text = "; ".join(problems)
     if len(seeds) < MINIMUM_SEEDS:
         few = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
-        return [f"{sentence} With only {few} this may be chance."]
+        return [f"{text}; with only {few} this may be chance"]
     if allow:
-        return [f"{sentence} Going on, as --allow-disagreement says."]
+        return [f"{text}; going on, as --allow-disagreement says"]
     raise PreflightError(
-        f"{sentence} The preprocessing or the model pair looks wrong: check {_AUDIO if audio else _IMAGE} of "
-        "both inputs (`--original-input`, `--deployed-input`), or go on with --allow-disagreement."
+        f"{text}; the preprocessing or the model pair looks wrong: check {_AUDIO if audio else _IMAGE} of "
+        "both inputs (`--original-input`, `--deployed-input`), or go on with --allow-disagreement"
     )
 
 
@@ -232,8 +231,8 @@ def _disagreement(seeds: Sequence[SeedFigures]) -> str:
         return ""
     examples = ", ".join(f"{seed.id} ({seed.example})" for seed in differing[:3])
     return (
-        f"The two models disagree on {len(differing)} of {len(seeds)} seeds as they are, far more "
-        f"than compression explains: {examples}."
+        f"the two models disagree on {len(differing)} of {len(seeds)} seeds as they are, far more "
+        f"than compression explains: {examples}"
     )
 
 
@@ -246,13 +245,13 @@ def _accuracy(seeds: Sequence[SeedFigures], which: str) -> str:
     if wilson(right, len(labelled))[0] > chance:
         return ""
     return (
-        f"The {which} model is right on only {right} of {len(labelled)} labelled seeds, no better "
-        f"than guessing among {labelled[0].classes} classes."
+        f"the {which} model is right on only {right} of {len(labelled)} labelled seeds, no better "
+        f"than guessing among {labelled[0].classes} classes"
     )
 
 
 def _example(original: Output, deployed: Output) -> str:
-    """Say how two answers differ."""
+    """Return how two answers differ, in words."""
     if isinstance(original, Transcript) and isinstance(deployed, Transcript):
         ours, theirs = excerpts(original.text, deployed.text)
         return f'"{ours}" against "{theirs}"'

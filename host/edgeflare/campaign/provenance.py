@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare._internal import plugins
+from edgeflare._internal.text import first_of
 from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.model_pair import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.devices.equivalence import differences
 from edgeflare.errors import UsageError
-from edgeflare.metrics import l2, linf, snr_db, top_label
 from edgeflare.models import OutputReader
-from edgeflare.oracles import Margins, margins
-from edgeflare.scheduler import SearchJobResult
 from edgeflare.seeds import changed_files
-from edgeflare.store import OutcomeRecord, Store
+from edgeflare.store import Store
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
 
@@ -34,7 +32,7 @@ def file_sha256(path: Path) -> str:
 
 
 def environment(search: SearchConfig) -> dict[str, Any]:
-    """Return what on the host may change a result: versions of program, Python, libraries and plug-ins in use."""
+    """Return the versions of all on the host that may change a result."""
     used: dict[plugins.Kind, str] = {"strategy": search.strategy, "oracle": search.oracle}
     return {
         "edgeflare": __version__,
@@ -93,24 +91,27 @@ def check_same_devices(config: CampaignConfig, fleet: Fleet, store: Store) -> li
         if not candidates or session.fingerprint in candidates:
             continue
         old = own or candidates[0]
-        changed = ", ".join(
-            f"{field} was {one}, is {other}"
-            for field, one, other in differences(old, session.fingerprint)[:_SHOWN]
-        )
-        found.append(f"{session.name} is not what it was: {changed}")
+        changes = changed_fields(old, session.fingerprint)
+        found.append(f"{session.name} is not what it was: {changes}")
     return found
+
+
+def changed_fields(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return the first fields in which two fingerprints differ, in words."""
+    return ", ".join(
+        f"{field} was {one}, is {other}" for field, one, other in differences(before, now)[:_SHOWN]
+    )
 
 
 def check_forced(changes: list[str], *, force: bool) -> str | None:
     """Return a notice where `force` lets changes pass. Raises UsageError where it doesn't."""
     if not changes:
         return None
-    more = f"; and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-    text = "; ".join(changes[:_SHOWN]) + more
+    text = first_of(changes, _SHOWN)
     if force:
         return f"resumed with --force although {text}"
     raise UsageError(
-        f"since the campaign began {text}. What is found from now on might not fit what was found "
+        f"since the campaign began {text}; what is found from now on might not fit what was found "
         "before: undo the change, start a new campaign, or go on all the same with --force"
     )
 
@@ -125,8 +126,8 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
         elif file_sha256(path) != known:
             yield f"the {which} model {path} has changed"
     for which, model in (("original", config.original), ("deployed", config.deployed)):
-        read_so = store.models.get(which, {}).get("output", {}).get("decoder")
-        if read_so and model.decoder and model.decoder.decoder().describe() != read_so:
+        decoder = store.models.get(which, {}).get("output", {}).get("decoder")
+        if decoder and model.decoder and model.decoder.decoder().describe() != decoder:
             yield f"the vocabulary {model.decoder.vocabulary} has changed"
 
 
@@ -146,44 +147,3 @@ def _changed_libraries(config: CampaignConfig, store: Store) -> Iterator[str]:
     for name, installed in now.items():
         if name not in _UNIMPORTANT and before.get(name) != installed:
             yield f"{name} was {before.get(name)}, is {installed}"
-
-
-def outcome_record(
-    result: SearchJobResult, device: str, *, device_name: str, replica: str
-) -> OutcomeRecord:
-    """Return the record of a chain that has ended; `device` is the digest of its fingerprint."""
-    original = result.outputs.original if result.outputs else None
-    deployed = result.outputs.deployed if result.outputs else None
-    sure = Margins(None, None)
-    if original is not None and deployed is not None:
-        sure = margins(original, deployed)
-    seed, sample = result.seed.sample, result.sample
-    return OutcomeRecord(
-        seed_id=result.seed.id,
-        status=result.status,
-        chain_seed=result.chain_seed,
-        seed_queries=result.counters.seed,
-        search_queries=result.counters.search,
-        confirmation_queries=result.counters.confirmation,
-        host_only_queries=result.counters.host_only,
-        round_trips=result.counters.round_trips,
-        seconds=result.counters.seconds,
-        device_seconds=result.counters.device_seconds,
-        device=device,
-        trigger=result.sample_digest,
-        original=original,
-        deployed=deployed,
-        original_label=top_label(original),
-        deployed_label=top_label(deployed),
-        original_margin=sure.original,
-        deployed_margin=None if result.seed.labels_only else sure.deployed,
-        l2=None if sample is None else l2(seed, sample),
-        linf=None if sample is None else linf(seed, sample),
-        snr_db=None if sample is None else snr_db(seed, sample),
-        front=result.front,
-        mutations=result.mutations,
-        confirmed=result.confirmed,
-        detail=result.detail,
-        device_name=device_name,
-        replica=replica,
-    )

@@ -1,4 +1,4 @@
-"""Choice of the boundary search's open options, once, when a campaign is created, by the cost of queries."""
+"""Chooses the boundary search's open options, once for a campaign, by the cost of queries."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -27,11 +27,11 @@ _LEAST_TIMES = 3
 _LEAST_PATIENCE_S = 60.0
 
 
-class Measured(Protocol):
-    """A device with the deployed model, such as a SteadySession."""
+class _MeasuredDevice(Protocol):
+    """A device with the deployed model, such as a ReconnectingSession."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str: ...
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Any]":
         """Queue a request without waiting for anything."""
@@ -41,17 +41,18 @@ class Measured(Protocol):
 def resolve_search(
     config: CampaignConfig,
     original: Original,
-    devices: Sequence[Measured],
+    devices: Sequence[_MeasuredDevice],
     store: Store,
     reporter: Reporter,
 ) -> CampaignConfig:
     """Return the configuration with all options of the boundary search chosen, and store it.
 
-    Does nothing for other strategies, nor where all is stated or was resolved before: a campaign that is
-    resumed keeps what it began with. What the searches find depends on the result, and that on how
-    fast devices and host are just now; a notice says how to repeat it. The seeds must be answered; what is
-    asked to measure is no query of a search, but counted by its own. Raises DeviceAwayError where no device answers
-    within the fleet's patience, and the errors of devices and models.
+    Does nothing for other strategies, nor where all is stated or was resolved before: a campaign
+    that is resumed keeps what it began with. What the searches find depends on the result, and that
+    on how fast devices and host are just now; a notice says how to repeat it. The seeds must be
+    answered; queries of the measurement are counted apart from those of searches. Raises
+    DeviceAwayError where no device answers within the fleet's patience, and the errors of devices
+    and models.
     """
     search = config.search
     if search.strategy != STRATEGY:
@@ -76,7 +77,7 @@ def resolve_search(
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})
-    notices = [_told(chosen, ratio, of)] if depends_on_cost(options) else []
+    notices = [_notice(chosen, ratio, of)] if depends_on_cost(options) else []
     values = {**search.options, **{name: getattr(chosen, name) for name in RESOLVED}}
     config = config.model_copy(update={"search": search.model_copy(update={"options": values})})
     store.set_campaign(config.model_dump(mode="json"), notices)
@@ -86,7 +87,7 @@ def resolve_search(
 
 
 def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:
-    """Return a boundary search with the open options as a campaign resolved them; None where it has not yet."""
+    """Return a search with the open options as a campaign resolved them; None: not yet."""
     with Store.open(campaign) as store:
         found = store.setting("search", "options")
     if any(found.get(name) is None for name in RESOLVED):
@@ -97,39 +98,39 @@ def resolved_as_in(campaign: Path, search: SearchConfig) -> SearchConfig | None:
 
 def cost_ratio(
     original: Original,
-    devices: Sequence[Measured],
+    devices: Sequence[_MeasuredDevice],
     samples: Sequence[Sample],
     *,
     patience_s: float,
     handover_s: float,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
-    """Return how many queries of the original one device query costs, in time; of several devices the slowest's.
+    """Return the time of a device query over that of the original's; of the slowest device.
 
     Each is the median over about eight requests of one sample, one after the other, round trip
-    included. Samples on which a device can't answer tell nothing. A device counts that answers within
-    `patience_s`, or within `handover_s` once another one did. Raises as `resolve_search`.
+    included. Samples on which a device can't answer are left out. A device counts that answers
+    within `patience_s`, or within `handover_s` once another one did. Raises as `resolve_search`.
     """
 
-    def ask(device: Measured, sample: Sample) -> None:
+    def ask(device: _MeasuredDevice, sample: Sample) -> None:
         pending = device.submit([sample])
         if wait([pending], patience_s).not_done:
-            raise _away([device], patience_s)
+            raise _no_answer([device], patience_s)
         pending.result()
 
-    host = _typical(lambda sample: original.answer([sample]), samples, clock)
+    host = _median_seconds(lambda sample: original.answer([sample]), samples, clock)
     took = []
-    for device in _there(devices, samples[0], patience_s, handover_s):
+    for device in _responding(devices, samples[0], patience_s, handover_s):
         with suppress(DeviceAwayError):
-            took.append(_typical(partial(ask, device), samples, clock))
+            took.append(_median_seconds(partial(ask, device), samples, clock))
     if not took:
-        raise _away(devices, patience_s)
+        raise _no_answer(devices, patience_s)
     return max(took) / host if host > 0 else 0.0
 
 
-def _there(
-    devices: Sequence[Measured], sample: Sample, patience_s: float, handover_s: float
-) -> Sequence[Measured]:
+def _responding(
+    devices: Sequence[_MeasuredDevice], sample: Sample, patience_s: float, handover_s: float
+) -> Sequence[_MeasuredDevice]:
     """Return the devices that answer within the limits; a single device in any case."""
     if len(devices) == 1:
         return devices
@@ -141,7 +142,7 @@ def _there(
     return [device for device, one in zip(devices, first, strict=True) if one.done()]
 
 
-def _away(devices: Sequence[Measured], patience_s: float) -> DeviceAwayError:
+def _no_answer(devices: Sequence[_MeasuredDevice], patience_s: float) -> DeviceAwayError:
     names = ", ".join(device.name for device in devices)
     return DeviceAwayError(
         f"{names} did not answer within {patience_s:g} s; is it on and reached? Try "
@@ -149,7 +150,7 @@ def _away(devices: Sequence[Measured], patience_s: float) -> DeviceAwayError:
     )
 
 
-def _typical(
+def _median_seconds(
     ask: Callable[[Sample], object], samples: Sequence[Sample], clock: Callable[[], float]
 ) -> float:
     """Return the median seconds of a query; 0.0 where none was answered."""
@@ -174,11 +175,11 @@ def _kind(store: Store, sample: Sample) -> Literal["image", "audio", "transcript
     if sample.ndim > 1:
         return "image"
     answers = (seed.outputs for seed in store.seeds())
-    heard = any(one is not None and isinstance(one.original, Transcript) for one in answers)
-    return "transcript" if heard else "audio"
+    transcripts = any(one is not None and isinstance(one.original, Transcript) for one in answers)
+    return "transcript" if transcripts else "audio"
 
 
-def _told(chosen: BoundaryOptions, ratio: float, of: str) -> str:
+def _notice(chosen: BoundaryOptions, ratio: float, of: str) -> str:
     if of == "transcript":
         return (
             "crossing: natural corruptions, along which the original is followed until it hears other words; "

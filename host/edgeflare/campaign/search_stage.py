@@ -1,4 +1,4 @@
-"""The search from every seed, and, where every device searched alone, the replay of all triggers on all devices."""
+"""The search from every seed and, in a replicating fleet, the replay on all other devices."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,23 +8,20 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.model_pair import DeployedModel
-from edgeflare.campaign.provenance import outcome_record
 from edgeflare.campaign.replay.results import REPLAY
-from edgeflare.campaign.seed_stage import OutputReaders
+from edgeflare.campaign.seed_stage import CampaignStage, OutputReaders
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
-from edgeflare.metrics import is_finite, top_label
+from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
 from edgeflare.models import OriginalModel
-from edgeflare.oracles import Oracle
+from edgeflare.oracles import Margins, Oracle, margins
 from edgeflare.scheduler import (
     Budget,
     Feed,
     FleetLimits,
     Job,
-    Scheduler,
     SearchJob,
     SearchJobResult,
     SearchSettings,
@@ -47,38 +44,28 @@ _KNOWN = 256
 """Number of seeds whose answers by both models are given to a strategy."""
 
 
-class SearchStage:
-    """Everything the search needs; `replicas` gives each replica the devices that serve it."""
+class SearchStage(CampaignStage):
+    """The search from every seed; `read` says how the models' outputs become answers."""
 
     def __init__(
         self,
         config: CampaignConfig,
         original: OriginalModel,
         fleet: Fleet,
-        read: OutputReaders,
         oracle: Oracle,
         store: Store,
         reporter: Reporter,
-        *,
         replicas: Mapping[str, Sequence[str]],
-        workers: int,
+        read: OutputReaders,
     ) -> None:
-        self._config = config
-        self._original = original
-        self._fleet = fleet
-        self._store = store
-        self._reporter = reporter
-        self._replicas = replicas
-        self._workers = workers
+        super().__init__(config, original, fleet, oracle, store, reporter, replicas)
+        self._reader = read.deployed
         self._labels_only = read.deployed.labels_only
-        self._deployed = {one.name: DeployedModel(one, read.deployed) for one in fleet}
-        self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
-        self._oracle = oracle
 
     def search(self, strategy: Strategy) -> None:
         """Search from every seed without an outcome. Raises what the scheduler raises."""
         config = self._config
-        rules = SearchSettings(
+        settings = SearchSettings(
             strategy,
             Budget(
                 config.search.max_queries or None,
@@ -92,21 +79,22 @@ class SearchStage:
         )
         digests = self._store.fact("fingerprints") or {}
         others = self._store.seed_samples()
-        feeds = {replica: Feed(self._chains(replica, rules, others)) for replica in self._replicas}
-        scheduler: Scheduler[SearchJobResult] = Scheduler(
-            self._original,
-            [self._deployed[name] for name in self._replica_of],
-            [feeds[replica] for replica in self._replica_of.values()],
-            self._oracle,
-            workers=self._workers,
+        feeds = {replica: Feed(self._jobs(replica, settings, others)) for replica in self._replicas}
+        scheduler = self._scheduler(
+            self._by_device(feeds),
+            self._reader,
+            limits=FleetLimits(
+                config.fleet.device_queries,
+                config.fleet.total_queries,
+                config.fleet.handover_s,
+                config.fleet.patience_s,
+            ),
             concurrency=config.concurrency,
-            one_trip=config.one_trip,
-            limits=self._limits(),
-            asked=self._asked_before(),
+            spent=self._queries_before(),
         )
         tally = _Tally(self._store)
 
-        def keep(result: SearchJobResult, name: str) -> None:
+        def add(result: SearchJobResult, name: str) -> None:
             record = outcome_record(
                 result, digests[name], device_name=name, replica=self._replica_of[name]
             )
@@ -123,15 +111,15 @@ class SearchStage:
         )
         self._reporter(tally.step())
         try:
-            scheduler.run(keep, lambda: self._reporter(tally.step(scheduler.under_way)))
+            scheduler.run(add, lambda: self._reporter(tally.step(scheduler.under_way)))
         finally:
             self._reporter(tally.step())
-        self._tell_of_the_floor(tally)
+        self._report_floor(tally)
         if scheduler.left:
-            self._tell_what_is_left(tally.done, total)
+            self._report_remaining(tally.done, total)
 
     def replay(self) -> None:
-        """Try every device's triggering inputs on every other device. Raises what the scheduler raises."""
+        """Try every device's triggers on every other device. Raises what the scheduler raises."""
         done = {(one.seed_id, one.replica, one.on_device) for one in self._store.replays()}
         counts = {name: sum(1 for _ in self._replays(name, done)) for name in self._replica_of}
         total = sum(counts.values())
@@ -140,29 +128,20 @@ class SearchStage:
         self._reporter(Stage("replay", "every triggering input on every device", total))
         finished = 0
 
-        def keep(answered: SingleQueryResult[OutcomeRecord], name: str) -> None:
+        def add(answered: SingleQueryResult[OutcomeRecord], name: str) -> None:
             nonlocal finished
             finished += 1
             self._store.add_replay(self._replayed(answered, name))
 
-        scheduler: Scheduler[SingleQueryResult[OutcomeRecord]] = Scheduler(
-            self._original,
-            [self._deployed[name] for name in self._replica_of],
-            [
-                Feed(
-                    SingleQueryJob(
-                        found, self._store.get_sample(found.trigger or ""), of="deployed"
-                    )
-                    for found in self._replays(name, done)
-                )
-                for name in self._replica_of
-            ],
-            self._oracle,
-            workers=self._workers,
-            one_trip=self._config.one_trip,
-            limits=self._limits()._replace(device_queries=None, total_queries=None),
-        )
-        scheduler.run(keep, lambda: self._reporter(Step(finished)))
+        feeds = {
+            name: Feed(
+                SingleQueryJob(found, self._store.get_sample(found.trigger or ""), of="deployed")
+                for found in self._replays(name, done)
+            )
+            for name in self._replica_of
+        }
+        scheduler = self._scheduler(feeds, self._reader)
+        scheduler.run(add, lambda: self._reporter(Step(finished)))
         self._reporter(Step(finished))
         if scheduler.left:
             raise DeviceAwayError(
@@ -170,7 +149,7 @@ class SearchStage:
             )
 
     def _replayed(self, answered: SingleQueryResult[OutcomeRecord], name: str) -> ReplayRecord:
-        """Return the record of a replay; no answer and no decision where the device can't answer."""
+        """Return the record of a replay; without an answer where the device can't answer."""
         found = answered.key
         assert found.original is not None  # noqa: S101 - a trigger has both models' answers
         assert found.trigger is not None  # noqa: S101
@@ -197,21 +176,15 @@ class SearchStage:
             if found.status in TRIGGERS and found.replica != own and key not in done:
                 yield found
 
-    def _limits(self) -> FleetLimits:
-        fleet = self._config.fleet
-        return FleetLimits(
-            fleet.device_queries, fleet.total_queries, fleet.handover_s, fleet.patience_s
-        )
-
-    def _asked_before(self) -> dict[str, int]:
-        """Return how often each device was asked so far, where that is limited."""
+    def _queries_before(self) -> dict[str, int]:
+        """Return the number of each device's queries so far, where that is limited."""
         fleet = self._config.fleet
         if fleet.device_queries is None and fleet.total_queries is None:
             return {}
         return queries_before(self._store)
 
-    def _chains(
-        self, replica: str, rules: SearchSettings, others: Sequence[Sample]
+    def _jobs(
+        self, replica: str, settings: SearchSettings, others: Sequence[Sample]
     ) -> Iterator[SearchJob]:
         known = self._known(replica)
         for seed in self._store.pending_seeds(replica):
@@ -225,11 +198,11 @@ class SearchStage:
                     label=seed.label,
                     others=others,
                     labels_only=self._labels_only,
-                    margin_floor=rules.oracle.floor,
+                    margin_floor=settings.oracle.floor,
                     known=known,
                     rate=self._store.sample_rate,
                 ),
-                rules,
+                settings,
             )
 
     def _known(self, replica: str) -> KnownAnswers | None:
@@ -257,7 +230,7 @@ class SearchStage:
             scores.setflags(write=False)  # one for all searches
         return KnownAnswers(original, deployed)
 
-    def _tell_of_the_floor(self, tally: "_Tally") -> None:
+    def _report_floor(self, tally: "_Tally") -> None:
         """Report where the margin floor excluded most inputs of most searches."""
         if 2 * tally.starved > tally.ended:
             self._reporter(
@@ -268,7 +241,7 @@ class SearchStage:
                 )
             )
 
-    def _tell_what_is_left(self, done: int, total: int) -> None:
+    def _report_remaining(self, done: int, total: int) -> None:
         """Report why seeds remain: devices that dropped out, or limits."""
         if any(one.state is DeviceState.RETIRED for one in self._fleet):
             raise DeviceAwayError(
@@ -320,3 +293,44 @@ class _Tally:
                 len(under_way),
                 sum(isinstance(job, SearchJob) and bool(job.front.points) for job in under_way),
             )
+
+
+def outcome_record(
+    result: SearchJobResult, device: str, *, device_name: str, replica: str
+) -> OutcomeRecord:
+    """Return the record of a search that has ended; `device` is the digest of its fingerprint."""
+    original = result.outputs.original if result.outputs else None
+    deployed = result.outputs.deployed if result.outputs else None
+    both = Margins(None, None)
+    if original is not None and deployed is not None:
+        both = margins(original, deployed)
+    seed, sample = result.seed.sample, result.sample
+    return OutcomeRecord(
+        seed_id=result.seed.id,
+        status=result.status,
+        chain_seed=result.chain_seed,
+        seed_queries=result.counters.seed,
+        search_queries=result.counters.search,
+        confirmation_queries=result.counters.confirmation,
+        host_only_queries=result.counters.host_only,
+        round_trips=result.counters.round_trips,
+        seconds=result.counters.seconds,
+        device_seconds=result.counters.device_seconds,
+        device=device,
+        trigger=result.sample_digest,
+        original=original,
+        deployed=deployed,
+        original_label=top_label(original),
+        deployed_label=top_label(deployed),
+        original_margin=both.original,
+        deployed_margin=None if result.seed.labels_only else both.deployed,
+        l2=None if sample is None else l2(seed, sample),
+        linf=None if sample is None else linf(seed, sample),
+        snr_db=None if sample is None else snr_db(seed, sample),
+        front=result.front,
+        mutations=result.mutations,
+        confirmed=result.confirmed,
+        detail=result.detail,
+        device_name=device_name,
+        replica=replica,
+    )

@@ -1,11 +1,13 @@
 """The queries of both models on every seed of the store."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
+from edgeflare._internal.text import counted, first_of
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.model_pair import (
@@ -51,14 +53,16 @@ from edgeflare.store.database import batches
 from edgeflare.strategies import check_audio_search, check_operators
 from edgeflare.types import Decision, Output, Sample, Status
 
+_R = TypeVar("_R")
+
 FIRST_SEEDS = 64
 """Number of seeds by which the kind of a model's output is detected."""
 _HOPELESS = 3
-"""After this number of consecutive seeds that the device can't answer, it is taken to answer none."""
+"""Number of consecutive failures from the first seed on after which a device is given up."""
 
 
 class OutputReaders(NamedTuple):
-    """How the two models' raw outputs become answers, and the seconds for the first seeds: the device's, the original's."""
+    """How raw outputs become answers, and the seconds of the first seeds' queries."""
 
     original: OutputReader
     deployed: OutputReader
@@ -66,8 +70,8 @@ class OutputReaders(NamedTuple):
     host_seconds: Sequence[float] = ()
 
 
-class SeedStage:
-    """Asks both models about every seed that they have not answered; each seed is inferred alone."""
+class CampaignStage:
+    """Base of the stages that query devices; `replicas` has the names of each replica's devices."""
 
     def __init__(
         self,
@@ -77,40 +81,74 @@ class SeedStage:
         oracle: Oracle,
         store: Store,
         reporter: Reporter,
-        *,
-        workers: int,
+        replicas: Mapping[str, Sequence[str]],
     ) -> None:
         self._config = config
         self._original = original
         self._fleet = fleet
         self._store = store
         self._reporter = reporter
-        self._workers = workers
         self._oracle = oracle
+        self._replicas = replicas
+        self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
 
-    def check_limits(self, replicas: Mapping[str, Sequence[str]]) -> None:
-        """Raise UsageError where the query limits leave too little for the seeds that are not answered yet."""
-        fleet, asked = self._config.fleet, queries_before(self._store)
-        wanted = {replica: len(list(self._unanswered(replica))) for replica in replicas}
+    def _scheduler(
+        self,
+        feeds: Mapping[str, Feed[_R]],
+        reader: OutputReader | None,
+        *,
+        original: Original | None = None,
+        oracle: Oracle | None = None,
+        limits: FleetLimits | None = None,
+        concurrency: int | None = None,
+        spent: Mapping[str, int] | None = None,
+    ) -> Scheduler[_R]:
+        """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads."""
+        sessions = [session for session in self._fleet if session.name in feeds]
+        fleet = self._config.fleet
+        patience = FleetLimits(handover_s=fleet.handover_s, patience_s=fleet.patience_s)
+        return Scheduler(
+            original or self._original,
+            [DeployedModel(session, reader) for session in sessions],
+            [feeds[session.name] for session in sessions],
+            oracle or self._oracle,
+            workers=os.cpu_count() or 2,
+            concurrency=concurrency,
+            one_trip=self._config.one_trip,
+            limits=limits or patience,
+            asked=spent or {},
+        )
+
+    def _by_device(self, feeds: Mapping[str, Feed[_R]]) -> dict[str, Feed[_R]]:
+        """Return the feed of each device, from those of the replicas."""
+        return {name: feeds[replica] for name, replica in self._replica_of.items()}
+
+
+class SeedStage(CampaignStage):
+    """Queries both models on every seed that has no answers; each seed is inferred alone."""
+
+    def check_limits(self) -> None:
+        """Raise UsageError where the query limits leave too little for the unanswered seeds."""
+        fleet, spent = self._config.fleet, queries_before(self._store)
+        wanted = {replica: len(list(self._unanswered(replica))) for replica in self._replicas}
         total = fleet.total_queries
         if total is not None:
             _check_limit(
-                "total_queries", total, sum(wanted.values()), max(0, total - asked.total())
+                "total_queries", total, sum(wanted.values()), max(0, total - spent.total())
             )
         each = fleet.device_queries
         if each is None:
             return
-        for replica, names in replicas.items():
-            left = sum(max(0, each - asked[name]) for name in names)
+        for replica, names in self._replicas.items():
+            left = sum(max(0, each - spent[name]) for name in names)
             _check_limit("device_queries", each, wanted[replica], left)
 
-    def read(
-        self, sides: tuple[ModelInterface, ModelInterface], replica: str, names: Sequence[str]
-    ) -> OutputReaders:
-        """Return how outputs become answers: as stored, else as detected on the first seeds' outputs.
+    def detect_outputs(self, sides: tuple[ModelInterface, ModelInterface]) -> OutputReaders:
+        """Return how outputs become answers: as stored, else as detected on the first seeds.
 
-        Those come from the devices of these names, which serve `replica`; they are kept.
+        Those come from the devices of the first replica; they are stored.
         """
+        replica, names = next(iter(self._replicas.items()))
         models = self._store.models
         if models:
             original, deployed = (
@@ -145,55 +183,47 @@ class SeedStage:
         seconds = [answer.seconds for answer in answers]
         return OutputReaders(original, deployed, seconds, timed.seconds)
 
-    def answer(self, read: OutputReaders, replicas: Mapping[str, Sequence[str]]) -> None:
-        """Ask about the rest; `replicas` gives each replica the names of the devices that serve it.
+    def answer(self, read: OutputReaders) -> None:
+        """Ask about the other seeds.
 
         Seeds that a device can't answer on get an outcome that says so. Raises
         InferenceFailedError where it can't answer on any.
         """
         self._original.read_with(read.original)
-        devices = {session.name: DeployedModel(session, read.deployed) for session in self._fleet}
-        batches = {
-            replica: _Batch(self._store, replica, self._config.search.seed) for replica in replicas
+        buffers = {
+            replica: _AnswerBuffer(self._store, replica, self._config.search.seed)
+            for replica in self._replicas
         }
-        replica_of = {name: replica for replica, names in replicas.items() for name in names}
-        counts = {replica: self._count_answered(replica) for replica in replicas}
-        total = self._store.seed_count() * len(replicas)
-        done = sum(counts.values())
+        total = self._store.seed_count() * len(self._replicas)
+        done = sum(self._count_answered(replica) for replica in self._replicas)
         self._reporter(Stage("seed queries", "both models", total))
         self._reporter(Step(done))
         feeds = {
-            replica: Feed[SingleQueryResult[SeedRecord]](self._questions(replica))
-            for replica in replicas
+            replica: Feed[SingleQueryResult[SeedRecord]](
+                map(self._query, self._unanswered(replica))
+            )
+            for replica in self._replicas
         }
 
-        def keep(answered: SingleQueryResult[SeedRecord], name: str) -> None:
+        def add(answered: SingleQueryResult[SeedRecord], name: str) -> None:
             nonlocal done
             done += 1
-            batches[replica_of[name]].add(answered, name)
+            buffers[self._replica_of[name]].add(answered, name)
 
-        scheduler = Scheduler(
-            self._original,
-            [devices[name] for name in replica_of],
-            [feeds[replica] for replica in replica_of.values()],
-            self._oracle,
-            workers=self._workers,
-            one_trip=self._config.one_trip,
-            limits=self._patience(),
-        )
+        scheduler = self._scheduler(self._by_device(feeds), read.deployed)
         try:
-            scheduler.run(keep, lambda: self._reporter(Step(done)))
+            scheduler.run(add, lambda: self._reporter(Step(done)))
         finally:
-            for batch in batches.values():
-                batch.flush()
+            for buffer in buffers.values():
+                buffer.flush()
         self._reporter(Step(done))
         if scheduler.left:
             raise DeviceAwayError(
-                f"seeds are left that were not asked about: {self._fleet.describe_unavailable()}"
+                f"seeds are left that the models have not answered: {self._fleet.describe_unavailable()}"
             )
-        for replica, batch in batches.items():
-            if batch.failure is not None and not self._count_answered(replica):
-                raise InferenceFailedError(batch.failure)
+        for replica, buffer in buffers.items():
+            if buffer.failure is not None and not self._count_answered(replica):
+                raise InferenceFailedError(buffer.failure)
 
     def _first_answers(
         self, names: Sequence[str], original: Original
@@ -202,13 +232,12 @@ class SeedStage:
         first = list(islice(self._store.seeds(), FIRST_SEEDS))
         found: dict[str, SingleQueryResult[SeedRecord]] = {}
         failures: list[str] = []
-        asked: Counter[str] = Counter()
-        sessions = [session for session in self._fleet if session.name in names]
-        feed: Feed[SingleQueryResult[SeedRecord]] = Feed(self._question(seed) for seed in first)
+        queries: Counter[str] = Counter()
+        feed: Feed[SingleQueryResult[SeedRecord]] = Feed(map(self._query, first))
         self._reporter(Stage("seed queries", "both models", self._store.seed_count()))
 
-        def keep(answered: SingleQueryResult[SeedRecord], name: str) -> None:
-            asked[name] += 1
+        def add(answered: SingleQueryResult[SeedRecord], name: str) -> None:
+            queries[name] += 1
             if answered.outputs is not None:
                 found[answered.key.id] = answered
                 return
@@ -216,32 +245,19 @@ class SeedStage:
             if len(failures) >= _HOPELESS and not found:
                 raise InferenceFailedError(answered.detail)
 
-        scheduler = Scheduler(
-            original,
-            [DeployedModel(session, None) for session in sessions],
-            [feed] * len(sessions),
-            _NoOracle(),
-            workers=self._workers,
-            one_trip=self._config.one_trip,
-            limits=self._patience(),
+        scheduler = self._scheduler(
+            dict.fromkeys(names, feed), None, original=original, oracle=_NoOracle()
         )
         try:
-            scheduler.run(keep, lambda: self._reporter(Step(len(found))))
+            scheduler.run(add, lambda: self._reporter(Step(len(found))))
         finally:
-            add_queries(self._store, SEED_QUERIES, asked)
+            add_queries(self._store, SEED_QUERIES, queries)
         if not found:
             raise InferenceFailedError(failures[0])
         return [found[seed.id] for seed in first if seed.id in found]
 
-    def _patience(self) -> FleetLimits:
-        fleet = self._config.fleet
-        return FleetLimits(handover_s=fleet.handover_s, patience_s=fleet.patience_s)
-
-    def _question(self, seed: SeedRecord) -> SingleQueryJob[SeedRecord]:
+    def _query(self, seed: SeedRecord) -> SingleQueryJob[SeedRecord]:
         return SingleQueryJob(seed, self._store.get_sample(seed.sample))
-
-    def _questions(self, replica: str) -> Iterator[SingleQueryJob[SeedRecord]]:
-        return map(self._question, self._unanswered(replica))
 
     def _unanswered(self, replica: str) -> Iterator[SeedRecord]:
         finished = self._store.finished_seed_ids(replica)
@@ -253,8 +269,8 @@ class SeedStage:
         return sum(seed.outputs is not None for seed in self._store.seeds(replica))
 
 
-class _Batch:
-    """Buffers answers for the store: one transaction costs as much as many answers."""
+class _AnswerBuffer:
+    """Stores answers many at a time: one transaction costs as much as many answers."""
 
     _SIZE = 64
 
@@ -263,12 +279,12 @@ class _Batch:
         self._replica = replica
         self._campaign_seed = campaign_seed
         self._waiting: list[SeedAnswer] = []
-        self._asked: Counter[str] = Counter()
+        self._queries: Counter[str] = Counter()
         self.failure: str | None = None
 
     def add(self, answered: SingleQueryResult[SeedRecord], device: str) -> None:
         seed = answered.key
-        self._asked[device] += 1
+        self._queries[device] += 1
         if answered.outputs is None:
             self.failure = answered.detail
             self._store.add_outcome(
@@ -276,7 +292,7 @@ class _Batch:
             )
             return
         original, deployed, decision = answered.outputs
-        assert original is not None  # noqa: S101 - both were asked
+        assert original is not None  # noqa: S101 - both were queried
         assert deployed is not None  # noqa: S101
         self._waiting.append(SeedAnswer(seed.id, original, deployed, decision))
         if len(self._waiting) >= self._SIZE:
@@ -285,8 +301,8 @@ class _Batch:
     def flush(self) -> None:
         self._store.add_seed_answers(self._waiting, self._replica)
         self._waiting = []
-        add_queries(self._store, SEED_QUERIES, self._asked)
-        self._asked.clear()
+        add_queries(self._store, SEED_QUERIES, self._queries)
+        self._queries.clear()
 
 
 def _scored(
@@ -358,10 +374,11 @@ _FRONT_END = (
 
 
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
-    """Look for the seeds; none is read yet.
+    """Return the source of the seeds; none is read yet.
 
-    Raises SeedError where there are none, UsageError for options and mutation operators that the model's kind of input,
-    and its kind of answer, has no use for, and where a library that the search from audio needs is missing.
+    Raises SeedError where there are none, UsageError for options and mutation operators that the
+    model's kind of input, and its kind of answer, has no use for, and where a library that the
+    search from audio needs is missing.
     """
     seeds = config.seeds
     audio = audio_taken(config, original)
@@ -385,23 +402,24 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
 
 
 def audio_taken(config: CampaignConfig, original: OriginalModel) -> tuple[int, int | None] | None:
-    """Return (rate in Hz, samples; None for clips of any length) of models of audio, None for those of images.
+    """Return a model's (rate in Hz, samples; None: any number), None for a model of images.
 
-    What the original's file and input don't tell, the deployed model's stated input does. Raises UsageError.
+    What neither the original's file nor its stated input has is taken from the deployed model's.
+    Raises UsageError.
     """
-    return audio_input(original.input, config.original.input, _told(config, original), _WHOSE)
+    return audio_input(original.input, config.original.input, _known(config, original), _WHOSE)
 
 
-def _told(config: CampaignConfig, original: OriginalModel) -> InputOptions:
+def _known(config: CampaignConfig, original: OriginalModel) -> InputOptions:
     in_file = options_in_file(original.metadata, str(original.path))
     return known_of(in_file, config.deployed.input, InputOptions())
 
 
 def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
-    seeds, told = config.seeds, _told(config, original)
-    if seeds.size and not (config.original.input.size or told.size):
-        told = told.model_copy(update={"size": seeds.size})
-    size, channels = input_size(original.input, config.original.input, told, _WHOSE)
+    seeds, known = config.seeds, _known(config, original)
+    if seeds.size and not (config.original.input.size or known.size):
+        known = known.model_copy(update={"size": seeds.size})
+    size, channels = input_size(original.input, config.original.input, known, _WHOSE)
     return open_seeds(
         seeds.path,
         size=seeds.size or size,
@@ -439,8 +457,8 @@ def store_seeds(
 ) -> None:
     """Store all seeds that are not stored yet; do nothing where that is complete.
 
-    Their labels are of so many `classes`; None: the models are speech recognisers, and labels are ignored. `rate`: that
-    of audio, in Hz.
+    Their labels are of so many `classes`; None: the models are speech recognisers, and labels are
+    ignored. `rate`: that of audio, in Hz.
     """
     if store.fact("seeds_complete"):
         return
@@ -462,10 +480,9 @@ def store_seeds(
         done += len(batch)
         reporter(Step(done))
     if source.skipped:
-        shown = "; ".join(f"{one.name} ({one.reason})" for one in source.skipped[:_SHOWN])
-        more = len(source.skipped) - _SHOWN
-        count = "1 file" if len(source.skipped) == 1 else f"{len(source.skipped)} files"
-        reporter(Notice(f"{count} skipped: {shown}" + (f"; and {more} more" if more > 0 else "")))
+        skipped = [f"{one.name} ({one.reason})" for one in source.skipped]
+        count = counted(len(skipped), "file")
+        reporter(Notice(f"{count} skipped: {first_of(skipped, _SHOWN)}"))
     notices = list(source.notices)
     if labelled:
         notices.append(

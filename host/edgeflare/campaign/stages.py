@@ -1,4 +1,4 @@
-"""The stages of a campaign whose models, devices and store are open; each continues where it stopped."""
+"""The stages of an open campaign; each continues where it stopped."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage
-from edgeflare.campaign.fleet import Fleet, TelemetryKeeper
+from edgeflare.campaign.fleet import Fleet, TelemetryWriter
 from edgeflare.campaign.model_pair import CountedDevice, ModelInterface
 from edgeflare.campaign.preflight import (
     SEEDS_TRIED,
@@ -57,7 +57,6 @@ class Campaign:
         sides: tuple[ModelInterface, ModelInterface],
         store: Store,
         reporter: Reporter,
-        workers: int,
     ) -> None:
         self._config = config
         self._original = original
@@ -65,13 +64,12 @@ class Campaign:
         self._sides = sides
         self._store = store
         self._reporter = reporter
-        self._workers = workers
         self._shared = config.fleet.mode == "split"
         names = [session.name for session in fleet]
         self._replicas = {"": names} if self._shared else {name: [name] for name in names}
 
     def start(self, source: SeedSource | None) -> None:
-        """Run a new campaign; its folder is deleted if it fails before anything useful was stored."""
+        """Run a new campaign; delete its folder if it fails before anything useful was stored."""
         self._reporter.watch(self._store, self._fleet.status)
         try:
             if source is not None and self._config.search.strategy_notice:
@@ -102,10 +100,10 @@ class Campaign:
         self._ended()
 
     def _run(self, source: SeedSource | None) -> None:
-        """Run the remaining stages; store the devices' telemetry, and report at the end which were slowed down."""
+        """Run the remaining stages; store telemetry, and report which devices were slowed down."""
         began = time.monotonic()
         try:
-            with TelemetryKeeper(self._fleet, self._store):
+            with TelemetryWriter(self._fleet, self._store):
                 self._run_stages(source)
         finally:
             with not_interrupted():
@@ -134,39 +132,25 @@ class Campaign:
                 rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
             )
         self._note_devices()
-        first = next(iter(self._replicas))
-        seeds = SeedStage(
-            self._config,
+        shared = (
             self._original,
             self._fleet,
             oracle,
             self._store,
             self._reporter,
-            workers=self._workers,
+            self._replicas,
         )
-        seeds.check_limits(self._replicas)
-        read = seeds.read(self._sides, first, self._replicas[first])
-        self._check_likeness()
-        seeds.answer(read, self._replicas)
+        seeds = SeedStage(self._config, *shared)
+        seeds.check_limits()
+        read = seeds.detect_outputs(self._sides)
+        self._check_equivalent()
+        seeds.answer(read)
         self._check(read)
-        devices = [CountedDevice(session) for session in self._fleet]
-        try:
+        with self._counted_devices() as devices:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter
             )
-        finally:
-            add_queries(self._store, MEASURING, {one.name: one.asked for one in devices})
-        searching = SearchStage(
-            self._config,
-            self._original,
-            self._fleet,
-            read,
-            oracle,
-            self._store,
-            self._reporter,
-            replicas=self._replicas,
-            workers=self._workers,
-        )
+        searching = SearchStage(self._config, *shared, read)
         searching.search(strategy_of(self._config))
         if not self._shared and not self._fleet.missing:
             searching.replay()
@@ -174,6 +158,15 @@ class Campaign:
             names = ", ".join(name for name, _ in self._fleet.missing)
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
         self._store.set_fact("finished", all_searched(self._store))
+
+    @contextmanager
+    def _counted_devices(self) -> Iterator[list[CountedDevice]]:
+        """Yield the devices for a measurement; store the number of its queries."""
+        devices = [CountedDevice(session) for session in self._fleet]
+        try:
+            yield devices
+        finally:
+            add_queries(self._store, MEASURING, {one.name: one.samples for one in devices})
 
     def _ended(self) -> None:
         """Leave the last status of a run without an error."""
@@ -191,7 +184,7 @@ class Campaign:
         names = [device["name"] for device in self._store.fact("devices") or ()]
         self._store.set_fact("replicas", [""] if self._shared else names)
 
-    def _check_likeness(self) -> None:
+    def _check_equivalent(self) -> None:
         """Raise UsageError where devices that are to share the seeds differ."""
         if not self._shared or len(self._fleet) == 1:
             return
@@ -201,19 +194,14 @@ class Campaign:
         ]
         rng = np.random.default_rng(0)
         noise = [_noise(samples[0], rng) for _ in range(_PROBES)]
-        devices = [CountedDevice(session) for session in self._fleet]
+        timeout_s = max(60.0, self._config.fleet.patience_s)
         try:
-            check_equivalent(
-                devices,
-                samples + noise,
-                timeout_s=max(60.0, self._config.fleet.patience_s),
-            )
+            with self._counted_devices() as devices:
+                check_equivalent(devices, samples + noise, timeout_s=timeout_s)
         except UsageError as error:
             problem = error
         else:
             return
-        finally:
-            add_queries(self._store, MEASURING, {one.name: one.asked for one in devices})
         if not self._config.fleet.allow_mixed:
             raise problem
         text = f"devices that differ share the seeds ({problem}): what is found depends on which took which"
@@ -248,7 +236,7 @@ class Campaign:
         self._store.set_fact("checked", checked)
 
     def _explanation(self, replica: str, *, labels_only: bool) -> Explanation | None:
-        """Look for another preprocessing of images that fits better; audio has none of the usual mistakes."""
+        """Return a preprocessing of images that fits clearly better, if there is one."""
         original, deployed = (side.spec for side in self._sides)
         if not (isinstance(original, InputSpec) and isinstance(deployed, InputSpec)):
             return None
@@ -311,6 +299,6 @@ def state_after(error: BaseException) -> RunState:
 
 @contextmanager
 def not_interrupted() -> Iterator[None]:
-    """Suppress errors of the cleanup, so that the first error is raised: on a full disk it fails, too."""
+    """Suppress errors of the cleanup, such as a full disk, so that the first error is raised."""
     with suppress(EdgeFlareError, OSError):
         yield

@@ -1,4 +1,4 @@
-"""The live status of a campaign, written into its folder by the process that runs it, for other processes."""
+"""The live status of a campaign: a file in its folder, for other processes."""
 
 import json
 import os
@@ -47,21 +47,21 @@ def is_finished(store: Store) -> bool:
     return bool(store.fact("finished") and controlled)
 
 
-def add_queries(store: Store, kind: str, asked: Mapping[str, int]) -> None:
-    """Add how often devices, by name, were asked outside of searches: `kind` is SEED_QUERIES or MEASURING."""
-    if any(asked.values()):
+def add_queries(store: Store, kind: str, queries: Mapping[str, int]) -> None:
+    """Add each device's queries outside of searches; `kind`: SEED_QUERIES or MEASURING."""
+    if any(queries.values()):
         before: Mapping[str, Any] = store.fact(kind) or {}
-        store.set_fact(kind, dict(Counter(before) + Counter(asked)))
+        store.set_fact(kind, dict(Counter(before) + Counter(queries)))
 
 
 def queries_before(store: Store) -> Counter[str]:
-    """Return how often each device, by name, was asked: to measure, about seeds, by searches that ended."""
-    asked: Counter[str] = Counter()
+    """Return each device's queries so far: of measurements, seeds and ended searches."""
+    spent: Counter[str] = Counter()
     for kind in (MEASURING, SEED_QUERIES):
-        asked.update(store.fact(kind) or {})
+        spent.update(store.fact(kind) or {})
     for one in store.outcomes():
-        asked[one.device_name] += one.search_queries + one.confirmation_queries
-    return asked
+        spent[one.device_name] += one.search_queries + one.confirmation_queries
+    return spent
 
 
 LIVE_NAME = "live.json"
@@ -73,12 +73,12 @@ RunState: TypeAlias = Literal["running", "interrupted", "paused", "failed", "fin
 class CampaignStatus:
     """How far a campaign is.
 
-    `state`: "interrupted" by Ctrl-C, SIGTERM or a process that was killed; "paused" when no device was
-    left or a query limit was reached; "failed" by another error; `message` says why. `stage`, `detail`,
-    `done` and `total` are those of the stage under way (of the whole search where none is); `found`,
-    `searched` and `queries` (search queries, those of searches under way included) count over the whole
-    campaign. `devices`, `pid` and `host` are as the process said last, at `updated_at`; times are ISO
-    8601, UTC.
+    `state`: "interrupted" by Ctrl-C, SIGTERM or a process that was killed; "paused" when no device
+    was left or a query limit was reached; "failed" by another error; `message` says why. `stage`,
+    `detail`, `done` and `total` are those of the stage under way (of the whole search where none
+    is); `found`, `searched` and `queries` (search queries, those of searches under way included)
+    count over the whole campaign. `devices`, `pid` and `host` are as the process last wrote them,
+    at `updated_at`; times are ISO 8601, UTC.
     """
 
     folder: str
@@ -140,7 +140,7 @@ def campaign_status(folder: Path) -> CampaignStatus:
     Raises StoreError where the folder is no campaign's.
     """
     with Store.open(folder) as store:
-        left = _left(folder) or _never_told(store)
+        left = _read_status(folder) or _killed_early(store)
         running = CampaignLock.is_held(folder)
         if running and left.state == "running":
             return left
@@ -162,28 +162,22 @@ def campaign_status(folder: Path) -> CampaignStatus:
         )
 
 
-def _state(running: bool, told: RunState) -> RunState:
+def _state(running: bool, written: RunState) -> RunState:
     if running:
         return "running"
     # "finished" of an unfinished campaign: its search is finished, its control is not.
-    return "interrupted" if told in ("running", "finished") else told
+    return "interrupted" if written in ("running", "finished") else written
 
 
 def _message(left: CampaignStatus, store: Store) -> str:
     """Return why it stopped, and which part of it is finished."""
     of_search = "its search is finished, its control is not" if store.fact("finished") else ""
-    return "; ".join(filter(None, [left.message or _by_kill(left.state), of_search]))
+    killed = "its process ended without a word: killed, or the machine went down"
+    why = left.message or (killed if left.state == "running" else "")
+    return "; ".join(filter(None, [why, of_search]))
 
 
-def _by_kill(told: RunState) -> str:
-    return (
-        "its process ended without a word: killed, or the machine went down"
-        if told == "running"
-        else ""
-    )
-
-
-def _left(folder: Path) -> CampaignStatus | None:
+def _read_status(folder: Path) -> CampaignStatus | None:
     path = Path(folder) / LIVE_NAME
     try:
         left: CampaignStatus = validated(CampaignStatus, read_json(path.read_bytes()))
@@ -197,7 +191,7 @@ def _left(folder: Path) -> CampaignStatus | None:
     return left
 
 
-def _never_told(store: Store) -> CampaignStatus:
+def _killed_early(store: Store) -> CampaignStatus:
     """Return the status of a campaign whose process was killed before it wrote one."""
     began = store.created_at.isoformat(timespec="seconds")
     return replace(

@@ -1,4 +1,4 @@
-"""The command line: it parses arguments, calls one public function of EdgeFlare, and prints the result."""
+"""The command line: parses arguments, calls public functions, and prints results."""
 
 import io
 import sys

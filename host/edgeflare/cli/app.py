@@ -14,7 +14,6 @@ from edgeflare.cli import (
     devices,
     nightly,
     replay,
-    report,
     terminal,
 )
 
@@ -33,7 +32,7 @@ _COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
     campaigns.status: None,
     campaigns.show: None,
     campaigns.export: None,
-    report.report: None,
+    campaigns.report: None,
     replay.replay: replay.ReplayCommand,
     compare.compare: compare.CompareCommand,
     nightly.nightly: None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeflare._internal.files import new_folder_name
-from edgeflare.cli.options import Json, command_with, typed
+from edgeflare.cli.options import Force, Json, command_with, typed
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
 if TYPE_CHECKING:
@@ -121,12 +121,7 @@ def run(
 def resume(
     context: typer.Context,
     folder: Bench,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Go on though a model, seed file or library is not what it was."
-        ),
-    ] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Go on with a bench that was interrupted or killed; finished cells are kept."""

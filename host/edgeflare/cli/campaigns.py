@@ -1,28 +1,31 @@
-"""``demo``, ``init``, ``resume``, ``status``, ``show`` and ``export``."""
+"""The commands for one campaign: ``demo``, ``init``, ``run``, ``show``, ``report`` and others."""
 
 import shlex
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from edgeflare.cli.options import Json, Typed, command_with, typed
+from edgeflare._internal.text import counted, size_text
+from edgeflare.cli.options import Force, Json, Typed, command_with, typed
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
+    from edgeflare.reports import ReportFormat
 
 
-def run_and_show(campaign: Callable[..., Path], json: bool) -> None:
+def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
     """Run a campaign, a function of ``ask`` and ``progress``, and print its summary."""
     from edgeflare import summarize
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_summary
-    from edgeflare.cli.terminal import ask, end_by, handling_signals
+    from edgeflare.cli.terminal import ask, end_by
 
-    with handling_signals() as stop, progress_display(stop) as progress:
+    with progress_display() as progress:
         folder = campaign(ask=ask, progress=progress)
     summary = summarize(folder)
     print_summary(summary, json)
@@ -59,7 +62,7 @@ def demo(
 
     stated = typed(context.obj)
     config = demo_config(stated.values, stated.flags, seeds=seeds, campaign_seed=seed)
-    run_and_show(partial(run_campaign, config), json)
+    _run_and_show(partial(run_campaign, config), json)
 
 
 def init(
@@ -75,19 +78,14 @@ def init(
 def resume(
     context: typer.Context,
     campaign: Campaign,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Go on though a model, seed file or library is not what it was."
-        ),
-    ] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Go on with a campaign that was interrupted, paused or killed; finished seeds are kept."""
     from edgeflare import resume_campaign
 
     stated = typed(context.obj)
-    run_and_show(
+    _run_and_show(
         partial(resume_campaign, campaign, force=force, changes=stated.values, typed=stated.flags),
         json,
     )
@@ -129,7 +127,7 @@ def export(
     folder: Annotated[Path, typer.Argument(help="The folder to make.")],
     json: Json = False,
 ) -> None:
-    """Write pictures or sounds of each seed and trigger, their difference, and a JSON line for each."""
+    """Write pictures or sounds of seeds, triggers and differences, and a JSON line for each."""
     from edgeflare import export_campaign
     from edgeflare.cli.display.tables import print_export
 
@@ -149,14 +147,14 @@ def run(
     """Find, for each seed input, an input on which the device's model decides differently."""
     from edgeflare import run_campaign
 
-    run_and_show(partial(run_campaign, config_of(campaign, typed(context.obj))), json)
+    _run_and_show(partial(run_campaign, config_of(campaign, typed(context.obj))), json)
 
 
 def config_of(campaign: Path | None, stated: Typed) -> "CampaignConfig":
-    """Return the configuration: of the campaign file with the flags laid on top, or of the flags alone.
+    """Return the configuration: the campaign file's with the flags on top, or the flags' alone.
 
-    Of flags alone `--variant` says as well that the strategy is dflare, unless another one is stated.
-    Raises UsageError.
+    Of flags alone `--variant` says as well that the strategy is dflare, unless another one is
+    stated. Raises UsageError.
     """
     from edgeflare import UsageError, config_from, load_config
 
@@ -176,14 +174,13 @@ def selftest(
     seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seed images.")] = 20,
     json: Json = False,
 ) -> None:
-    """Search where nothing is to be found (a model against itself), and where something is; exit 1 if not so."""
+    """Search where something, and where nothing is to be found (a model against itself)."""
     from edgeflare.campaign import run_selftest
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
-    from edgeflare.cli.terminal import handling_signals
     from edgeflare.reports import Text, table_of
 
-    with handling_signals() as stop, progress_display(stop) as progress:
+    with progress_display() as progress:
         result = run_selftest(seeds=seeds, progress=progress)
     rows = [
         (
@@ -194,14 +191,104 @@ def selftest(
         )
         for one in result.pairs
     ]
-    told = (
+    text = (
         f"{'failed' if result.problems else 'passed'} in {result.seconds:.1f} s: {result.strategy}, "
         f"margin floor {result.margin_floor:g}"
     )
     header = ("pair", "searches", "triggers", "false alarms")
-    verdict = Text(told, "bad" if result.problems else "good")
+    verdict = Text(text, "bad" if result.problems else "good")
     print_result(json, result.to_json, lambda: [table_of(header, rows), verdict])
     for problem in result.problems:
         echo_err(f"edgeflare: {problem}")
     if result.problems:
         raise typer.Exit(1)
+
+
+_HTML = "html"
+_EMBED_MB = 10
+
+
+def report(
+    campaign: Annotated[Path, typer.Argument(help="A campaign's or a replay's folder.")],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="html: one page to look at. junit: test cases for CI. json: everything for a program. "
+            "markdown: for a comment on a change. csv: a line a finding, or an input of a "
+            "replay.",
+        ),
+    ] = _HTML,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The file to write; by default CAMPAIGN/report.html, and stdout for the other formats.",
+        ),
+    ] = None,
+    class_names: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The classes' names: text with a name a line, a JSON list, {name: number} or {number: name}; by default "
+            "the campaign's own label mapping.",
+        ),
+    ] = None,
+    embed_mb: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="MB",
+            help=f"So many MB of pictures and sounds go into the page, the rest beside it (default {_EMBED_MB}).",
+        ),
+    ] = None,
+) -> None:
+    """Write a campaign's results for people and CI: a page, test cases, JSON, Markdown or CSV."""
+    from edgeflare import UsageError
+    from edgeflare.analysis import load_class_names
+    from edgeflare.reports import ReportFormat
+
+    texts = get_args(ReportFormat)
+    if form not in (_HTML, *texts):
+        raise UsageError(f"there is no format {form!r}; take {_HTML}, {', '.join(texts)}")
+    if embed_mb is not None and form != _HTML:
+        raise UsageError(
+            f"--embed-mb is for pages: {form} has no pictures and no sounds; leave it out"
+        )
+    names = None if class_names is None else load_class_names(class_names, campaign)
+    if form == _HTML:
+        _write_page(campaign, out, names, _EMBED_MB if embed_mb is None else embed_mb)
+    else:
+        _write_text(campaign, form, out, names)  # type: ignore[arg-type] # it is checked there
+
+
+def _write_page(
+    campaign: Path, out: Path | None, names: tuple[str, ...] | None, embed_mb: float
+) -> None:
+    from edgeflare import write_html_report
+
+    page = write_html_report(
+        campaign, out or campaign / "report.html", class_names=names, embed_mb=embed_mb
+    )
+    more = f", {page.beside:,} files beside it" if page.beside else ""
+    echo_err(
+        f"wrote {page.path}: {size_text(page.bytes)}, {counted(page.findings, 'finding')}{more}"
+    )
+
+
+def _write_text(
+    campaign: Path, form: "ReportFormat", out: Path | None, names: tuple[str, ...] | None
+) -> None:
+    from edgeflare import report_text
+    from edgeflare.reports import write_text_report
+
+    if out is None:
+        text = report_text(campaign, form, class_names=names)
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+        return
+    written = write_text_report(campaign, form, out, class_names=names)
+    echo_err(
+        f"wrote {written.path}: {size_text(written.bytes)}, {counted(written.findings, 'finding')}"
+    )

@@ -16,37 +16,12 @@ if TYPE_CHECKING:
 
 _FAILED = 3
 CompareCommand = command_with(
-    *(
-        "original",
-        "seeds",
-        "input",
-        "original_input",
-        "deployed_input",
-        "output",
-        "original_output",
-    ),
-    *("deployed_output", "output_name", "original_output_name", "deployed_output_name", "decoder"),
-    *(
-        "runtime_option",
-        "resize",
-        "cut",
-        "resample_audio",
-        "labels",
-        "limit",
-        "device",
-        "inventory",
-    ),
-    *(
-        "python",
-        "one_trip",
-        "strategy",
-        "option",
-        "device_budget",
-        "max_queries",
-        "timeout",
-        "oracle",
-    ),
-    *("tolerance", "margin_floor", "seed", "allow_disagreement"),
+    *("original", "seeds", "input", "original_input", "deployed_input", "output"),
+    *("original_output", "deployed_output", "output_name", "original_output_name"),
+    *("deployed_output_name", "decoder", "runtime_option", "resize", "cut", "resample_audio"),
+    *("labels", "limit", "device", "inventory", "python", "one_trip", "strategy", "option"),
+    *("device_budget", "max_queries", "timeout", "oracle", "tolerance", "margin_floor"),
+    *("seed", "allow_disagreement"),
     strategy={"help": "The search strategy; by default boundary, for the measure queries dflare."},
     option={"help": "For the strategy, as of edgeflare run; may be repeated."},
 )
@@ -107,14 +82,14 @@ def compare(
         for name, why in failed.items():
             echo_err(f"not ranked: {name}: {why}")
         if ran is not None:
-            echo_err(_goes_on(ran.folder))
+            echo_err(_resume_advice(ran.folder))
         echo_err("edgeflare: fewer than two candidates are left, so that there is nothing to rank")
         raise typer.Exit(_FAILED)
     try:
         ranking = rank_campaigns(folders, measure=chosen, level=level)
     except EdgeFlareError:
         if ran is not None:
-            echo_err(_goes_on(ran.folder))
+            echo_err(_resume_advice(ran.folder))
         raise
     more = {"failed": failed, "folder": str(ran.folder) if ran else None}
     from edgeflare.cli.display.tables import print_result
@@ -138,7 +113,7 @@ def _run(
     with (
         handling_signals() as stop,
         batch_display(
-            stop, what="candidate ", advice=lambda last: _goes_on(last.folder.parent)
+            stop, what="candidate ", advice=lambda last: _resume_advice(last.folder.parent)
         ) as watch,
     ):
         return run_candidates(like, models, measure=measure, out=out, ask=ask, progress=watch)
@@ -147,7 +122,7 @@ def _run(
 def _like(
     candidates: Sequence[Path], model: Path, campaign: Path | None, stated: Typed
 ) -> "CampaignConfig | Path":
-    """Return the configuration for the candidates: by the flags, else that of the first named campaign's folder."""
+    """Return the candidates' configuration: by flags, or the first named campaign's folder."""
     from edgeflare import UsageError, config_from, load_config
 
     folder = next((path for path in candidates if path.is_dir()), None)
@@ -167,7 +142,7 @@ def _like(
 
 
 def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]:
-    """Return the campaigns' folders in the order the candidates were named, without those that failed."""
+    """Return the campaigns' folders, in the candidates' order, without those that failed."""
     runs = {run.model: run for run in ran.runs} if ran else {}
     found = []
     for path in candidates:
@@ -177,7 +152,7 @@ def _folders(candidates: Sequence[Path], ran: "Candidates | None") -> list[Path]
     return found
 
 
-def _goes_on(folder: Path) -> str:
+def _resume_advice(folder: Path) -> str:
     """Return the sentence on where the finished campaigns are and how to continue."""
     return (
         f"The candidates' campaigns lie in {folder}; the same command with --out {shlex.quote(str(folder))} goes on "

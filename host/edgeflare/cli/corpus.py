@@ -39,7 +39,7 @@ def add(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Add the confirmed triggers of campaigns; of a replay, what became of those that are there, too."""
+    """Add the confirmed triggers of campaigns; of a replay, also the results of stored ones."""
     from edgeflare.analysis import add_to_corpus
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import additions_document
@@ -64,7 +64,7 @@ def add(
 @app.command()
 @with_exit_codes
 def show(corpus: Corpus, json: Json = False) -> None:
-    """Show what a corpus has: entries, class pairs, what each model and device said of them last."""
+    """Show what a corpus has: entries, class pairs, the last answers of each model and device."""
     from edgeflare.analysis import corpus_summary
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import corpus_document

@@ -1,13 +1,16 @@
 """``devices list``, ``status``, ``check``, ``trust`` and ``prune``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgeflare.cli.options import Json
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 from edgeflare.cli.virtual import app as virtual_app
+
+if TYPE_CHECKING:
+    from edgeflare import Device
 
 app = typer.Typer(no_args_is_help=True, help="The devices that run deployed models.")
 app.add_typer(virtual_app, name="virtual")
@@ -88,12 +91,12 @@ def check(
     json: Json = False,
 ) -> None:
     """Try a device step by step, from the connection to one inference, and say what to mend."""
-    from edgeflare import DeviceError, load_inventory, resolve_device
+    from edgeflare import DeviceError
     from edgeflare.cli.display.devices import print_line, print_lines_as_json
     from edgeflare.cli.terminal import ask
     from edgeflare.devices import check_device
 
-    entry = resolve_device(device, load_inventory(inventory))
+    entry = _resolve(device, inventory)
     if python is not None:
         entry = entry.model_copy(update={"python": python})
     lines = check_device(entry, model=model, ask=ask, tell=None if json else print_line)
@@ -114,12 +117,11 @@ def trust(
     inventory: Inventory = None,
 ) -> None:
     """Show a device's SSH host key and, if you say so, add it to known_hosts."""
-    from edgeflare import load_inventory, resolve_device
     from edgeflare.cli.terminal import ask, confirm
     from edgeflare.devices import fetch_host_key, trust_host_key
     from edgeflare.errors import HostKeyError
 
-    entry = resolve_device(device, load_inventory(inventory))
+    entry = _resolve(device, inventory)
     if fingerprint is None:
         key = fetch_host_key(entry, ask=ask)
         if key.trusted:
@@ -147,12 +149,17 @@ def prune(
     inventory: Inventory = None,
 ) -> None:
     """Remove EdgeFlare's cached agents and models from a device."""
-    from edgeflare import load_inventory, resolve_device
     from edgeflare.cli.terminal import ask
     from edgeflare.devices import prune_device
 
-    entry = resolve_device(device, load_inventory(inventory))
+    entry = _resolve(device, inventory)
     report = prune_device(entry, everything=everything, ask=ask)
     kept = "" if everything else "; files used within the last hour stay, --all removes them, too"
     files = "1 file" if report.files == 1 else f"{report.files} files"
     echo_err(f"removed {files}, {report.bytes / 1e6:.1f} MB{kept}")
+
+
+def _resolve(device: str, inventory: Path | None) -> "Device":
+    from edgeflare import load_inventory, resolve_device
+
+    return resolve_device(device, load_inventory(inventory))

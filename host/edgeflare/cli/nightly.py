@@ -41,12 +41,12 @@ def nightly(
 ) -> None:
     """Run every model on every device, and hold each against its last green night.
 
-    What deviated before is sent again, then a budgeted search runs, then both nights are compared. Ends with
-    1 where a model got worse or a limit was crossed, else with 3 where a device was away or a run failed,
-    else with 0.
+    What deviated before is sent again, then a budgeted search runs, then both nights are compared.
+    Ends with 1 where a model got worse or a limit was crossed, else with 3 where a device was away
+    or a run failed, else with 0.
     """
-    from edgeflare.cli.display.nightly import print_accepted, print_night, state_word
     from edgeflare.cli.display.progress import batch_display
+    from edgeflare.cli.display.tables import print_accepted, print_night, state_word
     from edgeflare.cli.terminal import INTERRUPTED, ask, handling_signals
     from edgeflare.nightly import accept_night, load_nightly, run_nightly
 

@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 FILES = "Models and seeds"
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Go on though a model, seed file or library is not what it was."),
+]
 
 
 @dataclass(frozen=True)
 class Typed:
     """What the user typed of the configuration.
 
-    `values` is the nested table of it; `flags` has the flag of each key in that: {"search.timeout_s": "--timeout"}.
+    `values` is the nested table of it; `flags` has the flag of each key in that:
+    {"search.timeout_s": "--timeout"}.
     """
 
     values: dict[str, Any]
@@ -38,8 +43,8 @@ class Typed:
 def typed(given: Mapping[str, Any]) -> Typed:
     """Return what a command's parsed parameters state; None and empty lists state nothing.
 
-    A flag for one model wins over that for both. Raises UsageError for a KEY=VALUE that is none, and for an option
-    stated in two ways.
+    A flag for one model wins over that for both. Raises UsageError for a KEY=VALUE that is none,
+    and for an option stated in two ways.
     """
     found = Typed({}, {})
     for setting in sorted(_settings(), key=_generality):
@@ -59,7 +64,7 @@ def typed(given: Mapping[str, Any]) -> Typed:
 
 
 def _put(found: Typed, place: tuple[str, ...], value: Any, spelled: str) -> None:
-    """State a value; of two flags the later one counts, of an option of the strategy both must say the same."""
+    """State a value; the later flag wins, but an option must not be stated in two ways."""
     from edgeflare import UsageError
 
     table, last = found.values, place[-1]
@@ -76,7 +81,8 @@ def _put(found: Typed, place: tuple[str, ...], value: Any, spelled: str) -> None
 def pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
     """Return ``KEY=VALUE`` texts as a table.
 
-    Numbers, true / false, comma-separated values, and lists and objects in JSON are read; the rest is text.
+    Numbers, true / false, comma-separated values, and lists and objects in JSON are read; the rest
+    is text.
     """
     from edgeflare import UsageError
 
@@ -112,8 +118,9 @@ def _value(text: str) -> Any:
 def command_with(*names: str, **changed: Mapping[str, Any]) -> type[TyperCommand]:
     """Return the class of a command that takes flags of the configuration: those named, or all.
 
-    `changed` are other values for fields of these flags, by parameter name. The callback finds their
-    values in its context's `obj`, for `typed`. The configuration is imported when the command is parsed, so that others start fast.
+    `changed` are other values for fields of these flags, by parameter name. The callback finds
+    their values in its context's `obj`, for `typed`. The configuration is imported when the command
+    is parsed, so that others start fast.
     """
 
     class CommandWithSettings(TyperCommand):
@@ -194,7 +201,7 @@ def _parameter(setting: "SettingFlag") -> inspect.Parameter:
 
 
 def _within(limits: Mapping[str, float]) -> Callable[[float | None], float | None]:
-    """Return a parser's check of limits of which one is open; typer's own `min` and `max` are closed."""
+    """Return a check of limits of which one is open; typer's `min` and `max` are closed."""
     words = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
     holds = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
 

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.options import (
-    FILES,
-    Json,
-    command_with,
-    typed,
-)
+from edgeflare.cli.options import FILES, Json, command_with, typed
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -22,16 +17,8 @@ _INPUTS = "Inputs"
 
 ReplayCommand = command_with(
     *("original", "deployed", "input", "original_input", "deployed_input", "deployed_output"),
-    *(
-        "deployed_output_name",
-        "runtime_option",
-        "device",
-        "fleet",
-        "patience",
-        "python",
-        "inventory",
-    ),
-    *("confirmations", "out"),
+    *("deployed_output_name", "runtime_option", "device", "fleet", "patience", "python"),
+    *("inventory", "confirmations", "out"),
     original={"help": "The original model, where it has moved or changed."},
     deployed={"help": "The new deployed model; by default the campaign's."},
     device={"help": "Other devices than the campaign's; may be repeated."},
@@ -74,7 +61,7 @@ def replay(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Send stored triggers and seeds to a new model, firmware or device: what is fixed, still there, new?"""
+    """Send stored triggers and seeds to a new model, firmware or device: what is fixed, new?"""
     from edgeflare import replay_base, replay_config
 
     stated = typed(context.obj)
@@ -96,10 +83,10 @@ def _replay(
     from edgeflare.analysis import check_limits, replay_summary
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
-    from edgeflare.cli.terminal import ask, end_by, handling_signals
+    from edgeflare.cli.terminal import ask, end_by
     from edgeflare.reports import replay_document
 
-    with handling_signals() as stop, progress_display(stop) as progress:
+    with progress_display() as progress:
         folder = run_replay(source, config, only=only, seed_ids=trigger, ask=ask, progress=progress)
     limits = check_limits(folder)
     summary = replay_summary(folder)
@@ -121,10 +108,10 @@ def _reproduce(source: Path, trigger: list[str], config: "CampaignConfig", json:
     from edgeflare.campaign import reproduce
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
-    from edgeflare.cli.terminal import ask, handling_signals
+    from edgeflare.cli.terminal import ask
     from edgeflare.reports import reproductions_document
 
-    with handling_signals() as stop, progress_display(stop) as progress:
+    with progress_display() as progress:
         found = reproduce(source, trigger, config, ask=ask, progress=progress)
     print_result(
         json,

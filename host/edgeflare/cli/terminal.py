@@ -45,9 +45,9 @@ INTERRUPTED = 130
 class StopSignal:
     """Whether the user has asked to stop.
 
-    The first signal raises KeyboardInterrupt in the main thread. The second one, while the campaign is
-    put down, only says so; the third one ends the process: nothing that was written is lost. So does the end of
-    `grace_s` seconds after the first one, whatever keeps the process.
+    The first signal raises KeyboardInterrupt in the main thread. The second one, while the campaign
+    is put down, only says so; the third one ends the process: nothing that was written is lost. So
+    does the end of `grace_s` seconds after the first one, whatever keeps the process.
     """
 
     def __init__(self, grace_s: float = _GRACE_S) -> None:
@@ -73,8 +73,8 @@ class StopSignal:
     def watch(self, arrived: int) -> None:
         """Wait for a signal's number on this file descriptor, then end the process `grace_s` later.
 
-        The number is written as soon as the signal comes, even where the main thread can't take it, since it is in
-        a library's code. Returns at the end of the stream.
+        The number is written as soon as the signal comes, even where the main thread can't take it,
+        since it is in a library's code. Returns at the end of the stream.
         """
         with open(arrived, "rb", buffering=0) as numbers:
             while number := numbers.read(1):
@@ -88,10 +88,11 @@ class StopSignal:
 def handling_signals(grace_s: float = _GRACE_S) -> Iterator[StopSignal]:
     """Handle Ctrl-C, SIGTERM and SIGHUP within a block, in the main thread.
 
-    Once one has come they stay taken until the process ends, so that an impatient second one meets no
-    half-ended interpreter. A signal that the process was started to ignore (``nohup``) stays ignored.
-    A signal may interrupt an operation, such as a database's transaction, so that another error takes
-    the place of KeyboardInterrupt: after a signal every `EdgeFlareError` becomes one again.
+    Once one has come they stay taken until the process ends, so that an impatient second one meets
+    no half-ended interpreter. A signal that the process was started to ignore (``nohup``) stays
+    ignored. A signal may interrupt an operation, such as a database's transaction, so that another
+    error takes the place of KeyboardInterrupt: after a signal every `EdgeFlareError` becomes one
+    again.
     """
     from edgeflare import EdgeFlareError
 
@@ -171,13 +172,16 @@ def end_by(crossed: Sequence[str]) -> None:
 
 
 def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
-    """Wrap a command: an `EdgeFlareError` becomes its sentence and exit code, Ctrl-C 130, a file that
-    can't be used 2, a fault 70."""
+    """Wrap a command: every error becomes a sentence on stderr and an exit code.
+
+    An `EdgeFlareError` has its own code; Ctrl-C ends with 130, a file that can't be used with 2, a
+    fault with 70.
+    """
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            told(*args, **kwargs)
+            run_command(*args, **kwargs)
         except KeyboardInterrupt as interrupt:
             if _Debug.on:
                 raise
@@ -185,7 +189,7 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
                 echo_err("edgeflare: interrupted")
             raise typer.Exit(INTERRUPTED) from interrupt
 
-    def told(*args: P.args, **kwargs: P.kwargs) -> None:
+    def run_command(*args: P.args, **kwargs: P.kwargs) -> None:
         from edgeflare import EdgeFlareError
 
         try:
@@ -209,7 +213,7 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
                 raise typer.Exit(EdgeFlareError.exit_code) from fault
             echo_err(
                 f"edgeflare: a fault of EdgeFlare's own, {type(fault).__name__}: {fault}; what was "
-                "found so far is kept. Please report it with what `edgeflare --debug ...` prints."
+                "found so far is kept; please report it with what `edgeflare --debug ...` prints"
             )
             raise typer.Exit(_OWN_FAULT) from fault
 

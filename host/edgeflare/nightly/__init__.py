@@ -1,4 +1,4 @@
-"""Nightly runs: every model on every device, compared with the last green night; history and trend page."""
+"""Nightly runs: every model on every device, compared with the last green night."""
 
 import lazy_loader
 

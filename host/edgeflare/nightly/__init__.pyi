@@ -1,7 +1,6 @@
 # The public names; read at run time, too.
 # ruff: noqa: I001 - one import a part
 
-from .accept import accept_night as accept_night
 from .config import (
     KeepConfig as KeepConfig,
     NightlyConfig as NightlyConfig,
@@ -16,4 +15,4 @@ from .night import (
     ReplayCounts as ReplayCounts,
     SearchFigures as SearchFigures,
 )
-from .run import run_nightly as run_nightly
+from .run import accept_night as accept_night, run_nightly as run_nightly

@@ -33,7 +33,8 @@ def search_checks(campaign: Path) -> list[Check]:
 def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) -> list[Check]:
     """Check for inputs that deviate and did not in the last green night, that of the day `since`.
 
-    Those on which the models agreed and that give no finite answer now, or none, are a regression, too.
+    Those on which the models agreed and that give no finite answer now, or none, are a regression,
+    too.
     """
     inputs = [one for replay in replays for one in replay.inputs]
     new = [one.id for one in inputs if one.state == "new"]
@@ -55,7 +56,7 @@ def replay_checks(replays: Sequence[ReplaySummary], at_most: int, since: str) ->
 
 
 def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
-    """Compare the searches of the last green night, that of the day `since`, and of this one seed by seed.
+    """Compare the searches of the last green night (of the day `since`) and of this one.
 
     Raises what `rank_campaigns` does.
     """
@@ -86,8 +87,8 @@ _DIGITS = 8
 _LONGEST = 60
 
 
-def identity_of(store: Store, asked: SearchConfig) -> Identity:
-    """Return the identity of a campaign on one device; `asked` is the search before it was resolved."""
+def identity_of(store: Store, search: SearchConfig) -> Identity:
+    """Return a campaign's identity on one device; `search`: its settings before resolution."""
     models = store.models
     devices = store.devices()
     return Identity(
@@ -95,15 +96,15 @@ def identity_of(store: Store, asked: SearchConfig) -> Identity:
         deployed=str(models.get("deployed", {}).get("sha256", "")),
         device=devices[-1].fingerprint if devices else {},
         host=store.environment,
-        search=_settings(asked),
+        search=_settings(search),
     )
 
 
 def resolved_as_in_baseline(baseline: Baseline, search: SearchConfig) -> SearchConfig:
     """Return a search with its open options as they were resolved in the last green night.
 
-    What the boundary search leaves open is chosen by how fast the device is just then, so that it would else
-    differ from night to night. Where the settings have changed it is chosen anew.
+    What the boundary search leaves open is chosen by how fast the device is just then, so that it
+    would else differ from night to night. Where the settings have changed it is chosen anew.
     """
     if search.strategy != STRATEGY or baseline.run.identity.search != _settings(search):
         return search

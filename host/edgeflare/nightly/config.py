@@ -2,14 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     field_validator,
@@ -17,20 +15,23 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
+from edgeflare._internal.text import first_of
 from edgeflare.campaign.baseline import baseline_pairs
 from edgeflare.campaign.executor import check_files
 from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.settings.config import (
+    PATHS,
     CampaignConfig,
     FleetConfig,
     ModelConfig,
     SearchConfig,
+    Section,
     SeedsConfig,
     config_from,
     load_config,
     merge,
-    problems_of,
 )
+from edgeflare.campaign.settings.errors import problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.stages import strategy_of
 from edgeflare.errors import UsageError
@@ -40,15 +41,11 @@ from edgeflare.seeds import load_label_mapping
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class NightlyModel(_Section):
+class NightlyModel(Section):
     """A model to watch: a ``campaign.toml``, or the three tables that it needs at least.
 
-    Of a campaign all settings hold but its devices, folder, fleet mode and control. `name` is the model's
-    in history and on the page.
+    Of a campaign all settings hold but its devices, folder, fleet mode and control. `name` is the
+    model's in history and on the page.
     """
 
     name: str
@@ -78,30 +75,31 @@ class NightlyModel(_Section):
 
 
 class NightlyLimits(LimitsConfig):
-    """Limits as of a campaign; `new_pairs` = False without a `baseline` means that of the last green night."""
+    """A campaign's limits; the default `baseline` of `new_pairs` is the last green night."""
 
     @model_validator(mode="after")
     def _has_a_baseline(self) -> "NightlyLimits":
         return self
 
 
-class KeepConfig(_Section):
+class KeepConfig(Section):
     """Retention: the campaigns of the last `nights` nights are kept, up to `mb` megabytes in all.
 
-    Figures, words and logs stay for ever, and so do the campaigns that later nights are compared with.
+    Figures, words and logs stay for ever, and so do the campaigns that later nights are compared
+    with.
     """
 
     nights: int = Field(default=30, ge=1)
     mb: int | None = Field(default=20_000, ge=1)
 
 
-class NightlyConfig(_Section):
+class NightlyConfig(Section):
     """The configuration of nightly runs.
 
     Each of the `models` runs on each of the `devices` alone. What stands in `search`, `fleet` and
-    `limits` wins over the campaign's own. `vary_seed` adds the night's number to the campaign seed, so
-    that each night searches elsewhere; without it a model and a device that did not change give the
-    same figures.
+    `limits` wins over the campaign's own. `vary_seed` adds the night's number to the campaign seed,
+    so that each night searches elsewhere; without it a model and a device that did not change give
+    the same figures.
     """
 
     history: AbsolutePath
@@ -132,10 +130,10 @@ class NightlyConfig(_Section):
     def campaign(
         self, model: NightlyModel, device: str, *, night: int = 0, baseline: Path | None = None
     ) -> CampaignConfig:
-        """Return the campaign of a model on a device, without a folder, in the night of this number.
+        """Return the campaign, without a folder, of a model on a device in this night.
 
-        `baseline` is the campaign of the last green night, where there was one. Raises UsageError where the
-        model's ``campaign.toml`` is wrong.
+        `baseline` is the campaign of the last green night, where there was one. Raises UsageError
+        where the model's ``campaign.toml`` is wrong.
         """
         limits = self.limits.model_dump(exclude_unset=True)
         if not self.limits.new_pairs and self.limits.baseline is None:
@@ -174,7 +172,7 @@ def load_nightly(path: Path) -> NightlyConfig:
     path = Path(path)
     values = toml.load(path)
     try:
-        return NightlyConfig.model_validate(_anchored(values, path.parent))
+        return NightlyConfig.model_validate(toml.anchored(values, _PATHS, path.parent))
     except ValidationError as error:
         raise UsageError(problems_of(error, str(path))) from error
 
@@ -184,26 +182,8 @@ _PATHS = (
     ("inventory",),
     ("limits", "baseline"),
     ("models", "campaign"),
-    ("models", "original", "path"),
-    ("models", "deployed", "path"),
-    ("models", "seeds", "path"),
-    ("models", "seeds", "labels"),
+    *(("models", *path) for path in PATHS if path[0] in ("original", "deployed", "seeds")),
 )
-
-
-def _anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the values with the paths in them starting at `folder`."""
-    return {key: _placed(value, (key,), folder) for key, value in values.items()}
-
-
-def _placed(value: Any, where: tuple[str, ...], folder: Path) -> Any:
-    if isinstance(value, dict):
-        return {key: _placed(part, (*where, key), folder) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_placed(part, where, folder) for part in value]
-    if isinstance(value, str) and where in _PATHS:
-        return str(folder / toml.expanded(value))
-    return value
 
 
 def _with(config: CampaignConfig, table: str, **values: Any) -> CampaignConfig:
@@ -218,36 +198,33 @@ _SHOWN = 5
 def check_night(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]]) -> None:
     """Check every model and device of a night, without connecting to a device or loading a model.
 
-    Raises UsageError, one sentence with every mistake: a device that isn't in the inventory, an inventory or
-    a ``campaign.toml`` that is missing or wrong, an unknown strategy, a file that isn't there.
+    Raises UsageError, one sentence with every mistake: a device that isn't in the inventory, an
+    inventory or a ``campaign.toml`` that is missing or wrong, an unknown strategy, a file that
+    isn't there.
     """
     found = list(dict.fromkeys(_mistakes(config, chosen)))
     if found:
-        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise UsageError(
-            f"no night was begun: {'; and '.join(one.rstrip('.') for one in found[:_SHOWN])}{more}"
-        )
+        raise UsageError(f"no night was begun: {first_of(found, _SHOWN)}")
 
 
 def _mistakes(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]]) -> Iterator[str]:
-    looked_at = set[str]()
+    checked = set[str]()
     for model, device in chosen:
         try:
             campaign = config.campaign(model, device)
         except UsageError as error:
             yield str(error)
             continue
-        looks: list[ConfigCheck] = [fleet_devices]
-        if model.name not in looked_at:
-            looked_at.add(model.name)
-            looks += [check_files, _check_seeds, strategy_of]
+        checks: list[ConfigCheck] = [fleet_devices]
+        if model.name not in checked:
+            checked.add(model.name)
+            checks += [check_files, _check_seeds, strategy_of]
             if config.limits.new_pairs or config.limits.baseline is not None:
-                looks.append(
-                    _check_baseline
-                )  # else the last green night is the baseline, if there is one
-        for look in looks:
+                # else the last green night is the baseline, if there is one
+                checks.append(lambda campaign: baseline_pairs(campaign.limits))
+        for check in checks:
             try:
-                look(campaign)
+                check(campaign)
             except UsageError as error:
                 yield str(error)
             except OSError as error:  # a folder on the way to it that may not be entered
@@ -255,13 +232,9 @@ def _mistakes(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]])
 
 
 def _check_seeds(campaign: CampaignConfig) -> None:
-    """Raise UsageError where the seeds aren't there, or the mapping of their labels can't be used."""
+    """Raise UsageError where seeds are missing, or the mapping of their labels can't be used."""
     path: Path = campaign.seeds.path
     if not path.exists():
         raise UsageError(f"there are no seeds at {path}: no such file or folder")
     if campaign.seeds.labels is not None:
         load_label_mapping(campaign.seeds.labels)
-
-
-def _check_baseline(campaign: CampaignConfig) -> None:
-    baseline_pairs(campaign.limits)

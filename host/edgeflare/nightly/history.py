@@ -1,25 +1,19 @@
 """The folder of a history: its nights, newest last, and the baseline of the next night."""
 
 import hashlib
-import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import ValidationError
-
-from edgeflare._internal.files import write_durably
+from edgeflare.campaign.batch import read_description, write_description
 from edgeflare.campaign.events import Event, Notice, Stage, Step
-from edgeflare.errors import StoreError
 from edgeflare.nightly.config import KeepConfig
 from edgeflare.nightly.night import CAMPAIGNS, Night, NightRun
-from edgeflare.store.database import translate_errors
-from edgeflare.store.documents import read_json
+from edgeflare.store.database import DATABASE_NAME, translate_errors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,7 +25,6 @@ JUNIT_NAME = "junit.xml"
 PAGE_NAME = "index.html"
 REPORT_NAME = "report.html"
 """In the folder of a search, and of a replay with inputs that deviate newly."""
-_FORMAT = 1
 _NIGHTS, _CORPUS = "nights", "corpus"
 _STEM = 60
 
@@ -107,10 +100,7 @@ class History:
 
     def save(self, night: Night) -> None:
         """Write a night's ``night.json``, in one step."""
-        said = {"format": _FORMAT, **night.model_dump(mode="json")}
-        text = json.dumps(said, indent=2, ensure_ascii=False)
-        with translate_errors(self.folder):
-            write_durably(night.folder / NIGHT_NAME, f"{text}\n".encode())
+        write_description(night.folder / NIGHT_NAME, night.model_dump(mode="json"))
 
     def last_green(
         self, model: str, device: str, nights: list[Night] | None = None
@@ -118,7 +108,9 @@ class History:
         """Return the newest green night of a model on a device whose search is still there."""
         for night in reversed(self.nights() if nights is None else nights):
             run = night.run(model, device)
-            if run is not None and run.is_baseline and _holds_campaign(night.campaign(run)):
+            if run is None or not run.is_baseline:
+                continue
+            if (night.campaign(run) / DATABASE_NAME).is_file():
                 return Baseline(night, run)
         return None
 
@@ -128,17 +120,10 @@ class History:
         return (path.parent for path in found)
 
     def _read(self, folder: Path) -> Night | None:
-        with translate_errors(self.folder):
-            text = (folder / NIGHT_NAME).read_bytes()
         try:
-            said = read_json(text)
-            if said["format"] != _FORMAT:
-                raise StoreError(
-                    f"{folder / NIGHT_NAME} has the format {said['format']}, this edgeflare reads "
-                    f"{_FORMAT}; use the edgeflare that wrote it"
-                )
-            return Night.model_validate({**said, "folder": folder})
-        except (ValueError, TypeError, KeyError, ValidationError):
+            values = read_description(folder / NIGHT_NAME)
+            return Night.model_validate({**values, "folder": folder})
+        except (ValueError, TypeError, KeyError):  # pydantic's ValidationError is a ValueError
             return None
 
     def _free(self, stamp: str) -> str:
@@ -147,15 +132,11 @@ class History:
 
 
 def run_folder(model: str, device: str) -> str:
-    """Return the folder of a model and a device within a night: plain on every file system, unlike others."""
+    """Return the folder of a model and a device within a night, valid on every file system."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", device).strip("-.")[-_STEM:]
     if plain != device:  # two devices may have the same plain name
         plain += f"-{hashlib.sha256(device.encode()).hexdigest()[:6]}"
     return f"{model}/{plain}"
-
-
-def _holds_campaign(folder: Path) -> bool:
-    return (folder / "campaign.sqlite").is_file()
 
 
 _MB = 1_000_000
@@ -169,10 +150,10 @@ class _Kept(NamedTuple):
 
 
 def prune_history(history: History, keep: KeepConfig) -> int:
-    """Remove the oldest nights' campaigns beyond the retention limits; return the number of nights concerned.
+    """Remove the oldest nights' campaigns beyond the limits; return the number of nights.
 
-    The newest night stays whole, and the search of each model's last green night on each device stays
-    whatever it takes. Raises StoreError.
+    The newest night stays whole, and the search of each model's last green night on each device
+    stays whatever it takes. Raises StoreError.
     """
     nights = history.nights()
     needed = _needed(history, nights)
@@ -204,7 +185,7 @@ def _needed(history: History, nights: list[Night]) -> set[Path]:
 
 
 def _campaigns(night: Night) -> Iterable[Path]:
-    """Return the folders of a night's campaigns; of an interrupted night also those that have no run."""
+    """Return the folders of a night's campaigns, those of an interrupted run included."""
     return [path for name in CAMPAIGNS for path in night.folder.glob(f"*/*/{name}")]
 
 
@@ -224,7 +205,7 @@ def _size(folder: Path) -> int:
 
 
 class NightLog:
-    """Lines with the time in UTC, each on disk at once. Raises StoreError, DiskFullError among them."""
+    """A log with the time in UTC, each line on disk at once. Raises StoreError."""
 
     def __init__(self, path: Path, clock: Callable[[], datetime]) -> None:
         self._path = path
@@ -265,11 +246,6 @@ class NightLog:
     def __enter__(self) -> "Self":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with translate_errors(self._path.parent):
             self._file.close()

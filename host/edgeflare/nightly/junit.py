@@ -14,10 +14,10 @@ _COUNTED: dict[str, CaseResult] = {"failures": "failure", "errors": "error", "sk
 
 
 def write_junit(night: Night) -> Path:
-    """Write a night's ``junit.xml``: a test suite for each run, a test for its replay, search and comparison.
+    """Write a night's ``junit.xml``: a test suite for each run, with a test for each part.
 
-    What got worse or crossed a limit is a failure, unless it was accepted; a run that could not be made an
-    error; a device that is away, and what was not come to, is skipped. Raises StoreError.
+    What got worse or crossed a limit is a failure, unless it was accepted; a run that could not be
+    made an error; a device that is away, and what was not come to, is skipped. Raises StoreError.
     """
     cases = [(run, [_case(run, part) for part in _PARTS]) for run in night.runs]
     every = [case for _, of_run in cases for case in of_run]

@@ -17,7 +17,7 @@ RunState: TypeAlias = Literal["green", "first", "regression", "away", "failed"]
 NightState: TypeAlias = Literal["running", "finished", "interrupted"]
 
 CAMPAIGNS = ("search", "replay", "seeds")
-"""The folders of a run's campaigns: its search, the corpus and the last green night's seeds sent again."""
+"""The folders of a run's search, and of the replays of the corpus and of the agreeing seeds."""
 
 _TROUBLE = ("away", "failed")
 _VERDICTS = {"regression": "red", "away": "away", "failed": "could not be run"}
@@ -30,10 +30,10 @@ class _Record(BaseModel):
 class SearchFigures(_Record):
     """A night's search in figures.
 
-    `seeds` were asked, on `seed_deviates` of them the models differ already; of the `searched` ones
-    `found` gave a triggering input. `queries` is the median of those that found one, `severity` the
-    median of the smaller of both models' margins on the triggering inputs, 0 to 1. `latency_s` is the
-    device's median seconds for a query and `temperature_c` its highest, None where it doesn't tell;
+    On `seed_deviates` of the `seeds` the models differ already; of the `searched` ones `found` gave
+    a triggering input. `queries` is the median of those that found one, `severity` the median of
+    the smaller of both models' margins on the triggering inputs, 0 to 1. `latency_s` is the
+    device's median seconds for a query and `temperature_c` its highest, None where unknown;
     `throttled`: it was slowed down meanwhile. `whole` is False where the limit on queries ended it.
     """
 
@@ -61,8 +61,11 @@ class SearchFigures(_Record):
 
 
 class ReplayCounts(_Record):
-    """How many of the inputs that were sent again are fixed, deviate still or newly, agree as before, or
-    gave no steady answer; `nonfinite` gave NaN or infinity."""
+    """The numbers of replayed inputs by state.
+
+    They are fixed, deviate still or newly, agree as before, or gave no steady answer; `nonfinite`
+    gave NaN or infinity.
+    """
 
     fixed: int = 0
     still: int = 0
@@ -96,9 +99,9 @@ class Identity(_Record):
 class NightRun(_Record):
     """One model on one device in one night.
 
-    `words` say why it is not green, or what else there is to know; `changed` what is not as it was in the
-    last green night `compared_with` (its stamp, "" where there was none). `folder` is relative to the
-    night's and has its `CAMPAIGNS` for as long as they are kept. `accepted`: a
+    `words` say why it is not green, or what else there is to know; `changed` what is not as it was
+    in the last green night `compared_with` (its stamp, "" where there was none). `folder` is
+    relative to the night's and has its `CAMPAIGNS` for as long as they are kept. `accepted`: a
     person took a red night for the new baseline. `seconds` is how long it took.
     """
 
@@ -124,18 +127,18 @@ class NightRun(_Record):
     @property
     def figures(self) -> str:
         """Its main figures in words, "" where it has none."""
-        told = []
+        parts = []
         if self.search is not None:
-            told.append(f"{self.search.found} of {self.search.searched} searches found a trigger")
+            parts.append(f"{self.search.found} of {self.search.searched} searches found a trigger")
             if not self.search.whole:
-                told.append("the query limit ended the search")
+                parts.append("the query limit ended the search")
             if self.search.seed_deviates:
-                told.append(f"{self.search.seed_deviates} of {self.search.seeds} seeds deviate")
+                parts.append(f"{self.search.seed_deviates} of {self.search.seeds} seeds deviate")
         if self.replay is not None:
-            told.append(
+            parts.append(
                 f"sent again: {self.replay.new} new, {self.replay.still} still, {self.replay.fixed} fixed"
             )
-        return "; ".join(told)
+        return "; ".join(parts)
 
     @property
     def trouble(self) -> str:
@@ -152,8 +155,9 @@ class NightRun(_Record):
 class Night(_Record):
     """A night: every model on every device, in the order in which they ran.
 
-    `stamp` is its folder's name, the time it began in UTC; `number` counts the nights of a history from
-    1; `planned` is how many runs there are to be. `folder` is where it lies; it is not written down.
+    `stamp` is its folder's name, the time it began in UTC; `number` counts the nights of a history
+    from 1; `planned` is how many runs there are to be. `folder` is where it lies; it is not written
+    down.
     """
 
     stamp: str
@@ -167,7 +171,7 @@ class Night(_Record):
 
     @property
     def exit_code(self) -> int:
-        """1 where a model got worse or a limit was crossed, else 3 where one could not be run, else 0."""
+        """1 where a model got worse or a limit was crossed, else 3 where a run failed, else 0."""
         open_runs = [run for run in self.runs if not run.accepted]
         if any(run.state == "regression" for run in open_runs):
             return 1
@@ -177,16 +181,16 @@ class Night(_Record):
     def verdict(self) -> str:
         """The night in one sentence."""
         troubles = [run.trouble for run in self.runs]
-        told = [
+        parts = [
             f"{count} of {self.planned} {words}"
             for words in (*_VERDICTS.values(), *map(_later, _VERDICTS.values()))
             if (count := troubles.count(words))
         ]
         left = self.planned - len(self.runs)
         if left and self.state != "running":
-            told.append(f"{left} of {self.planned} not run: the night was interrupted")
-        if told:
-            return "; ".join(told)
+            parts.append(f"{left} of {self.planned} not run: the night was interrupted")
+        if parts:
+            return "; ".join(parts)
         green = "all green" if not left else f"{len(self.runs)} of {self.planned} done, all green"
         first = sum(run.state == "first" for run in self.runs)
         return f"{green}; {first} of {self.planned} compared with nothing yet" if first else green
@@ -205,9 +209,9 @@ class Night(_Record):
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, the folder, the exit code and the verdict."""
-        said: dict[str, Any] = self.model_dump(mode="json")
+        values: dict[str, Any] = self.model_dump(mode="json")
         return {
-            **said,
+            **values,
             "folder": str(self.folder),
             "exit_code": self.exit_code,
             "verdict": self.verdict,

@@ -45,7 +45,7 @@ def charts(nights: Sequence[Night], model: str, device: str) -> tuple[Chart, ...
 
 
 def _day(night: Night, *, alone: bool) -> str:
-    """Return the day on which a night began, in UTC, with the time where it isn't the only one of that day."""
+    """Return a night's day in UTC, with the time where several nights began on it."""
     return f"{night.started_at:%Y-%m-%d}" if alone else f"{night.started_at:%Y-%m-%d %H:%M}"
 
 
@@ -117,7 +117,7 @@ _REPORTS = {"search": "Report", "replay": "Triggers sent again", "seeds": "Seeds
 
 
 class NightCell(NamedTuple):
-    """How one run of a night ended, as the page shows it; `reports` are relative links with their words."""
+    """The result of a run on the page; `reports` are relative links with their words."""
 
     name: str
     anchor: str
@@ -152,7 +152,7 @@ class Row(NamedTuple):
 
 
 class Worst(NamedTuple):
-    """The newest red night, and what of it is red still; all of it where it is `mended` or accepted.
+    """The newest red night, with the runs still red; with all where it is `mended` or accepted.
 
     `is_last`: it is the last night, too.
     """

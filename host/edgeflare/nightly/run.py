@@ -1,12 +1,13 @@
-"""A night: every model on every device, one after the other."""
+"""A night: every model on every device, one after the other; accepting it as the baseline."""
 
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
@@ -83,86 +84,56 @@ FIRST = "nothing was compared: there is no green night of it here yet; later nig
 UNCHANGED = "nothing that is known: files, device, libraries and settings are as they were"
 
 
-class Task(NamedTuple):
-    """A model and a device of a night, with the settings of the run."""
-
-    config: NightlyConfig
-    model: NightlyModel
-    device: str
-    history: History
-    night: Night
-    log: NightLog
-    campaigns: CampaignRunner
-    tell: ReportPart
-    stopped: Callable[[], bool]
-
-    @property
-    def folder(self) -> Path:
-        """Where its campaigns go."""
-        return self.night.folder / run_folder(self.model.name, self.device)
-
-
-def run_model_on_device(task: Task) -> NightRun:
-    """Run a model on a device and return the result; any error is part of it, and concerns this run alone.
-
-    Raises DiskFullError, which concerns all, and KeyboardInterrupt also where a signal that `stopped` knows
-    of made something else of itself: what it tore fails with an error of its own.
-    """
-    began = time.monotonic()
-    run = _Run(task)
-    try:
-        run.go()
-    except DiskFullError:
-        raise
-    except Exception as error:
-        if task.stopped():
-            raise KeyboardInterrupt from error
-        run.trouble = failure_of(error, task.log)
-    return run.result(time.monotonic() - began)
-
-
-def failure_of(error: Exception, log: NightLog) -> RunFailure:
+def _failure_of(error: Exception, log: NightLog) -> RunFailure:
     """Return the state of a run that failed with this error, and the sentence about it."""
     if isinstance(error, _AWAY):
         return "away", str(error)
     if isinstance(error, EdgeFlareError):
         return "failed", str(error)
     log.line(traceback.format_exc())
-    said = f"a fault of EdgeFlare's own, {type(error).__name__}: {error}; log.txt has the whole"
-    return "failed", said
+    return "failed", (
+        f"a fault of EdgeFlare's own, {type(error).__name__}: {error}; log.txt has the traceback"
+    )
 
 
 class _Run:
-    """The results of a run so far."""
+    """A run of a model on a device, with its results so far."""
 
-    def __init__(self, task: Task) -> None:
-        self.trouble: RunFailure | None = None
-        self._task = task
+    def __init__(
+        self, night: "_NightRunner", model: NightlyModel, device: str, report: ReportPart
+    ) -> None:
+        self.failure: RunFailure | None = None
+        self._runner = night
+        self._model = model
+        self._device = device
+        self._report = report
+        self._folder = night.night.folder / run_folder(model.name, device)
         self._baseline: Baseline | None = None
         self._checks: list[Check] = []
-        self._search: SearchFigures | None = None
-        self._replay: ReplayCounts | None = None
+        self._search_figures: SearchFigures | None = None
+        self._replay_counts: ReplayCounts | None = None
         self._identity = Identity()
 
-    def go(self) -> None:
-        task = self._task
-        self._baseline = task.history.last_green(task.model.name, task.device)
+    def run(self) -> None:
+        """Replay and search. Raises any error of the run."""
+        night = self._runner
+        self._baseline = night.history.last_green(self._model.name, self._device)
         green = None if self._baseline is None else self._baseline.campaign
-        config = task.config.campaign(
-            task.model, task.device, night=task.night.number, baseline=green
+        config = night.config.campaign(
+            self._model, self._device, night=night.night.number, baseline=green
         )
         if green is not None:
             # The pair passed this check before; if it wouldn't now, the figures shall show that.
             config = config.model_copy(update={"allow_disagreement": True})
         check_files(config)
-        self._send_again(config)
-        self._search_for(config)
+        self._replay_stored(config)
+        self._search(config)
 
     def result(self, seconds: float) -> NightRun:
         """Return the record of the run."""
-        task, baseline = self._task, self._baseline
+        baseline = self._baseline
         crossed = [check.words for check in self._checks if check.crossed]
-        words = (*crossed, *([self.trouble[1]] if self.trouble else []))
+        words = (*crossed, *([self.failure[1]] if self.failure else []))
         changed: tuple[str, ...] = ()
         if baseline is not None and self._identity != Identity():
             changed = changes(baseline.run.identity, self._identity)
@@ -171,51 +142,51 @@ class _Run:
         state: RunState
         if crossed:
             state = "regression"
-        elif self.trouble:
-            state = self.trouble[0]
+        elif self.failure:
+            state = self.failure[0]
         else:
             state = "first" if baseline is None else "green"
             words = (FIRST,) if baseline is None else words
         return NightRun(
-            model=task.model.name,
-            device=task.device,
-            folder=run_folder(task.model.name, task.device),
+            model=self._model.name,
+            device=self._device,
+            folder=run_folder(self._model.name, self._device),
             state=state,
             words=words,
             changed=changed,
             checks=tuple(self._checks),
-            search=self._search,
-            replay=self._replay,
+            search=self._search_figures,
+            replay=self._replay_counts,
             identity=self._identity,
             compared_with="" if baseline is None else baseline.night.stamp,
             seconds=seconds,
         )
 
-    def _send_again(self, config: CampaignConfig) -> None:
+    def _replay_stored(self, config: CampaignConfig) -> None:
         """Replay the corpus, and the seeds on which the models agreed in the last green night."""
-        task, replays = self._task, list[ReplaySummary]()
-        corpus = task.history.corpus(task.model.name)
+        replays = list[ReplaySummary]()
+        corpus = self._runner.history.corpus(self._model.name)
         if _has_entries(corpus):
-            replays.append(self._replayed(corpus, config, "replay"))
+            replays.append(self._replay(corpus, config, "replay"))
         if self._baseline is not None and _has_agreeing_seeds(self._baseline.campaign):
-            replays.append(self._replayed(self._baseline.campaign, config, "seeds"))
+            replays.append(self._replay(self._baseline.campaign, config, "seeds"))
         if not replays:
             return
-        self._replay = replay_figures(replays)
+        self._replay_counts = replay_figures(replays)
         if self._baseline is not None:
             limit = config.limits.max_new_triggers or 0
             self._checks += replay_checks(replays, limit, self._baseline.day)
 
-    def _replayed(self, source: Path, config: CampaignConfig, name: str) -> ReplaySummary:
-        task, out = self._task, self._task.folder / name
+    def _replay(self, source: Path, config: CampaignConfig, name: str) -> ReplaySummary:
+        out = self._folder / name
         (device,) = fleet_devices(config)
-        task.campaigns.replay(
+        self._runner.campaigns.replay(
             source,
             replay_config(config, {"out": out}),
             only="seeds" if name == "seeds" else None,
-            target=target_name(task.model.name, device.name),
-            name=self._called(name),
-            progress=lambda event: task.tell("replay", event),
+            target=target_name(self._model.name, device.name),
+            name=self._lease_name(name),
+            progress=lambda event: self._report("replay", event),
         )
         with Store.open(out) as store:
             self._identity = identity_of(store, config.search)
@@ -224,24 +195,24 @@ class _Run:
             self._write_report(out, "replay")
         return replay
 
-    def _search_for(self, config: CampaignConfig) -> None:
-        task, out, baseline = self._task, self._task.folder / "search", self._baseline
+    def _search(self, config: CampaignConfig) -> None:
+        out, baseline = self._folder / "search", self._baseline
         search = (
             config.search if baseline is None else resolved_as_in_baseline(baseline, config.search)
         )
-        task.campaigns.run(
+        self._runner.campaigns.run(
             config.model_copy(update={"search": search}),
             out,
-            name=self._called("search"),
-            progress=lambda event: task.tell("search", event),
+            name=self._lease_name("search"),
+            progress=lambda event: self._report("search", event),
         )
         with Store.open(out) as store:
-            self._search = search_figures(store)
+            self._search_figures = search_figures(store)
             self._identity = identity_of(store, config.search)
         self._checks += search_checks(out)
         self._write_report(out, "search")
         if baseline is not None:
-            self._checks.append(_compared(baseline, out))
+            self._checks.append(_compare(baseline, out))
 
     def _write_report(self, campaign: Path, part: Part) -> None:
         """Write a campaign's report for people; the night does not depend on it."""
@@ -253,15 +224,15 @@ class _Run:
             raise
         except Exception as error:  # noqa: BLE001
             if not isinstance(error, EdgeFlareError):
-                self._task.log.line(traceback.format_exc())
-            self._task.tell(part, Notice(f"no report could be written: {error}"))
+                self._runner.log.line(traceback.format_exc())
+            self._report(part, Notice(f"no report could be written: {error}"))
 
-    def _called(self, part: str) -> str:
-        """Return the name of the device's user that others are shown."""
-        return f"nightly-{self._task.night.stamp}-{self._task.model.name}-{part}"
+    def _lease_name(self, part: str) -> str:
+        """Return the name by which others see who uses the device."""
+        return f"nightly-{self._runner.night.stamp}-{self._model.name}-{part}"
 
 
-def _compared(baseline: Baseline, campaign: Path) -> Check:
+def _compare(baseline: Baseline, campaign: Path) -> Check:
     try:
         return comparison_check(baseline.campaign, campaign, baseline.day)
     except UsageError as error:
@@ -271,7 +242,7 @@ def _compared(baseline: Baseline, campaign: Path) -> Check:
 
 
 def _has_agreeing_seeds(campaign: Path) -> bool:
-    """Whether a campaign has a seed on which the models agreed: else there is nothing to send again."""
+    """Whether a campaign has a seed on which the models agreed, so that it can be replayed."""
     with Store.open(campaign) as store:
         return any(
             seed.outputs is not None and seed.outputs.decision in _AGREED for seed in store.seeds()
@@ -289,7 +260,7 @@ def _has_entries(folder: Path) -> bool:
 def update_corpus(
     history: History, night: Night, run: NightRun, tell: Callable[[str], None]
 ) -> None:
-    """Add the triggers of a green run, and of the red ones since the green one before, to the model's corpus.
+    """Add the triggers of a run, and of the red ones since the last green one, to the corpus.
 
     The results of this run's replay are added to its entries; `tell` is called with each notice.
     Raises StoreError, and UsageError where the inputs are of another form than before.
@@ -304,7 +275,7 @@ def update_corpus(
 
 
 def _red_since_green(history: History, night: Night, run: NightRun) -> list[Path]:
-    """Return the searches of the nights between this one and the last green one, the oldest first."""
+    """Return the searches since the last green night before this one, the oldest first."""
     found: list[Path] = []
     for earlier in reversed(history.nights()):
         other = earlier.run(run.model, run.device)
@@ -344,33 +315,33 @@ def run_nightly(
 ) -> Night:
     """Run a night and return it; its folder, log and page are in the history by then.
 
-    Every model runs on every device, or those of the `models` and `devices` named here: what is in the
-    model's corpus and the seeds of the last green night are sent again, then it is searched, then compared
-    with the last green night. What goes wrong in one run is told of in it, and the others go on.
-    `clock` tells the time, `connect` reaches a device; `ask` is asked each question once. `stopped` says
-    whether a signal has asked for an end: an error after it is no run's own, but KeyboardInterrupt.
+    Every model runs on every device, or those of the `models` and `devices` named here: what is in
+    the model's corpus and the seeds of the last green night are sent again, then it is searched,
+    then compared with the last green night. An error of one run is part of its result, and the
+    others go on. `ask` is called once for each question. `stopped` returns whether a signal has
+    asked for an end: any error after it becomes KeyboardInterrupt.
 
     Raises UsageError for an unknown name and, before a night begins, for all that is wrong with the
-    configuration (a device that isn't in the inventory, a file that isn't there), StoreError where the history can't be used or another process
-    runs a night in it, DiskFullError where no space is left. After these, and where it is interrupted
-    (KeyboardInterrupt), what is finished is kept, and the page says so.
+    configuration (a device that isn't in the inventory, a file that isn't there); StoreError where
+    the history can't be used or another process runs a night in it; DiskFullError. After these, and
+    after KeyboardInterrupt, what is finished stays stored, and the page says so.
     """
-    chosen = chosen_runs(config, models, devices)
+    chosen = _chosen_runs(config, models, devices)
     check_night(config, chosen)
     history = History(config.history)
     history.make()
-    with _full_disk_told(history), CampaignLock(history.folder):
+    with _disk_full_advice(history), CampaignLock(history.folder):
         with suppress(StoreError):  # the end of the night tries again, and logs the error
             prune_history(history, config.keep)
         night = history.begin(clock(), len(chosen))
         with NightLog(night.folder / LOG_NAME, clock) as log:
             campaigns = CampaignRunner(ask, connect)
-            turn = _Turn(config, history, night, log, clock, campaigns, progress, stopped)
-            return turn.go(chosen)
+            runner = _NightRunner(config, history, night, log, clock, campaigns, progress, stopped)
+            return runner.run(chosen)
 
 
 @contextmanager
-def _full_disk_told(history: History) -> Iterator[None]:
+def _disk_full_advice(history: History) -> Iterator[None]:
     """Replace the advice of a DiskFullError by that for a night."""
     try:
         yield
@@ -381,10 +352,10 @@ def _full_disk_told(history: History) -> Iterator[None]:
         ) from error
 
 
-def chosen_runs(
+def _chosen_runs(
     config: NightlyConfig, models: Sequence[str], devices: Sequence[str]
 ) -> list[tuple[NightlyModel, str]]:
-    """Return each model and device, of the named ones where some are. Raises UsageError for an unknown name."""
+    """Return each (named) model and device. Raises UsageError for an unknown name."""
     for what, names, known in (
         ("model", models, [one.name for one in config.models]),
         ("device", devices, config.devices),
@@ -403,101 +374,150 @@ def chosen_runs(
     ]
 
 
-class _Turn:
-    """One night of a history whose lock this process holds."""
+@dataclass
+class _NightRunner:
+    """Runs one night of a history whose lock this process holds."""
 
-    def __init__(
-        self,
-        config: NightlyConfig,
-        history: History,
-        night: Night,
-        log: NightLog,
-        clock: Clock,
-        campaigns: CampaignRunner,
-        progress: BatchWatch,
-        stopped: Callable[[], bool],
-    ) -> None:
-        self._config = config
-        self._history = history
-        self._night = night
-        self._log = log
-        self._clock = clock
-        self._campaigns = campaigns
-        self._progress = progress
-        self._stopped = stopped
+    config: NightlyConfig
+    history: History
+    night: Night
+    log: NightLog
+    clock: Clock
+    campaigns: CampaignRunner
+    progress: BatchWatch
+    stopped: Callable[[], bool]
 
-    def go(self, chosen: Sequence[tuple[NightlyModel, str]]) -> Night:
-        """Run all of them."""
-        self._log.line(f"night {self._night.number} begins: {len(chosen)} runs")
+    def run(self, chosen: Sequence[tuple[NightlyModel, str]]) -> Night:
+        """Run these models on these devices."""
+        self.log.line(f"night {self.night.number} begins: {len(chosen)} runs")
         try:
             for number, (model, device) in enumerate(chosen, 1):
                 name, folder = f"{model.name} on {device}", run_folder(model.name, device)
-                where = self._night.folder / folder
-                report = begin_campaign(self._progress, name, where, number, len(chosen))
+                where = self.night.folder / folder
+                report = begin_campaign(self.progress, name, where, number, len(chosen))
                 self._run(name, model, device, report)
         except BaseException as error:
             with suppress(EdgeFlareError, OSError):  # on a full disk this fails, too
-                self._log.line(f"interrupted: {error or type(error).__name__}")
+                self.log.line(f"interrupted: {error or type(error).__name__}")
                 self._close("interrupted")
             raise
         self._close("finished")
-        return self._night
+        return self.night
 
     def _run(self, name: str, model: NightlyModel, device: str, report: Report) -> None:
-        self._log.line(f"{name} begins")
+        self.log.line(f"{name} begins")
 
-        def tell(part: Part | None, event: Event) -> None:
-            self._log.event(event, f"{name}, {part}" if part else name)
+        def report_part(part: Part | None, event: Event) -> None:
+            self.log.event(event, f"{name}, {part}" if part else name)
             report(event)
 
-        task = Task(
-            self._config,
-            model,
-            device,
-            self._history,
-            self._night,
-            self._log,
-            self._campaigns,
-            tell,
-            self._stopped,
-        )
-        run = run_model_on_device(task)
-        self._log.end_stage()
+        run = self._run_on_device(model, device, report_part)
+        self.log.end_stage()
         if run.is_baseline:
-            run = self._learnt(run, lambda text: tell(None, Notice(text)))
-        self._log.line("\n".join([f"{name}: {run.state}", *run.words, *run.changed]))
-        self._save(runs=(*self._night.runs, run))
+            run = self._update_corpus(run, lambda text: report_part(None, Notice(text)))
+        self.log.line("\n".join([f"{name}: {run.state}", *run.words, *run.changed]))
+        self._save(runs=(*self.night.runs, run))
         report(ended=run.state)
 
-    def _learnt(self, run: NightRun, tell: Callable[[str], None]) -> NightRun:
-        """Add a green run's triggers to the model's corpus; a run whose triggers it can't take is not green."""
+    def _run_on_device(self, model: NightlyModel, device: str, report: ReportPart) -> NightRun:
+        """Run a model on a device and return the result, which any error is part of.
+
+        Raises DiskFullError, which concerns all runs, and KeyboardInterrupt in place of any error
+        after a signal.
+        """
+        began = time.monotonic()
+        run = _Run(self, model, device, report)
         try:
-            update_corpus(self._history, self._night, run, tell)
+            run.run()
+        except DiskFullError:
+            raise
+        except Exception as error:
+            if self.stopped():
+                raise KeyboardInterrupt from error
+            run.failure = _failure_of(error, self.log)
+        return run.result(time.monotonic() - began)
+
+    def _update_corpus(self, run: NightRun, tell: Callable[[str], None]) -> NightRun:
+        """Add a green run's triggers to the model's corpus; where that fails the run has failed."""
+        try:
+            update_corpus(self.history, self.night, run, tell)
         except DiskFullError:
             raise
         except Exception as error:  # it concerns this model's corpus alone
-            if self._stopped():
+            if self.stopped():
                 raise KeyboardInterrupt from error
-            _, words = failure_of(error, self._log)
+            _, words = _failure_of(error, self.log)
             return run.model_copy(update={"state": "failed", "words": (words,)})
         return run
 
     def _close(self, state: str) -> None:
         """Store the night's end, remove old campaigns, and write the page."""
-        self._save(state=state, ended_at=self._clock().astimezone(timezone.utc))
-        self._log.line(f"night {self._night.number} {state}: {self._night.verdict}")
-        write_junit(self._night)
+        self._save(state=state, ended_at=self.clock().astimezone(timezone.utc))
+        self.log.line(f"night {self.night.number} {state}: {self.night.verdict}")
+        write_junit(self.night)
         self._prune()
-        write_page(self._history)
+        write_page(self.history)
 
     def _prune(self) -> None:
         """Remove old campaigns; log the error where that fails."""
         try:
-            if lost := prune_history(self._history, self._config.keep):
-                self._log.line(f"campaigns of {lost} older nights removed")
+            if lost := prune_history(self.history, self.config.keep):
+                self.log.line(f"campaigns of {lost} older nights removed")
         except StoreError as error:
-            self._log.line(f"older nights could not be removed: {error}")
+            self.log.line(f"older nights could not be removed: {error}")
 
     def _save(self, **values: object) -> None:
-        self._night = self._night.model_copy(update=values)
-        self._history.save(self._night)
+        self.night = self.night.model_copy(update=values)
+        self.history.save(self.night)
+
+
+def accept_night(
+    config: NightlyConfig,
+    *,
+    models: Sequence[str] = (),
+    devices: Sequence[str] = (),
+    clock: Clock = now,
+) -> tuple[str, ...]:
+    """Accept the last run of each model and device that isn't green as the later nights' baseline.
+
+    `models` and `devices` are as in `run_nightly`. Returns a line for each that was accepted.
+    Raises UsageError where there is none, or a name is unknown; StoreError where the history can't
+    be used or a night runs in it.
+    """
+    chosen = _chosen_runs(config, models, devices)
+    history = History(config.history)
+    if not history.folder.is_dir():
+        raise UsageError(f"there is no history {history.folder} yet; run a night first")
+    with CampaignLock(history.folder):
+        red = [
+            one
+            for model, device in chosen
+            if (one := _last_searched(history, model.name, device)) and not one.run.is_baseline
+        ]
+        if not red:
+            raise UsageError(
+                "nothing to accept: the last search of each model on each device is the baseline already"
+            )
+        lines = tuple(_accept(history, one, clock) for one in red)
+        write_page(history)
+    return lines
+
+
+def _last_searched(history: History, model: str, device: str) -> Baseline | None:
+    """Return the newest night with a finished search of a model on a device."""
+    for night in reversed(history.nights()):
+        run = night.run(model, device)
+        if run is not None and run.search is not None and night.campaign(run).is_dir():
+            return Baseline(night, run)
+    return None
+
+
+def _accept(history: History, one: Baseline, clock: Clock) -> str:
+    night = next(night for night in history.nights() if night.stamp == one.night.stamp)
+    accepted = one.run.model_copy(update={"accepted": True})
+    with NightLog(night.folder / LOG_NAME, clock) as log:
+        update_corpus(history, night, accepted, log.line)
+        log.line(f"{accepted.name}: accepted as the new baseline")
+    runs = tuple(accepted if run.name == accepted.name else run for run in night.runs)
+    history.save(night.model_copy(update={"runs": runs}))
+    return f"{accepted.name}: the night {night.stamp} is the new baseline"

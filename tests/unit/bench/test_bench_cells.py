@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare import bench
-from edgeflare.bench.cells import Cell, cell_config, cells
+from edgeflare.bench.cells import Bench, Cell, cells
 from edgeflare.bench.suite import Suite, suite_from
 
 FOLDER = Path("/benches/one")
@@ -52,28 +52,29 @@ def test_they_come_by_pair_repeat_and_strategy() -> None:
 def test_each_has_a_folder_of_its_own() -> None:
     one = suite()
     assert Cell("Le Net", "a", 1).name == "Le-Net/a/1"
-    folders = {cell_config(one, cell, FOLDER, devices=["local"]).out for cell in cells(one)}
+    folders = {Bench(FOLDER, one, ("local",)).config(cell).out for cell in cells(one)}
     assert FOLDER / "cells" / "Le-Net" / "a" / "1" in folders
     assert len(folders) == 7
 
 
 def test_its_campaign_is_what_the_suite_says() -> None:
     one = suite()
-    first = cell_config(one, Cell("Le Net", "a", 1), FOLDER, devices=["pi", "nano"], python="py")
+    bench = Bench(FOLDER, one, ("pi", "nano"), python="py")
+    first = bench.config(Cell("Le Net", "a", 1))
     assert first.original == one.pairs[0].original
     assert first.deployed == one.pairs[0].deployed
     assert first.seeds.limit == 6  # of its 10, the pair has 6
     assert (first.search.seed, first.search.max_queries) == (41, 2000)
     assert (first.devices, first.python) == (("pi", "nano"), "py")
     assert not first.allow_disagreement
-    other = cell_config(one, Cell("made", "b", 0), FOLDER, devices=["local"])
+    other = Bench(FOLDER, one, ("local",)).config(Cell("made", "b", 0))
     assert (other.seeds.limit, other.search.max_queries, other.search.seed) == (4, 9, 40)
     assert other.allow_disagreement
 
 
 def test_a_made_model_is_described_as_its_original() -> None:
     one = suite()
-    made = cell_config(one, Cell("made", "a", 0), FOLDER, devices=["local"]).deployed
+    made = Bench(FOLDER, one, ("local",)).config(Cell("made", "a", 0)).deployed
     assert made.path == FOLDER / "models" / "made.onnx"
     assert made.input == one.pairs[1].original.input
 

@@ -45,7 +45,10 @@ def test_a_tolerance_without_a_stated_strategy_chooses_one_and_tells() -> None:
         ({"oracle": "tolerance", "strategy": "dflare"}, "needs a tolerance"),
         ({"tolerance": 0.1}, 'used with oracle = "tolerance" only'),
         ({"oracle": "label", "tolerance": 0.1}, 'used with oracle = "tolerance" only'),
-        ({**TOLERANCE, "margin_floor": 0.1}, "margin_floor is used with labels and transcripts"),
+        (
+            {**TOLERANCE, "margin_floor": 0.1},
+            "--margin-floor.* is used with labels and transcripts",
+        ),
         ({**TOLERANCE, "strategy": "boundary"}, "boundary .* such as dflare"),
         ({**TOLERANCE, "tolerance": 0}, "search.tolerance"),
         ({**TOLERANCE, "tolerance": 1}, "search.tolerance"),

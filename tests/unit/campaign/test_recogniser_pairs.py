@@ -127,7 +127,7 @@ def test_one_that_hears_beside_one_that_does_not(tmp_path: Path, stack: ExitStac
     ):
         Pair(stated(other, hears), stack)
     with pytest.raises(
-        ModelError, match="the file of the original model does not tell how its outputs"
+        ModelError, match="the file of the original model does not say how its outputs"
     ):
         Pair(stated(other, hears, output="transcript"), stack)
 

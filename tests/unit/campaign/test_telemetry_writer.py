@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edgeflare.campaign import fleet
-from edgeflare.campaign.fleet import TelemetryKeeper
+from edgeflare.campaign.fleet import TelemetryWriter
 from edgeflare.devices import DeviceMinute
 from edgeflare.devices.telemetry import Minutes
 from edgeflare.errors import DiskFullError, StoreError
@@ -29,9 +29,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield created
 
 
-def keeper(store: Store, *sessions: Session) -> TelemetryKeeper:
+def keeper(store: Store, *sessions: Session) -> TelemetryWriter:
     fleet: Any = sessions
-    return TelemetryKeeper(fleet, store)
+    return TelemetryWriter(fleet, store)
 
 
 def failing(store: Store, patch: pytest.MonkeyPatch, times: int) -> list[int]:
@@ -72,7 +72,7 @@ def test_a_minute_that_is_over_is_written_while_the_campaign_runs(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleet, "MINUTE_S", 0.02)
-    monkeypatch.setattr(fleet, "_AFTER_THE_MINUTE_S", 0.0)
+    monkeypatch.setattr(fleet, "_DELAY_S", 0.0)
     came = failing(store, monkeypatch, times=2)
     pi = Session("pi4")
     pi.minutes.answered([0.1])

@@ -163,7 +163,7 @@ def test_only_what_is_named_and_red_is_accepted(
 ) -> None:
     learnt = []
     monkeypatch.setattr(
-        "edgeflare.nightly.accept.update_corpus",
+        "edgeflare.nightly.run.update_corpus",
         lambda history, night, run, tell: learnt.append(run.name),
     )
     history = History(config.history)
@@ -188,7 +188,9 @@ def test_a_corpus_that_can_not_take_a_green_run_fails_that_run(
             raise kind("the inputs are 28 x 28, the corpus' are 32 x 32")
 
     monkeypatch.setattr(
-        run, "run_model_on_device", lambda task: run_of(task.model.name, task.device)
+        run._NightRunner,
+        "_run_on_device",
+        lambda _, model, device, report: run_of(model.name, device),
     )
     monkeypatch.setattr(run, "update_corpus", refuse)
     night = run_nightly(config, devices=["pi4"], clock=clock)
@@ -203,7 +205,9 @@ def test_what_can_not_be_removed_hides_no_result(
         raise StoreError("the folder is somebody else's")
 
     monkeypatch.setattr(
-        run, "run_model_on_device", lambda task: run_of(task.model.name, task.device)
+        run._NightRunner,
+        "_run_on_device",
+        lambda _, model, device, report: run_of(model.name, device),
     )
     monkeypatch.setattr(run, "update_corpus", lambda *_: None)
     monkeypatch.setattr(run, "prune_history", refuse)
@@ -279,7 +283,7 @@ def test_all_mistakes_are_told_at_once(config: NightlyConfig, tmp_path: Path) ->
     with pytest.raises(UsageError) as caught:
         run_nightly(config, clock=clock)
     assert str(caught.value) == (
-        f"no night was begun: there is no device inventory at {tmp_path / 'devices.toml'}; and there is no "
+        f"no night was begun: there is no device inventory at {tmp_path / 'devices.toml'}; there is no "
         f"model file {tmp_path / 'd.onnx'}"
     )
 

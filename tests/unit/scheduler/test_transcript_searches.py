@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from search_models import Listener, ListeningDevice, Shelf, heard
 
-from edgeflare.campaign.provenance import outcome_record
+from edgeflare.campaign.search_stage import outcome_record
 from edgeflare.oracles import LabelOracle, Oracle, ToleranceOracle, TranscriptOracle
 from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
 from edgeflare.scheduler.search_job import ParetoFront

@@ -13,8 +13,7 @@ from filelock import FileLock
 from typer.testing import CliRunner
 
 from edgeflare.cli.devices import app as devices_app
-from edgeflare.cli.display.virtual import Steps, up_text
-from edgeflare.cli.virtual import app
+from edgeflare.cli.virtual import Steps, app, up_text
 from edgeflare.virtual import UpReport, board_down, board_status
 from edgeflare.virtual.access import board_device, board_keys, write_entry
 from edgeflare.virtual.settings import BoardSettings

@@ -1,4 +1,4 @@
-"""The campaign's configuration: one model, whether it comes from flags or from a ``campaign.toml``."""
+"""The campaign's configuration, whether from flags or from a ``campaign.toml``."""
 
 import math
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
-from edgeflare.campaign.settings.errors import causes, sentence
-from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, typed_name
+from edgeflare.campaign.settings.errors import problems_of
+from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
@@ -33,7 +33,9 @@ def _one_or_several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A table of a configuration file: immutable, without unknown keys."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -41,8 +43,8 @@ _FOR_TOLERANCE = "dflare"
 """The strategy in place of the default, boundary, where scores are compared and not labels."""
 
 
-class ModelConfig(_Section):
-    """One model: its file, how it is run, and what the file doesn't tell of its inputs and outputs."""
+class ModelConfig(Section):
+    """One model: its file, how it is run, and what the file doesn't say of input and output."""
 
     path: Annotated[
         AbsolutePath,
@@ -127,7 +129,7 @@ class ModelConfig(_Section):
     )
 
 
-class SeedsConfig(_Section):
+class SeedsConfig(Section):
     """The seed inputs, and how they are brought to the model's size and rate."""
 
     path: Annotated[AbsolutePath, Flag("--seeds", example="seeds")] = Field(
@@ -164,11 +166,11 @@ class SeedsConfig(_Section):
     )
 
 
-class SearchConfig(_Section):
+class SearchConfig(Section):
     """How to search, what counts as a deviation, and what the search from one seed may cost.
 
-    Results within `max_queries` and `max_host_queries` are repeatable whatever the speed, those that `timeout_s`
-    ends are not.
+    Results within `max_queries` and `max_host_queries` are repeatable whatever the speed, those
+    that `timeout_s` ends are not.
     """
 
     strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(
@@ -308,14 +310,14 @@ class SearchConfig(_Section):
             )
         if self.margin_floor:
             raise ValueError(
-                'margin_floor is used with labels and transcripts only, not with oracle = "tolerance"'
+                'margin_floor (--margin-floor) is used with labels and transcripts only, not with oracle = "tolerance"'
             )
         if self.strategy == "boundary" and "strategy" not in self.model_fields_set:
             object.__setattr__(self, "strategy", _FOR_TOLERANCE)
         if self.strategy == "boundary":
             raise ValueError(
                 'the strategy boundary searches where labels change, so oracle = "tolerance" needs another '
-                "one, such as dflare"
+                "one, such as dflare (--strategy dflare)"
             )
         return self
 
@@ -341,7 +343,7 @@ class SearchConfig(_Section):
     def _some_limit(self) -> "SearchConfig":
         if not self.max_queries and not self.timeout_s:
             raise ValueError(
-                "max_queries and timeout_s are both 0: a search that finds nothing would never end"
+                "max_queries and timeout_s (--max-queries, --timeout) are both 0: a search that finds nothing would never end"
             )
         return self
 
@@ -354,12 +356,12 @@ class SearchConfig(_Section):
             if isinstance(wanted, int) and 0 < self.max_queries < wanted:
                 raise ValueError(
                     f"{name} is {wanted}, but max_queries ends a search after {self.max_queries}: "
-                    f"raise max_queries to {wanted} (0: no limit), or lower {name}"
+                    f"raise it (--max-queries {wanted}; 0: no limit), or lower {name}"
                 )
         return self
 
 
-class FleetConfig(_Section):
+class FleetConfig(Section):
     """How several devices share a campaign."""
 
     mode: Annotated[Literal["split", "replicate"], Flag("--fleet", metavar="MODE")] = Field(
@@ -391,7 +393,7 @@ class FleetConfig(_Section):
     )
 
 
-class CampaignConfig(_Section):
+class CampaignConfig(Section):
     """Everything that a campaign is run from."""
 
     original: ModelConfig = Field(
@@ -480,6 +482,21 @@ class CampaignConfig(_Section):
         return self
 
 
+PATHS = (
+    ("original", "path"),
+    ("deployed", "path"),
+    ("original", "decoder", "vocabulary"),
+    ("deployed", "decoder", "vocabulary"),
+    ("seeds", "path"),
+    ("seeds", "labels"),
+    ("inventory",),
+    ("control_model",),
+    ("limits", "baseline"),
+    ("out",),
+)
+"""The keys of a ``campaign.toml`` whose values are paths."""
+
+
 def config_from(
     values: Mapping[str, Any], source: str, typed: Mapping[str, str] | None = None
 ) -> CampaignConfig:
@@ -494,17 +511,6 @@ def config_from(
         raise UsageError(problems_of(error, source, typed or {})) from error
 
 
-def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | None = None) -> str:
-    """Return what is wrong with the first few keys of `source`, misspelt ones first, as one sentence."""
-    typed = typed or {}
-    shown = sorted(
-        causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
-    )[:4]
-    text = "; ".join(sentence(problem, typed) for problem in shown)
-    of_flags = all(typed_name(problem["loc"], typed) for problem in shown)
-    return text if of_flags else f"{source}: {text}"
-
-
 def load_config(
     path: Path, overrides: Mapping[str, Any] | None = None, typed: Mapping[str, str] | None = None
 ) -> CampaignConfig:
@@ -512,8 +518,9 @@ def load_config(
 
     `overrides` (nested, as from flags, which `typed` names) win over the file. Raises UsageError.
     """
-    values = toml.load(path, advice="`edgeflare init` writes one")
-    return config_from(merge(_anchored(values, path.parent), overrides or {}), str(path), typed)
+    loaded = toml.load(path, advice="`edgeflare init` writes one")
+    values = toml.anchored(loaded, PATHS, path.parent)
+    return config_from(merge(values, overrides or {}), str(path), typed)
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -524,27 +531,3 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(value, Mapping) and isinstance(below, Mapping)
         merged[key] = merge(below, value) if both else value  # type: ignore[arg-type]
     return merged
-
-
-_PATHS = (
-    ("original", "path"),
-    ("deployed", "path"),
-    ("original", "decoder", "vocabulary"),
-    ("deployed", "decoder", "vocabulary"),
-    ("seeds", "path"),
-    ("seeds", "labels"),
-    ("inventory",),
-    ("control_model",),
-    ("limits", "baseline"),
-    ("out",),
-)
-
-
-def _anchored(values: dict[str, Any], folder: Path) -> dict[str, Any]:
-    for *tables, key in _PATHS:
-        table: Any = values
-        for name in tables:
-            table = table.get(name, {}) if isinstance(table, dict) else {}
-        if isinstance(table, dict) and isinstance(table.get(key), str):
-            table[key] = str(folder / toml.expanded(table[key]))
-    return values

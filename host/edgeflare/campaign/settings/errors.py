@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 from edgeflare.campaign.settings.flags import typed_name
 
 _LONGEST = 40
@@ -19,7 +21,7 @@ _KINDS = {
     "model": "a table",
     "finite": "a finite number",
 }
-"""What is wanted, by the first word of the problem's type: int_parsing, int_type, int_from_float, ..."""
+"""What is wanted, by the first word of the problem's type, such as int_parsing."""
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("above", "gt"),
@@ -28,8 +30,19 @@ _BOUNDS = {
 }
 
 
-def causes(problems: Sequence[Any]) -> Iterator[Any]:
-    """Give the problems, as of `ValidationError.errors()`, that aren't the consequence of another one.
+def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | None = None) -> str:
+    """Return what is wrong with a few keys of `source`, misspelt ones first, as one sentence."""
+    typed = typed or {}
+    shown = sorted(
+        _causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
+    )[:4]
+    text = "; ".join(_sentence(problem, typed) for problem in shown)
+    of_flags = all(typed_name(problem["loc"], typed) for problem in shown)
+    return text if of_flags else f"{source}: {text}"
+
+
+def _causes(problems: Sequence[Any]) -> Iterator[Any]:
+    """Yield pydantic's problems that aren't the consequence of another one.
 
     An entry that is wrong counts as missing from its list.
     """
@@ -40,7 +53,7 @@ def causes(problems: Sequence[Any]) -> Iterator[Any]:
             yield problem
 
 
-def sentence(problem: Any, typed: Mapping[str, str]) -> str:
+def _sentence(problem: Any, typed: Mapping[str, str]) -> str:
     """Return what is wrong with one key, or with the flag that `typed` has for it."""
     place = problem["loc"]
     key = typed_name(place, typed) or ".".join(str(part) for part in place)
@@ -66,8 +79,8 @@ def sentence(problem: Any, typed: Mapping[str, str]) -> str:
     wanted = _KINDS.get(kind.partition("_")[0])
     if wanted is not None and key:
         return f"{key} must be {wanted}, not {given}"
-    said: str = problem["msg"].removeprefix("Value error, ")
-    return f"{key}: {said}" if key else said
+    text: str = problem["msg"].removeprefix("Value error, ")
+    return f"{key}: {text}" if key else text
 
 
 def _shown(value: object) -> str:

@@ -17,11 +17,11 @@ _PANELS = {"original": FILES, "deployed": FILES, "seeds": FILES, "search": SEARC
 class Flag:
     """A flag that sets the field in whose annotation it stands.
 
-    `help` is by default the field's description, `panel` (of ``--help``) that of the field's table. `tables` are
-    the tables in which it sets the field, where several are of one class; by default all of them. With a `key` it
-    sets this entry, of type `type`, of a field that is a table. `example` is the starter file's value. With `each`
-    there is one flag more for each model, ``--original-...`` and ``--deployed-...``; `deployed` is added to the
-    latter's help.
+    `help` is by default the field's description, `panel` (of ``--help``) that of the field's table.
+    `tables` are the tables in which it sets the field, where several are of one class; by default
+    all of them. With a `key` it sets this entry, of type `type`, of a field that is a table.
+    `example` is the starter file's value. With `each` there is one flag more for each model,
+    ``--original-...`` and ``--deployed-...``; `deployed` is added to the latter's help.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Flag:
 
 
 class SettingFlag(NamedTuple):
-    """A flag, the field that it sets, and the places of that in the configuration: ("search", "timeout_s")."""
+    """A flag, its field, and the places of that in the configuration: ("search", "timeout_s")."""
 
     flag: Flag
     field: FieldInfo
@@ -66,7 +66,7 @@ class SettingFlag(NamedTuple):
 
     @property
     def kind(self) -> Any:
-        """The type of its value: bool, int, float, Path, str, or a list of str for what may be repeated."""
+        """The type of its value: bool, int, float, Path, str; list[str] if it may be repeated."""
         kind = _plain(self.field.annotation)
         if get_origin(kind) is tuple:
             return list[str]
@@ -93,7 +93,7 @@ def flags_of(config: type[BaseModel]) -> list[SettingFlag]:
 
 
 def flags_in(field: FieldInfo) -> list[Flag]:
-    """Return the flags that stand in a field's annotation, each model's own ones after that for both."""
+    """Return the flags in a field's annotation, each model's own ones after that for both."""
     found: list[Flag] = []
     for flag in (one for one in field.metadata if isinstance(one, Flag)):
         found.append(flag)
@@ -114,7 +114,7 @@ def table_of(field: FieldInfo) -> type[BaseModel] | None:
 
 
 def typed_name(place: tuple[int | str, ...], typed: Mapping[str, str]) -> str | None:
-    """Return what the user typed for the setting at this place or above it; None where it was no flag."""
+    """Return the flag typed for the setting at this place or above it; None: there was none."""
     names = [".".join(map(str, place[:length])) for length in range(len(place), 0, -1)]
     return next((typed[name] for name in names if name in typed), None)
 

@@ -1,4 +1,4 @@
-"""The limits of a campaign's results; where one is crossed, the command line ends with exit code 1."""
+"""The limits of a campaign's results; crossing one ends the command with exit code 1."""
 
 from typing import Annotated
 

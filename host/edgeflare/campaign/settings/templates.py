@@ -24,7 +24,7 @@ def demo_config(
     out: Path | None = None,
     campaign_seed: int = 0,
 ) -> CampaignConfig:
-    """Return the demo's campaign over its first `seeds` (1 to 100) images, with `overrides` (nested) laid on top.
+    """Return the demo's campaign over its first `seeds` (1 to 100) images, with `overrides`.
 
     `typed` names the flags of these, as in `config_from`. Raises UsageError.
     """
@@ -51,7 +51,7 @@ _COLUMN, _WIDTH = 26, 120
 
 
 def _starter() -> str:
-    """Return the file: each setting with its default or an example, and the first sentence of its description."""
+    """Return the file: each setting with a value and the first sentence of its description."""
     lines = [_HEAD, *_settings(CampaignConfig, "")]
     for name, field in CampaignConfig.model_fields.items():
         if (section := table_of(field)) is not None:
@@ -95,7 +95,7 @@ STARTER = _starter()
 
 
 def write_starter(path: Path) -> None:
-    """Write a commented campaign file. Raises UsageError where the file exists or can't be written."""
+    """Write a commented campaign file. Raises UsageError where it exists or can't be written."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(STARTER)

@@ -1,4 +1,4 @@
-"""What each device does right now, a line each: for the progress display, for `status` and for logs."""
+"""The status of each device on a line: for the progress display, `status` and logs."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -26,8 +26,9 @@ def device_table(
 ) -> Text:
     """Return a heading and a line for each device, each at most `width` characters.
 
-    What does not fit is left out, the least needed columns first, and so are columns of which no device
-    tells anything. Of more than `most` devices those that need a look are shown and the others counted.
+    What does not fit is left out, the least needed columns first, and so are columns of which no
+    device tells anything. Of more than `most` devices those that need a look are shown and the
+    others counted.
     """
     shown = noteworthy(devices, most)
     name_width = min(_NAME_WIDTH, max([len("device"), *(len(one.name) for one in shown)]))
@@ -70,12 +71,12 @@ def device_sentence(device: DeviceStatus) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """Return queries a second; of a slow model with a decimal, so that it does not seem to stand still."""
+    """Return queries a second; a small rate with a decimal."""
     return f"{rate:.1f}" if 0 < rate < 10 else f"{rate:.0f}"
 
 
 def noteworthy(devices: Sequence[DeviceStatus], most: int) -> list[DeviceStatus]:
-    """Return at most so many devices, those that need a look before the others, in the order given."""
+    """Return at most so many devices, the least healthy ones, in the order given."""
     if len(devices) <= most:
         return list(devices)
     worst = sorted(range(len(devices)), key=lambda number: _health(devices[number]))[:most]
@@ -122,7 +123,7 @@ def _temperature(device: DeviceStatus) -> str:
 
 
 def _slowed(device: DeviceStatus, most: int = 10) -> str:
-    """Return what slows the device down now, or that something does; of more reasons the first are shown."""
+    """Return the first reasons why the device is throttled now, or "throttled"."""
     if not device.throttled:
         return ""
     reasons = device.throttle_reasons

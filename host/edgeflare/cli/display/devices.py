@@ -1,4 +1,4 @@
-"""``devices list`` and ``devices status``: devices are queried in parallel; a device that fails has its error as report."""
+"""The output of ``devices list``, ``status`` and ``check``."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ def reports_of(devices: Sequence[Device]) -> Reports:
 
 
 def print_reports(reports: Reports, as_json: bool) -> None:
-    """Print the reports as a table, or as an object by name, with "error" for devices that failed."""
+    """Print the reports as a table, or as JSON by name, with "error" for devices that failed."""
     if as_json:
         print_json(
             {

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from types import TracebackType
 
 import rich.progress
 from rich.console import Console, Group, RenderableType
@@ -27,8 +26,8 @@ from rich.text import Text
 
 from edgeflare import Event, Notice, summarize
 from edgeflare.campaign import BatchProgress, Fleet, Stage, Step
-from edgeflare.cli.display.device_status import MOST_LINES, device_table
-from edgeflare.cli.terminal import StopSignal, echo_err
+from edgeflare.cli.display.device_status import MOST_LINES, device_sentence, device_table, rate_text
+from edgeflare.cli.terminal import StopSignal, echo_err, handling_signals
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import DiskFullError, UsageError
 
@@ -37,8 +36,14 @@ _SECONDS_BETWEEN_DEVICE_LINES = 30.0
 
 
 @contextmanager
-def progress_display(stop: StopSignal) -> "Iterator[TerminalProgress | PlainProgress]":
-    """Yield the function to which a campaign reports."""
+def progress_display() -> "Iterator[TerminalProgress | PlainProgress]":
+    """Yield the function to which a campaign reports; signals are handled meanwhile."""
+    with handling_signals() as stop, _display(stop) as view:
+        yield view
+
+
+@contextmanager
+def _display(stop: StopSignal) -> "Iterator[TerminalProgress | PlainProgress]":
     if not sys.stderr.isatty():
         yield PlainProgress()
         return
@@ -57,12 +62,13 @@ def batch_display(
 ) -> "Iterator[BatchDisplay]":
     """Yield the function to which a batch reports.
 
-    `what` stands before a campaign's number; `result` says in a few words what came of a campaign (by default what
-    it found). Where the batch stops in the middle, the `advice` how to continue is said last.
+    `what` stands before a campaign's number; `result` returns the result of a campaign in a few
+    words (by default what it found). Where the batch stops in the middle, the `advice` how to
+    continue is printed last.
     """
     display = None
     try:
-        with progress_display(stop) as view:
+        with _display(stop) as view:
             display = BatchDisplay(view, what, result or found)
             yield display
             view.restart("")
@@ -74,7 +80,7 @@ def batch_display(
 
 
 class BatchDisplay:
-    """Shows which campaign of how many runs, what it reports, and a line for each one that has ended."""
+    """Shows the running campaign, its events, and a line for each one that has ended."""
 
     def __init__(
         self,
@@ -112,7 +118,7 @@ def found(report: BatchProgress) -> str:
     return text
 
 
-def notice_text(notice: Notice) -> str:
+def _notice_text(notice: Notice) -> str:
     """Return a notice with how to resume the campaign that has stopped."""
     if notice.resume is None:
         return notice.text
@@ -134,7 +140,7 @@ class PlainProgress:
         if heading:
             echo_err(heading)
         self._stage = Stage("", "")
-        self._told: Step | None = None
+        self._shown: Step | None = None
         self._began = self._last = time.monotonic()
         self._devices: dict[str, tuple[str, float]] = {}
 
@@ -149,21 +155,19 @@ class PlainProgress:
             if event[:2] != self._stage[:2]:  # else the stage continues
                 echo_err(f"{event.name}: {event.detail}")
             self._stage, self._began, self._last = event, now, now
-            self._told = None
+            self._shown = None
         elif isinstance(event, Notice):
-            echo_err(f"note: {notice_text(event)}")
+            echo_err(f"note: {_notice_text(event)}")
         elif isinstance(event, Fleet):
             for device in event.devices:
-                self._tell_of(device, now)
-        elif event != self._told and (
+                self._show_device(device, now)
+        elif event != self._shown and (
             event.done == self._stage.total or now - self._last >= _SECONDS_BETWEEN_LINES
         ):
-            self._last, self._told = now, event
+            self._last, self._shown = now, event
             echo_err(f"{self._stage.name}: {self._progress(event, now)}")
 
-    def _tell_of(self, device: DeviceStatus, now: float) -> None:
-        from edgeflare.cli.display.device_status import device_sentence
-
+    def _show_device(self, device: DeviceStatus, now: float) -> None:
         state, last = self._devices.get(device.name, ("up", self._began))
         if device.state.value != state or now - last >= _SECONDS_BETWEEN_DEVICE_LINES:
             echo_err(device_sentence(device))
@@ -175,8 +179,6 @@ class PlainProgress:
         line = f"{step.done}" if total is None else f"{step.done} of {total}"
         elapsed = max(now - self._began, 1e-9)
         if step.queries:
-            from edgeflare.cli.display.device_status import rate_text
-
             line += (
                 f", found {step.found} of {step.searched} searched, {step.queries} search queries, "
                 f"{rate_text(step.queries / elapsed)} queries/s"
@@ -209,16 +211,15 @@ class _Rate(ProgressColumn):
 class TerminalProgress(AbstractContextManager["TerminalProgress"]):
     """One bar for each stage; finished bars stay. Below them a line for each device.
 
-    Of several campaigns in a row the running one's bars are shown, below a line that says which it is.
-
-    Once the user has asked for an end, the display ends before anything more is said.
+    Of several campaigns in a row the running one's bars are shown, below a line with its name.
+    After a signal the display ends before the next notice is printed.
     """
 
     def __init__(self, stop: StopSignal, console: Console | None = None) -> None:
         self._stop = stop
         self._console = Console(stderr=True) if console is None else console
         width = self._console.width
-        self._tell_queries = width >= _USUAL
+        self._show_queries = width >= _USUAL
         self._bars = rich.progress.Progress(*_columns(width), console=self._console)
         self._task: TaskID | None = None
         self._devices: tuple[DeviceStatus, ...] = ()
@@ -228,12 +229,7 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
         )
         self._live.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if error is None:
             self._finish()
         self._end()
@@ -241,7 +237,7 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
     def __call__(self, event: Event) -> None:
         """Show an event of the campaign."""
         if isinstance(event, Notice):
-            self._say(notice_text(event))
+            self._show_notice(_notice_text(event))
         elif isinstance(event, Fleet):
             self._devices = event.devices
         elif isinstance(event, Stage):
@@ -250,7 +246,7 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
             self._bars.update(self._task, completed=event.done, found=self._found(event))
 
     def restart(self, heading: str) -> None:
-        """Remove the bars of a finished campaign; `heading` is shown above those of the next one."""
+        """Remove a finished campaign's bars; `heading` is shown above those of the next one."""
         self._devices, self._task, self._heading = (), None, Text(heading, style="bold")
         self._bars = rich.progress.Progress(*_columns(self._console.width), console=self._console)
 
@@ -272,14 +268,14 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
         text = f"found {step.found}/{step.searched}"
         if step.in_hand:
             text += f" (+{step.in_hand})"
-        if self._tell_queries:
+        if self._show_queries:
             queries, what = step.queries, "queries"
             if not step.done:  # until the first search has ended, the host's queries show progress
                 queries, what = step.host_queries, "on host"
             text += f", {_short(queries)} {what}"
         return text
 
-    def _say(self, text: str) -> None:
+    def _show_notice(self, text: str) -> None:
         if self._stop.asked:
             self._end()
         self._console.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True, highlight=False)

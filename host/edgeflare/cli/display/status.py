@@ -36,8 +36,8 @@ def print_status(status: CampaignStatus, as_json: bool) -> None:
 def watch_status(folder: Path, as_json: bool) -> None:
     """Show the status each second until the campaign ends or the user stops it.
 
-    In a terminal the view is refreshed in place; elsewhere a line is printed at most every half minute
-    and when something changes; with `as_json` one object a line each second.
+    In a terminal the view is refreshed in place; elsewhere a line is printed at most every half
+    minute and when something changes; with `as_json` one object a line each second.
     """
     try:
         if as_json:
@@ -89,13 +89,13 @@ def _watch_in_place(folder: Path) -> None:
 
 
 def _watch_as_lines(folder: Path) -> None:
-    told: tuple[object, ...] = ()
+    shown: tuple[object, ...] = ()
     next_line = 0.0
     while True:
         status = campaign_status(folder)
-        what = (status.state, status.stage, tuple(device.state for device in status.devices))
-        if what != told or time.monotonic() >= next_line:
-            told, next_line = what, time.monotonic() + _SECONDS_BETWEEN_LINES
+        state = (status.state, status.stage, tuple(device.state for device in status.devices))
+        if state != shown or time.monotonic() >= next_line:
+            shown, next_line = state, time.monotonic() + _SECONDS_BETWEEN_LINES
             _print_lines(status)
         if status.state != "running":
             return
@@ -137,8 +137,8 @@ def _process(status: CampaignStatus, now: datetime) -> str:
 
 def _silent_s(status: CampaignStatus, now: datetime) -> float:
     """Return the seconds since the process's last update; 0 where the clocks disagree."""
-    said = datetime.fromisoformat(status.updated_at)
-    return max(0.0, (now - said).total_seconds())
+    updated = datetime.fromisoformat(status.updated_at)
+    return max(0.0, (now - updated).total_seconds())
 
 
 def _now() -> datetime:

@@ -1,10 +1,11 @@
 """Results on stdout: a document for people, or one JSON object for machines."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.text import Text as RichText
 
 from edgeflare._internal.text import counted
 from edgeflare.reports import Block, Text, print_document
@@ -12,6 +13,7 @@ from edgeflare.reports import Block, Text, print_document
 if TYPE_CHECKING:
     from edgeflare import Summary
     from edgeflare.bench import BenchReport
+    from edgeflare.nightly import Night, NightRun
     from edgeflare.reports import ExportReport
 
 
@@ -55,3 +57,50 @@ def print_export(report: "ExportReport", as_json: bool) -> None:
     found = counted(report.findings, "finding")
     text = f"{found}{f' ({counts})' if counts else ''}, {report.files} files in {report.folder}"
     print_result(as_json, report.to_json, lambda: [Text(text)])
+
+
+_NIGHT_STYLES = {
+    "green": "green",
+    "first": "green",
+    "regression": "bold red",
+    "away": "yellow",
+    "failed": "yellow",
+}
+_NIGHT_WORDS = {"first": "green (first)", "regression": "red", "failed": "not run"}
+
+
+def state_word(state: str) -> str:
+    """Return how a run's state is called in the terminal."""
+    return _NIGHT_WORDS.get(state, state)
+
+
+def print_night(night: "Night", json: bool) -> None:
+    """Print how a night came out: a line for each run, with the reasons where it is not green."""
+    if json:
+        print_json(night.to_json())
+        return
+    console = Console(highlight=False)
+    for run in night.runs:
+        console.print(_night_line(run), soft_wrap=True)
+        for words in run.words:
+            console.print(RichText(f"  {words}"), soft_wrap=True)
+        for changed in run.changed:
+            console.print(RichText(f"  changed: {changed}", style="dim"), soft_wrap=True)
+    console.print(RichText(f"Night {night.number}: {night.verdict}", style="bold"), soft_wrap=True)
+
+
+def print_accepted(lines: Sequence[str], json: bool) -> None:
+    """Print what was taken for the new baseline."""
+    if json:
+        print_json({"accepted": list(lines)})
+        return
+    for line in lines:
+        print(line)  # noqa: T201
+
+
+def _night_line(run: "NightRun") -> RichText:
+    line = RichText(state_word(run.state), style=_NIGHT_STYLES[run.state])
+    line.append(f"  {run.name}", style="not bold default")
+    if run.figures:
+        line.append(f": {run.figures}", style="not bold default")
+    return line
