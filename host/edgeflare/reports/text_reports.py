@@ -25,7 +25,7 @@ from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.outcome_stats import tolerance_of
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
-from edgeflare.campaign.replay import results
+from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
 from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import UsageError
 from edgeflare.metrics import text_of
@@ -278,7 +278,7 @@ def _found(data: ReportData) -> Iterator[dict[str, Any]]:
 def _replayed(data: ReportData, replay: ReplaySummary) -> Iterator[dict[str, Any]]:
     """Yield every input that was sent: its outcome and its state."""
     inputs = {(one.id, one.replica): one for one in replay.inputs}
-    labels = {name: one.label for name, one in results.replay_inputs(data.store).items()}
+    labels = {name: one.label for name, one in stored_inputs(data.store).items()}
     for result in results(data.store):
         one = inputs.get((result.seed.id, result.outcome.replica))
         if one is None:
