@@ -55,7 +55,7 @@ def test_a_file_that_is_not_there_is_told_in_plain_words(tmp_path, every_status)
     path = tmp_path / "none.json"
     assert (
         str(told.value)
-        == f"The file of class names {path} can't be read: No such file or directory."
+        == f"The file of class names {path} can't be read: No such file or directory"
     )
 
 
