@@ -147,10 +147,16 @@ def prepare(sample: Array, spec: Spec) -> Array:
     """
     if isinstance(spec, AudioSpec):
         return _audio(sample, spec)
-    pixels = _sized(_checked(sample, spec), spec)
+    pixels = _sized(sample, spec)
     if spec.color == "BGR":
         pixels = pixels[:, :, ::-1]
-    values = _looked_up(pixels, spec)
+    tables = _tables(spec)
+    if len(tables) == 1:
+        values = tables[0].take(pixels)
+    else:
+        values = np.empty(pixels.shape, tables[0].dtype)
+        for channel, table in enumerate(tables):
+            values[:, :, channel] = table.take(pixels[:, :, channel])
     if spec.layout == "CHW":
         values = values.transpose(2, 0, 1)
     return np.ascontiguousarray(values).reshape(spec.shape)
@@ -190,7 +196,8 @@ def _audio(clip: Array, spec: AudioSpec) -> Array:
     return np.ascontiguousarray(stored).reshape(spec.filled(stored.size))
 
 
-def _checked(sample: Array, spec: InputSpec) -> Array:
+def _sized(sample: Array, spec: InputSpec) -> Array:
+    """Return an image, once it is checked, of the spec's size."""
     if sample.dtype != np.uint8 or sample.ndim != 3:
         raise RequestError(
             "a sample is a uint8 image of height x width x channels, not {} {}".format(
@@ -203,10 +210,6 @@ def _checked(sample: Array, spec: InputSpec) -> Array:
                 sample.shape[2], spec.channels
             )
         )
-    return sample
-
-
-def _sized(sample: Array, spec: InputSpec) -> Array:
     if sample.shape[:2] == spec.size:
         return sample
     if spec.resize is None or 0 in sample.shape:
@@ -217,17 +220,6 @@ def _sized(sample: Array, spec: InputSpec) -> Array:
             )
         )
     return RULES[spec.resize](sample, spec.size)
-
-
-def _looked_up(pixels: Array, spec: InputSpec) -> Array:
-    """Return what the spec makes of each pixel, in its dtype; `pixels` is uint8 [H, W, C]."""
-    tables = _tables(spec)
-    if len(tables) == 1:
-        return tables[0].take(pixels)
-    values = np.empty(pixels.shape, tables[0].dtype)
-    for channel, table in enumerate(tables):
-        values[:, :, channel] = table.take(pixels[:, :, channel])
-    return values
 
 
 @lru_cache(maxsize=16)

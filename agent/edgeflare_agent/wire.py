@@ -190,7 +190,23 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
         header = json.loads(str(rest[:header_length], "utf-8"))
         if flags & COMPRESSED:
             body = unpack(body, header.pop("raw"), max_body)
-        return Frame(Kind(kind), header, _split(header.pop("arrays", ()), body))
+        arrays, offset = [], 0
+        for entry in header.pop("arrays", ()):
+            dtype, shape = _plain(entry["dtype"]), tuple([int(n) for n in entry["shape"]])
+            count = 1
+            for n in shape:
+                if n < 0:
+                    raise ValueError("a shape is negative")
+                count *= n
+            if count:
+                array = np.frombuffer(body, dtype=dtype, count=count, offset=offset)
+            else:
+                array = np.empty(shape, dtype)
+            arrays.append(array.reshape(shape))
+            offset += count * dtype.itemsize
+        if offset != len(body):
+            raise ValueError("the arrays take {} bytes, the body has {}".format(offset, len(body)))
+        return Frame(Kind(kind), header, tuple(arrays))
     except _NONSENSE as error:
         raise ProtocolError("a frame's header makes no sense: {}".format(error)) from error
 
@@ -237,26 +253,3 @@ def _plain(dtype: str) -> DType:
     if len(dtype) != 3 or dtype[0] not in "<>|" or dtype[1] not in "biuf" or dtype[2] not in "1248":
         raise ValueError("arrays of {!r} do not travel".format(dtype))
     return np.dtype(dtype)
-
-
-def _split(described: Sequence[Dict[str, Any]], body: Bytes) -> Tuple[Array, ...]:
-    arrays = []
-    offset = 0
-    for entry in described:
-        dtype = _plain(entry["dtype"])
-        count = 1
-        shape = tuple([int(n) for n in entry["shape"]])
-        for n in shape:
-            if n < 0:
-                raise ValueError("a shape is negative")
-            count *= n
-        array = (
-            np.frombuffer(body, dtype=dtype, count=count, offset=offset)
-            if count
-            else np.empty(shape, dtype)
-        )
-        arrays.append(array.reshape(shape))
-        offset += count * dtype.itemsize
-    if offset != len(body):
-        raise ValueError("the arrays take {} bytes, the body has {}".format(offset, len(body)))
-    return tuple(arrays)

@@ -8,7 +8,6 @@ import numpy as np
 
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.model_pair import DeployedModel
 from edgeflare.campaign.provenance import outcome_record
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seed_stage import OutputReaders
@@ -71,7 +70,9 @@ class SearchStage:
         self._replicas = replicas
         self._workers = workers
         self._labels_only = read.deployed.labels_only
-        self._deployed = {one.name: DeployedModel(one, read.deployed) for one in fleet}
+        self._deployed = {session.name: session for session in fleet}
+        for session in fleet:
+            session.read_with(read.deployed.read)
         self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
         self._oracle = oracle
 

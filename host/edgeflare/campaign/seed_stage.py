@@ -9,7 +9,6 @@ from typing import NamedTuple, cast
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.model_pair import (
-    DeployedModel,
     ModelInterface,
     RawOriginal,
     readers,
@@ -25,6 +24,7 @@ from edgeflare.models import (
     OriginalModel,
     OutputReader,
     RawOutput,
+    as_output,
     audio_input,
     known_of,
 )
@@ -152,7 +152,9 @@ class SeedStage:
         InferenceFailedError where it can't answer on any.
         """
         self._original.read_with(read.original)
-        devices = {session.name: DeployedModel(session, read.deployed) for session in self._fleet}
+        devices = {session.name: session for session in self._fleet}
+        for session in self._fleet:
+            session.read_with(read.deployed.read)
         batches = {
             replica: _Batch(self._store, replica, self._config.search.seed) for replica in replicas
         }
@@ -204,6 +206,8 @@ class SeedStage:
         failures: list[str] = []
         asked: Counter[str] = Counter()
         sessions = [session for session in self._fleet if session.name in names]
+        for session in sessions:
+            session.read_with(as_output)
         feed: Feed[SingleQueryResult[SeedRecord]] = Feed(self._question(seed) for seed in first)
         self._reporter(Stage("seed queries", "both models", self._store.seed_count()))
 
@@ -218,7 +222,7 @@ class SeedStage:
 
         scheduler = Scheduler(
             original,
-            [DeployedModel(session, None) for session in sessions],
+            sessions,
             [feed] * len(sessions),
             _NoOracle(),
             workers=self._workers,

@@ -119,7 +119,7 @@ class OutputReader(NamedTuple):
             return as_output(raw)
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
-        real = dequantise(raw, self.tensor)
+        real = dequantize(raw, self.tensor.quantization).reshape(-1)
         return softmax(real) if self.kind == "logits" else real
 
 
@@ -129,11 +129,6 @@ def as_output(raw: RawOutput | Output) -> Output:
         pieces = tuple(clean_text(one, lines=True) for one in raw.pieces)
         return Transcript(pieces, np.asarray(raw.scores, np.float64))
     return raw
-
-
-def dequantise(raw: NDArray[Any], tensor: TensorInfo) -> Scores:
-    """Return the real values of a raw output as float64 [classes]."""
-    return dequantize(raw, tensor.quantization).reshape(-1)
 
 
 def softmax(logits: Scores) -> Scores:
@@ -167,7 +162,7 @@ def largest_sum_error(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> float
 
 
 def _real(tensor: TensorInfo, raws: Sequence[NDArray[Any]]) -> list[Scores]:
-    return [dequantise(raw, tensor) for raw in raws]
+    return [dequantize(raw, tensor.quantization).reshape(-1) for raw in raws]
 
 
 def output_classes(tensor: TensorInfo, whose: str) -> int:

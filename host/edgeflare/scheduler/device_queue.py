@@ -221,7 +221,8 @@ class DeviceQueue(Generic[R]):
         """Send a request to the device, and count it; or hold it."""
         if self._gathering is not None:
             return self._gathering.add(samples)
-        self._count(samples)
+        with self._lock:
+            self._asked += len(samples)
         return self.device.submit(samples)
 
     def gathered(self) -> Sequence[Held]:

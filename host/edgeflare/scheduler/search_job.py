@@ -241,12 +241,19 @@ class SearchJob:
         answer: Answer | None = None
         while True:
             try:
-                ask = self._stepped(search, answer)
-            except _Ended as end:
-                outcome = end.outcome
+                ask = next(search) if answer is None else search.send(answer)
+            except StopIteration as stop:
+                outcome: Outcome = stop.value
                 if outcome.sample is None:
                     return self._result(Status.GAVE_UP, detail=outcome.reason)
                 return _found(outcome)
+            except EdgeFlareError:
+                raise
+            except Exception as error:
+                raise StrategyError(
+                    f"the search from seed {self.seed.id} failed in its strategy or in a mutation "
+                    f"operator: {type(error).__name__}: {error}"
+                ) from error
             if late and ask.best is not None:
                 return self._cut_short(Status.TIMEOUT, ask, meter.floor_warning)
             try:
@@ -264,20 +271,6 @@ class SearchJob:
             late = limit is not None and self.counters.seconds > limit
             if late and not _deviates(answer):
                 return self._cut_short(Status.TIMEOUT, ask, meter.floor_warning)
-
-    def _stepped(self, search: Search, answer: Answer | None) -> Ask:
-        """Return what the strategy asks next. Raises _Ended, StrategyError and the strategy's EdgeFlareError."""
-        try:
-            return next(search) if answer is None else search.send(answer)
-        except StopIteration as stop:
-            raise _Ended(stop.value) from None
-        except EdgeFlareError:
-            raise
-        except Exception as error:
-            raise StrategyError(
-                f"the search from seed {self.seed.id} failed in its strategy or in a mutation "
-                f"operator: {type(error).__name__}: {error}"
-            ) from error
 
     def _cut_short(
         self, status: Status, ask: Ask, starved: str
@@ -322,12 +315,6 @@ class SearchJob:
         number = chain_seed(self.rules.campaign_seed, self.seed.id)
         front = self.front.points
         return SearchJobResult(self.seed, number, status, self.counters, front=front, **found)
-
-
-class _Ended(Exception):  # noqa: N818 - no error: the strategy has returned
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__()
-        self.outcome = outcome
 
 
 _SAMPLES_HELD = 20

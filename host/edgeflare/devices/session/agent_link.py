@@ -194,7 +194,8 @@ class AgentLink:
                 self._vitals.window.set_bandwidth(bytes_per_s)
             if memory is not None:
                 self._vitals.window.set_memory(memory)
-            self._wake_writer()
+            if self._table.can_send():
+                self._changed.notify()
 
     def request(
         self,
@@ -232,7 +233,8 @@ class AgentLink:
                 self._table.add(request)
                 largest = max(self._most_reply_bytes, most_bytes)
                 self._most_reply_bytes = min(largest, DEFAULT_MAX_BODY)
-                self._wake_writer()
+                if self._table.can_send():
+                    self._changed.notify()
         if failure is not None:
             request.future.set_exception(copy(failure))
         return request.future
@@ -274,11 +276,6 @@ class AgentLink:
     def _send(self, frame: Frame) -> None:
         with self._changed:
             self._control.append(frame)
-            self._changed.notify()
-
-    def _wake_writer(self) -> None:
-        """Wake the writer if a request can be sent; the lock is held."""
-        if self._table.can_send():
             self._changed.notify()
 
     def _run(self, task: Callable[[], None]) -> None:
@@ -342,7 +339,8 @@ class AgentLink:
                 self._vitals.window.answered(sum(frame.header["seconds"]), request.size)
             if not self._table.take(request):
                 return  # the link was given up meanwhile
-            self._wake_writer()
+            if self._table.can_send():
+                self._changed.notify()
         if failed:
             request.future.set_exception(result)
         else:
@@ -352,7 +350,8 @@ class AgentLink:
         received = steady()
         with self._changed:
             ping = self._vitals.ponged(frame, received)
-            self._wake_writer()
+            if self._table.can_send():
+                self._changed.notify()
         if ping is not None:
             self._on_health(self.health)
             ping.future.set_result(received - ping.sent)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare.devices.equivalence import check_unchanged
 from edgeflare.devices.session.agent_link import copy
@@ -36,8 +36,6 @@ from edgeflare.errors import (
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.decoding import RawOutput
-
-T = TypeVar("T")
 
 PERMANENT_ERRORS = (HostKeyError, UsageError, DeviceChangedError)
 """Errors of reopening after which no other attempt is made; ModelError is a UsageError."""
@@ -113,6 +111,7 @@ class ReconnectingSession:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._kept = PendingRequests()
+        self._read: Callable[[RawOutput], Any] | None = None
         self._feeding = False
         self._reopening = False
         self._configuration: _Configuration | None = None
@@ -198,27 +197,21 @@ class ReconnectingSession:
                 self._configuration = before
             raise
 
-    @overload
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]": ...
+    def read_with(self, read: Callable[[RawOutput], Any]) -> None:
+        """Set what makes answers of raw outputs, in a thread of the session; for later requests."""
+        self._read = read
 
-    @overload
-    def submit(
-        self, samples: Sequence[Sample], read: Callable[[RawOutput], T]
-    ) -> "Future[Reply[T]]": ...
-
-    def submit(
-        self, samples: Sequence[Sample], read: Callable[[RawOutput], Any] | None = None
-    ) -> "Future[Reply[Any]]":
+    def submit(self, samples: Sequence[Sample], *, raw: bool = False) -> "Future[Reply[Any]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
-        `read` makes the reply's outputs of the raw ones, in a thread of the session. The future can't be cancelled,
-        and the samples must not change until it is done. Its errors: InferenceFailedError where the device can't
-        answer on them, UsageError, DeviceAwayError after `withdraw`, ModelError where an output can't be read, and
-        the error of a device that is retired.
+        The outputs are raw where `raw` says so or `read_with` was not called. The future can't be cancelled, and the samples must
+        not change until it is done. Its errors: InferenceFailedError where the device can't answer on them,
+        UsageError, DeviceAwayError after `withdraw`, ModelError where an output can't be read, and the error
+        of a device that is retired.
         """
         with self._lock:
             retired = self._retired
-            kept = self._kept.add(samples, read) if retired is None else None
+            kept = self._kept.add(samples, None if raw else self._read) if retired is None else None
         if kept is None:
             refused: Future[Reply[Any]] = Future()
             refused.set_exception(retired and copy(retired))
