@@ -69,7 +69,7 @@ class AdaptiveWindow:
         self.most_bytes = max(1, min(MOST_BYTES, available_bytes // _MEMORY_SHARE))
         self._resize()
 
-    def answered(self, seconds: float, size: int) -> None:
+    def record_reply(self, seconds: float, size: int) -> None:
         """Observe a reply: the device's own seconds for the request, and the bytes of its body."""
         self._services.append(seconds)
         self._sizes.append(size)
@@ -79,7 +79,7 @@ class AdaptiveWindow:
         if self._replies <= _OFTEN_AT_FIRST or self._replies % _RECENT_REPLIES == 0:
             self._resize()
 
-    def worked(self, busy_s: float, served: int) -> None:
+    def record_totals(self, busy_s: float, served: int) -> None:
         """Observe the agent's sums since it began: seconds at work, requests answered.
 
         What is more than the device's own seconds is the agent's overhead, which occupies it, too.

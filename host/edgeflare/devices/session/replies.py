@@ -48,7 +48,7 @@ class LoadedModel:
     decoder: dict[str, Any] | None = None
 
 
-class Answers:
+class ReplyReader:
     """What the answers to INFER must be like: arrays of one announced tensor, or what a decoder reads.
 
     `output`: the name of the tensor, None: the only one. `most_bytes`: how many the answer on one sample may have.
@@ -132,7 +132,7 @@ def read_model(frame: Frame) -> LoadedModel:
     return LoadedModel(inputs, outputs, runtime, reported.text_table(header, "metadata"), decoder)
 
 
-def read_nothing(_: Frame) -> None:
+def read_empty(_: Frame) -> None:
     """Take a reply that has no content."""
 
 

@@ -12,12 +12,12 @@ from edgeflare.devices.session.agent_link import AgentLink, Limits
 from edgeflare.devices.session.flow_control import Compression, CompressionMode, measure_bandwidth
 from edgeflare.devices.session.health import Health
 from edgeflare.devices.session.replies import (
-    Answers,
     LoadedModel,
     Reply,
+    ReplyReader,
+    read_empty,
     read_memory,
     read_model,
-    read_nothing,
 )
 from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import EdgeFlareError
@@ -86,7 +86,7 @@ class DeviceSession:
             "numpy": hello.get("numpy"),
         }
         self.model = model
-        self._answers = Answers(model, None)
+        self._reader = ReplyReader(model, None)
         self.fingerprint = fingerprint(self.device, model.runtime)
 
     @classmethod
@@ -120,7 +120,7 @@ class DeviceSession:
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
         try:
             if lease is not None:
-                link.request(Kind.LEASE, lease.to_json(share), read=read_nothing).result()
+                link.request(Kind.LEASE, lease.to_json(share), read=read_empty).result()
             _measure(link, compression)
             owned = transport if owns_transport else None
             return cls.load(link, provisioned, runtime, options, owned)
@@ -199,8 +199,8 @@ class DeviceSession:
         header = {"input": spec.to_json(), "output": output}
         if decoder is not None:
             header["decoder"] = dict(decoder)
-        self._link.request(Kind.CONFIGURE, header, read=read_nothing).result()
-        self._answers = Answers(self.model, output, decoded=decoder is not None)
+        self._link.request(Kind.CONFIGURE, header, read=read_empty).result()
+        self._reader = ReplyReader(self.model, output, decoded=decoder is not None)
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
@@ -214,9 +214,9 @@ class DeviceSession:
             Kind.INFER,
             {},
             samples,
-            read=partial(self._answers.read, count=count),
+            read=partial(self._reader.read, count=count),
             allowance_s=self._link.limits.timeout_s * max(1, count),
-            most_bytes=self._answers.most_bytes * count,
+            most_bytes=self._reader.most_bytes * count,
         )
 
     def ping(self) -> float:

@@ -73,7 +73,7 @@ class Throughput:
         self._buckets: deque[tuple[float, int]] = deque(maxlen=round(WINDOW_S / _BUCKET_S) + 1)
         self._latencies: deque[float] = deque(maxlen=_RECENT)
 
-    def answered(self, now: float, queries: int, latency_s: float) -> None:
+    def record_reply(self, now: float, queries: int, latency_s: float) -> None:
         """Record a reply to a request of so many queries."""
         self.queries += queries
         self.requests += 1
@@ -106,7 +106,7 @@ class BusyFraction:
     def __init__(self) -> None:
         self._points: deque[tuple[float, float]] = deque()
 
-    def see(self, uptime_s: float, busy_s: float) -> None:
+    def record(self, uptime_s: float, busy_s: float) -> None:
         """Record the counters; an uptime that decreased is another agent's."""
         if uptime_s <= 0:  # no heartbeat was answered yet
             return
@@ -158,9 +158,9 @@ class HealthTracker:
 
     def record(self, health: Health) -> None:
         """Record a reading of the current session's health."""
-        self.minutes.see(health)
+        self.minutes.record_health(health)
         with self._lock:
-            self._busy.see(health.uptime_s, health.busy_s)
+            self._busy.record(health.uptime_s, health.busy_s)
             jumped = health.clock_jump_s != 0 and not self._told
             if jumped:
                 self._told = True
