@@ -43,11 +43,11 @@ def open_device(
     calibration = calibration_file(chosen, wanted)
     transport = connect(device, ask)
     try:
-        seen = probe(transport, device)
-        require(seen, chosen)
+        probed = probe(transport, device)
+        require(probed, chosen)
 
         there = provision(
-            transport, seen, device, model, calibration, runtime=chosen, progress=progress
+            transport, probed, device, model, calibration, runtime=chosen, progress=progress
         )
         return DeviceSession.open(
             transport,
@@ -95,10 +95,10 @@ def device_status(device: Device, *, ask: Prompt | None = None) -> DeviceReport:
     """
     transport = connect(device, ask)
     try:
-        seen = probe(transport, device)
-        require(seen)
-        path = provision_agent(transport, seen, device)
-        link = AgentLink.open(transport, path, seen.root, Limits())
+        probed = probe(transport, device)
+        require(probed)
+        path = provision_agent(transport, probed, device)
+        link = AgentLink.open(transport, path, probed.root, Limits())
         try:
             return request_report(link)
         finally:

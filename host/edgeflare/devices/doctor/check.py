@@ -48,14 +48,14 @@ def check(
     if model is not None and not model.is_file():
         raise ModelError(f"there is no model file {model}")
     lines = []
-    for line in _try(device, transport_factory, model, runtime):
+    for line in _lines(device, transport_factory, model, runtime):
         lines.append(line)
         if tell is not None:
             tell(line)
     return lines
 
 
-def _try(
+def _lines(
     device: Device,
     transport_factory: Callable[[], Transport],
     model: Path | None,
@@ -64,21 +64,21 @@ def _try(
     try:
         transport = transport_factory()
     except EdgeFlareError as error:
-        yield from connection.not_reached(error, device)
+        yield from connection.not_connected(error, device)
         return
     try:
-        yield from _try_device(transport, device, model, runtime)
+        yield from _device_lines(transport, device, model, runtime)
     finally:
         transport.close()
 
 
-def _try_device(
+def _device_lines(
     transport: Transport, device: Device, model: Path | None, runtime: RuntimeName | None
 ) -> Iterator[CheckLine]:
-    yield from connection.reached(transport, device)
+    yield from connection.connected(transport, device)
     try:
-        seen_machine = read_system(transport, device)
-        seen = probe(transport, device)
+        system = read_system(transport, device)
+        probed = probe(transport, device)
     except UnreachableError as error:
         yield failed("connection", error)
         return
@@ -91,31 +91,31 @@ def _try_device(
         return
     named = runtime or device.runtime
     wanted: tuple[RuntimeName, ...] = (named,) if named else ("tflite", "onnx")
-    yield from connection.shell(seen_machine.printed, device)
-    yield software.python(seen, seen_machine.facts)
-    if check_python(seen) is None:
-        yield from software.packages(seen, wanted)
+    yield from connection.shell(system.printed, device)
+    yield software.python(probed, system.facts)
+    if check_python(probed) is None:
+        yield from software.packages(probed, wanted)
     yield from software.calibration(wanted, device)
-    yield software.cache_folder(seen)
-    disk = hardware.disk(seen, seen_machine.facts, model.stat().st_size if model else 0)
+    yield software.cache_folder(probed)
+    disk = hardware.disk(probed, system.facts, model.stat().st_size if model else 0)
     yield disk
-    yield from hardware.machine(seen_machine)
-    first = _first_to_mend(seen)
+    yield from hardware.machine(system)
+    first = _blocking_problem(probed)
     if first is not None:
         yield connection.not_tried(first)
         return
-    tried = tuple(name for name in wanted if check_runtime(seen, name) is None)
+    tried = tuple(name for name in wanted if check_runtime(probed, name) is None)
     try:
-        yield from agent(transport, seen, device, tried, model, one_will_do=len(wanted) > 1)
+        yield from agent(transport, probed, device, tried, model, one_is_enough=len(wanted) > 1)
     except DeviceDiskFullError as error:
         if disk.ok:  # a quota, or somebody else's file meanwhile
             yield failed("disk", error)
         yield connection.not_tried("disk")
 
 
-def _first_to_mend(seen: Probe) -> str | None:
+def _blocking_problem(probed: Probe) -> str | None:
     """Return the line without whose mending no agent can be tried."""
-    problems = (check_python(seen), check_numpy(seen), check_cache(seen))
+    problems = (check_python(probed), check_numpy(probed), check_cache(probed))
     names = ("python", "numpy", "cache folder")
     return next(
         (name for name, problem in zip(names, problems, strict=True) if problem is not None), None

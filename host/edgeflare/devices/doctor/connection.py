@@ -11,7 +11,7 @@ _SHOWN = 3
 _LONGEST = 60
 
 
-def reached(transport: Transport, device: Device) -> Iterator[CheckLine]:
+def connected(transport: Transport, device: Device) -> Iterator[CheckLine]:
     """Yield the lines of a connection that stands."""
     login = getattr(transport, "login", None)
     if not isinstance(login, Login):
@@ -29,7 +29,7 @@ def reached(transport: Transport, device: Device) -> Iterator[CheckLine]:
         yield good("key", f"logged in with {detail}" if login.by else detail)
 
 
-def not_reached(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]:
+def not_connected(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]:
     """Yield the lines of a connection that failed: a server that answers is not at fault for a key."""
     from edgeflare.devices.transports.adb.phones import PhoneLockedError  # it needs paramiko
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from edgeflare._internal.text import first_problem
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.provisioning.scripts import ask_script, invalid_answer
+from edgeflare.devices.provisioning.scripts import invalid_answer, run_script_with_output
 from edgeflare.devices.transports.base import Transport
 
 FACTS = r"""
@@ -200,11 +200,11 @@ _TIMEOUT_S = 60.0
 _VCGENCMD = ("vcgencmd", "/usr/bin/vcgencmd", "/opt/vc/bin/vcgencmd")
 
 
-class _Told(BaseModel):
+class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Cpu(_Told):
+class Cpu(_FrozenModel):
     """The processor; `implementer` and `part` are Arm's numbers, `flags` x86 flags or Arm features."""
 
     model: str | None = None
@@ -215,14 +215,14 @@ class Cpu(_Told):
     flags: tuple[str, ...] | None = None
 
 
-class Memory(_Told):
+class Memory(_FrozenModel):
     """Bytes of memory; None: the system doesn't tell."""
 
     available: int | None = None
     total: int | None = None
 
 
-class Disk(_Told):
+class Disk(_FrozenModel):
     """Bytes on the cache folder's disk, and the files that may still be made there."""
 
     free: int | None = None
@@ -230,7 +230,7 @@ class Disk(_Told):
     files_free: int | None = None
 
 
-class Facts(_Told):
+class Facts(_FrozenModel):
     """The result of the script. `clock` is the device's time as it began, in seconds since 1970.
 
     `hottest` is (degrees Celsius, sensor), `firmware` a Raspberry Pi's throttling bits, `coolers` the
@@ -267,7 +267,7 @@ def read_system(transport: Transport, device: Device) -> SystemReading:
     """Run the script. Raises DevicePythonError, DeviceProtocolError and what the transport raises."""
     parameters = {"cache": device.cache, "vcgencmd": _VCGENCMD, "root": "/"}
     sent, begun = time.time(), time.monotonic()
-    answer = ask_script(transport, device.python, FACTS, parameters, _TIMEOUT_S)
+    answer = run_script_with_output(transport, device.python, FACTS, parameters, _TIMEOUT_S)
     taken = time.monotonic() - begun
     try:
         facts = Facts.model_validate(answer.value)

@@ -45,7 +45,7 @@ def bad(name: str, detail: str, fix: str | None) -> CheckLine:
     return CheckLine(name, False, detail, fix)
 
 
-def judged(name: str, problem: Problem | None, detail: str) -> CheckLine:
+def line_of(name: str, problem: Problem | None, detail: str) -> CheckLine:
     """Return the line of what a device has, or lacks."""
     return good(name, detail) if problem is None else bad(name, problem.what, problem.fix)
 

@@ -27,11 +27,11 @@ class ScriptReply(NamedTuple):
 def run_script(
     transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
 ) -> dict[str, Any]:
-    """Run a script on the device and return the JSON object that it prints; see `ask_script`."""
-    return ask_script(transport, python, script, parameters, timeout).value
+    """Run a script on the device and return the JSON object that it prints; see `run_script_with_output`."""
+    return run_script_with_output(transport, python, script, parameters, timeout).value
 
 
-def ask_script(
+def run_script_with_output(
     transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
 ) -> ScriptReply:
     """Run a script on the device and return what was printed.
@@ -51,7 +51,7 @@ def ask_script(
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise _not_ours(transport.name, python, done)
+        raise _no_script_reply(transport.name, python, done)
     return ScriptReply(answer, clean_text(before + after, LONGEST_TEXT, lines=True))
 
 
@@ -63,7 +63,9 @@ def invalid_answer(name: str, why: object) -> DeviceProtocolError:
     )
 
 
-def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | DeviceProtocolError:
+def _no_script_reply(
+    name: str, python: str, done: Completed
+) -> DevicePythonError | DeviceProtocolError:
     if done.status in (126, 127):
         return DevicePythonError(
             f"there is no Python command {python!r} on {name}: install Python 3.8 or newer there, or "
@@ -236,7 +238,7 @@ of another user, one that others may write (without the sticky bit), one below a
 user may rename entries.
 """
 
-TEND = r"""
+CLEAN_CACHE = r"""
 import hashlib, os, stat, time
 
 TEMPORARY = ".part"

@@ -154,10 +154,10 @@ def check_ran(done: Completed, python: str, name: str, otherwise: str = "") -> N
     if done.status not in (126, 127):
         return
     problem = "can't be run" if done.status == 126 else "is not there"
-    said = [clean_text(line, LONGEST_LINE) for line in done.stderr.strip().splitlines()[-1:]]
+    last_line = [clean_text(line, LONGEST_LINE) for line in done.stderr.strip().splitlines()[-1:]]
     raise DevicePythonError(
         f"the Python command {python!r} {problem} on {name}"
-        f"{f' ({said[0]})' if said else ''}; install Python 3.8 or later there, or give "
+        f"{f' ({last_line[0]})' if last_line else ''}; install Python 3.8 or later there, or give "
         f"its command as `python` in the inventory{otherwise}"
     )
 

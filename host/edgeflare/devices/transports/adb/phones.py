@@ -21,12 +21,12 @@ _LINE = re.compile(
     rf"(?P<serial>\S.*?)\s+(?P<state>{_STATES}|no permissions.*?|\S+)(?P<about>(?:\s+\w+:\S+)*)\s*"
 )
 _READY = "device"
-_PASSING = ("offline", "connecting", "authorizing", "unauthorized", "detached")
+_TRANSIENT = ("offline", "connecting", "authorizing", "unauthorized", "detached")
 """States that may end by themselves: a phone that was plugged in anew goes through some of them."""
 _GRACE_S = 3.0
 _POLL_S = 0.1
 _ANSWER_S = 1.0
-_CALL_EVERY_S = 2.0
+_RECONNECT_EVERY_S = 2.0
 _ON_WIFI = re.compile(r"[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+")
 
 
@@ -50,7 +50,7 @@ class AttachedDevice:
 def attached(server: AdbServer, deadline: Deadline) -> list[AttachedDevice]:
     """Return the devices that the adb server knows, in its order. Raises what `AdbServer.ask` raises."""
     lines = server.ask("host:devices-l", deadline).splitlines()
-    return [found for line in lines if (found := _read(line)) is not None]
+    return [found for line in lines if (found := _parse_line(line)) is not None]
 
 
 def choose(server: AdbServer, serial: str | None, timeout: float) -> AttachedDevice:
@@ -66,20 +66,20 @@ def choose(server: AdbServer, serial: str | None, timeout: float) -> AttachedDev
     grace = Deadline(min(timeout, _GRACE_S))
     recovery = _Recovery(server, deadline)
     while True:
-        devices = attached(server, _soon(deadline))
+        devices = attached(server, _answer_deadline(deadline))
         if serial is not None and all(one.serial != serial for one in devices):
-            if not recovery.call_in(serial):
-                _pick(devices, serial)
+            if not recovery.reconnect_missing(serial):
+                _select(devices, serial)
             continue
-        device = _pick(devices, serial)
+        device = _select(devices, serial)
         serial = device.serial
         if device.state == _READY:
             return device
         waiting = grace if device.state == "unauthorized" else deadline
-        if device.state not in _PASSING or waiting.expired:
-            raise _not_ready(device, timeout)
+        if device.state not in _TRANSIENT or waiting.expired:
+            raise _not_ready_error(device, timeout)
         if device.state == "offline":
-            recovery.call_back()
+            recovery.reconnect_offline()
         time.sleep(min(_POLL_S, max(waiting.remaining(), 0.01)))
 
 
@@ -93,31 +93,31 @@ class _Recovery:
     def __init__(self, server: AdbServer, deadline: Deadline) -> None:
         self._server = server
         self._deadline = deadline
-        self._next_call = time.monotonic() + _CALL_EVERY_S
-        self._asked = False
+        self._next_reconnect = time.monotonic() + _RECONNECT_EVERY_S
+        self._connect_sent = False
         self._seen_offline = False
 
-    def call_back(self) -> None:
+    def reconnect_offline(self) -> None:
         """Have the server reset its links to phones that are offline; servers before 1.0.36 can't."""
         self._seen_offline = True
-        if time.monotonic() < self._next_call:
+        if time.monotonic() < self._next_reconnect:
             return
-        self._next_call = time.monotonic() + _CALL_EVERY_S
+        self._next_reconnect = time.monotonic() + _RECONNECT_EVERY_S
         with contextlib.suppress(AdbRefusedError):
-            self._server.ask("host:reconnect-offline", _soon(self._deadline))
+            self._server.ask("host:reconnect-offline", _answer_deadline(self._deadline))
 
-    def call_in(self, serial: str) -> bool:
+    def reconnect_missing(self, serial: str) -> bool:
         """Do what may bring a phone that is gone; return whether to look again."""
-        if _ON_WIFI.fullmatch(serial) and not self._asked:
-            self._asked = True
+        if _ON_WIFI.fullmatch(serial) and not self._connect_sent:
+            self._connect_sent = True
             with contextlib.suppress(AdbRefusedError, DeviceTimeoutError):
-                self._server.ask(f"host:connect:{serial}", _soon(self._deadline))
+                self._server.ask(f"host:connect:{serial}", _answer_deadline(self._deadline))
             return True
         time.sleep(_POLL_S if self._seen_offline else 0)
         return self._seen_offline and not self._deadline.expired
 
 
-def _pick(devices: Sequence[AttachedDevice], serial: str | None) -> AttachedDevice:
+def _select(devices: Sequence[AttachedDevice], serial: str | None) -> AttachedDevice:
     if serial is not None:
         device = next((one for one in devices if one.serial == serial), None)
         if device is not None:
@@ -140,7 +140,7 @@ def _pick(devices: Sequence[AttachedDevice], serial: str | None) -> AttachedDevi
     return devices[0]
 
 
-def _not_ready(device: AttachedDevice, timeout: float) -> DeviceError:
+def _not_ready_error(device: AttachedDevice, timeout: float) -> DeviceError:
     who = f"the phone {AttachedDevice(device.serial, _READY, device.model)}"
     state = device.state
     if state in ("unauthorized", "authorizing"):
@@ -155,7 +155,7 @@ def _not_ready(device: AttachedDevice, timeout: float) -> DeviceError:
             "rules (Debian: apt install android-sdk-platform-tools-common), join the group plugdev, "
             "plug the phone in again and run `adb kill-server`"
         )
-    if state in _PASSING:
+    if state in _TRANSIENT:
         return UnreachableError(
             f"{who} is {state} and did not come back within {timeout:g} s; plug it in again, switch "
             "USB debugging off and on, and if that doesn't help run `adb kill-server`"
@@ -165,12 +165,12 @@ def _not_ready(device: AttachedDevice, timeout: float) -> DeviceError:
     )
 
 
-def _soon(deadline: Deadline) -> Deadline:
+def _answer_deadline(deadline: Deadline) -> Deadline:
     """Return the time for one answer: a wait that is nearly over must not look like a dead server."""
     return Deadline(max(deadline.remaining(), _ANSWER_S))
 
 
-def _read(line: str) -> AttachedDevice | None:
+def _parse_line(line: str) -> AttachedDevice | None:
     match = _LINE.fullmatch(line)
     if match is None:
         return None

@@ -14,7 +14,7 @@ from edgeflare.devices.inventory import Device
 from edgeflare.devices.transports.adb.phones import choose
 from edgeflare.devices.transports.adb.transport import AdbRefusedError, AdbServer
 from edgeflare.devices.transports.base import Deadline
-from edgeflare.devices.transports.ssh.config import Endpoint, resolve_alone, resolve_endpoint
+from edgeflare.devices.transports.ssh.config import Endpoint, resolve_endpoint, resolve_over_link
 from edgeflare.errors import UnreachableError
 
 TERMUX_PORT = 8022
@@ -31,11 +31,11 @@ def endpoint_of(device: Device) -> Endpoint:
         return resolve_endpoint(device)
     server = AdbServer.from_environment()
     serial = choose(server, device.serial, device.connect_timeout_s).serial
-    found = resolve_alone(device, alias_of(serial), TERMUX_PORT)
+    found = resolve_over_link(device, alias_of(serial), TERMUX_PORT)
     phone = f"adb -s {shlex.quote(serial)}"
     return replace(
         found,
-        opener=partial(_open, server, serial, found),
+        open_link=partial(_open, server, serial, found),
         host_key_file="$PREFIX/etc/ssh/ssh_host_ed25519_key.pub",
         copy_id=(
             f"{phone} forward tcp:{found.port} tcp:{found.port} && "

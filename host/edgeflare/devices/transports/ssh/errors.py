@@ -122,8 +122,8 @@ def explain(error: Exception, endpoint: Endpoint) -> DeviceError | InventoryErro
         sentence = (
             "no route to {address} ({why}); is the device on, and this machine in its network?"
         )
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    why = clean_text(said.rstrip("."), LONGEST_LINE)
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    why = clean_text(text.rstrip("."), LONGEST_LINE)
     return kind(
         sentence.format(address=endpoint.address, host=endpoint.host, user=endpoint.user, why=why)
     )

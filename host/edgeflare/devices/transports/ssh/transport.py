@@ -123,7 +123,7 @@ class SshTransport:
         """
         connection = Connection(endpoint_of(device))
         try:
-            connection.dial(check_host_key, ask)
+            connection.connect(check_host_key, ask)
             by = authenticate(connection.transport, connection.endpoint, ask)
         except BaseException:
             connection.close()

@@ -30,8 +30,8 @@ def fetch_host_key(device: Device, *, ask: Ask | None = None) -> HostKey:
     Raises UnreachableError, DeviceTimeoutError, AuthenticationError (at a jump host), and
     HostKeyError where another key is known for the host, or this one is revoked.
     """
-    endpoint, key = _presented(device, ask)
-    return _described(endpoint, key)._replace(trusted=_is_known(endpoint, key))
+    endpoint, key = _connect_and_read(device, ask)
+    return _host_key(endpoint, key)._replace(trusted=_is_known(endpoint, key))
 
 
 def trust_host_key(device: Device, fingerprint: str, *, ask: Ask | None = None) -> Path:
@@ -42,8 +42,8 @@ def trust_host_key(device: Device, fingerprint: str, *, ask: Ask | None = None) 
     of `fetch_host_key`. Raises HostKeyError where the fingerprint is another, where another key is
     known for this host, or where the file can't be written.
     """
-    endpoint, key = _presented(device, ask)
-    presented = _described(endpoint, key)
+    endpoint, key = _connect_and_read(device, ask)
+    presented = _host_key(endpoint, key)
     if presented.fingerprint != fingerprint.strip().rstrip("="):
         raise HostKeyError(
             f"nothing was trusted: {endpoint.address} presents {presented.fingerprint} "
@@ -60,29 +60,29 @@ def trust_host_key(device: Device, fingerprint: str, *, ask: Ask | None = None) 
     return file
 
 
-def _presented(device: Device, ask: Ask | None) -> tuple[Endpoint, paramiko.PKey]:
+def _connect_and_read(device: Device, ask: Ask | None) -> tuple[Endpoint, paramiko.PKey]:
     """Connect as far as keys are trusted; return the last server reached and its key."""
     if device.transport not in ("ssh", "adb") or device.adb_shell:
         ways = {"local": "the local device", "adb": "adb's shell"}
         way = ways.get(device.transport, f"a device on {device.transport}://")
         raise InventoryError(f"{way} has no host key; there is nothing to trust")
-    seen: list[tuple[Endpoint, paramiko.PKey]] = []
+    checked: list[tuple[Endpoint, paramiko.PKey]] = []
     connection = Connection(endpoint_of(device))
     try:
-        connection.dial(_noting(seen), ask)
+        connection.connect(_noting(checked), ask)
     except HostKeyError:
-        if not seen:
+        if not checked:
             raise
     finally:
         connection.close()
-    return seen[-1]
+    return checked[-1]
 
 
 def _noting(
-    seen: list[tuple[Endpoint, paramiko.PKey]],
+    checked: list[tuple[Endpoint, paramiko.PKey]],
 ) -> Callable[[Endpoint, paramiko.PKey], None]:
     def check(endpoint: Endpoint, key: paramiko.PKey) -> None:
-        seen.append((endpoint, key))
+        checked.append((endpoint, key))
         check_host_key(endpoint, key)
 
     return check
@@ -97,7 +97,7 @@ def _is_known(endpoint: Endpoint, key: paramiko.PKey) -> bool:
     return True
 
 
-def _described(endpoint: Endpoint, key: paramiko.PKey) -> HostKey:
+def _host_key(endpoint: Endpoint, key: paramiko.PKey) -> HostKey:
     return HostKey(
         endpoint.host,
         endpoint.port,
