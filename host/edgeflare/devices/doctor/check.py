@@ -1,11 +1,11 @@
-"""A device tried step by step, for people."""
+"""Checks a device step by step, from the connection to one inference."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from edgeflare.devices.doctor import connection, hardware, software
+from edgeflare.devices.doctor import hardware, software
 from edgeflare.devices.doctor.facts import read_system
-from edgeflare.devices.doctor.result import CheckLine, bad, failed
+from edgeflare.devices.doctor.result import CheckLine, bad, failed, good, note
 from edgeflare.devices.doctor.software import agent
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.probe import (
@@ -17,17 +17,22 @@ from edgeflare.devices.provisioning.probe import (
     probe,
 )
 from edgeflare.devices.runtimes import RuntimeName, runtime_for
-from edgeflare.devices.transports.base import Transport
+from edgeflare.devices.transports.base import Login, Transport
 from edgeflare.errors import (
+    AuthenticationError,
     DeviceDiskFullError,
     DeviceProtocolError,
     DeviceTimeoutError,
     EdgeFlareError,
+    HostKeyError,
     ModelError,
     UnreachableError,
 )
 
 __all__ = ["CheckLine", "check"]
+
+_SHOWN = 3
+_LONGEST = 60
 
 
 def check(
@@ -64,7 +69,7 @@ def _lines(
     try:
         transport = transport_factory()
     except EdgeFlareError as error:
-        yield from connection.not_connected(error, device)
+        yield from _not_connected(error, device)
         return
     try:
         yield from _device_lines(transport, device, model, runtime)
@@ -75,7 +80,7 @@ def _lines(
 def _device_lines(
     transport: Transport, device: Device, model: Path | None, runtime: RuntimeName | None
 ) -> Iterator[CheckLine]:
-    yield from connection.connected(transport, device)
+    yield from _connected(transport, device)
     try:
         system = read_system(transport, device)
         probed = probe(transport, device)
@@ -91,7 +96,7 @@ def _device_lines(
         return
     named = runtime or device.runtime
     wanted: tuple[RuntimeName, ...] = (named,) if named else ("tflite", "onnx")
-    yield from connection.shell(system.printed, device)
+    yield from _shell(system.printed, device)
     yield software.python(probed, system.facts)
     if check_python(probed) is None:
         yield from software.packages(probed, wanted)
@@ -102,7 +107,7 @@ def _device_lines(
     yield from hardware.machine(system)
     first = _blocking_problem(probed)
     if first is not None:
-        yield connection.not_tried(first)
+        yield _not_tried(first)
         return
     tried = tuple(name for name in wanted if check_runtime(probed, name) is None)
     try:
@@ -110,7 +115,7 @@ def _device_lines(
     except DeviceDiskFullError as error:
         if disk.ok:  # a quota, or somebody else's file meanwhile
             yield failed("disk", error)
-        yield connection.not_tried("disk")
+        yield _not_tried("disk")
 
 
 def _blocking_problem(probed: Probe) -> str | None:
@@ -120,3 +125,71 @@ def _blocking_problem(probed: Probe) -> str | None:
     return next(
         (name for name, problem in zip(names, problems, strict=True) if problem is not None), None
     )
+
+
+def _connected(transport: Transport, device: Device) -> Iterator[CheckLine]:
+    """Yield the lines of a connection that stands."""
+    login = getattr(transport, "login", None)
+    if not isinstance(login, Login):
+        yield good("connection", _place(device))
+        return
+    to = f"{device.transport} to {login.user}@{login.address}"
+    yield good("connection", f"{to}, where {login.server} answers")
+    detail = f"{login.by}; host key {login.host_key} is trusted"
+    advice = f"set a key up with: {login.key_command}"
+    if login.by == "password":
+        yield note("key", f"logged in with a {detail}", advice)
+    elif login.by == "nothing":
+        yield note("key", f"the server asks for neither key nor password: {detail}", None)
+    else:
+        yield good("key", f"logged in with {detail}" if login.by else detail)
+
+
+def _not_connected(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]:
+    """Yield the lines of a connection that failed: a server that answers is not at fault for a key."""
+    from edgeflare.devices.transports.adb.phones import PhoneLockedError  # it needs paramiko
+
+    if isinstance(error, PhoneLockedError) or not isinstance(
+        error, AuthenticationError | HostKeyError
+    ):
+        yield failed("connection", error)
+        return
+    yield good("connection", f"{_place(device)}: an SSH server answers")
+    line = failed("key", error)
+    if isinstance(error, AuthenticationError) and device.key is not None:
+        other = "name the right one as `key` in the device's inventory entry"
+        line = line._replace(fix=f"{line.fix}, or {other}" if line.fix else other)
+    yield line
+
+
+def _shell(printed: str, device: Device) -> Iterator[CheckLine]:
+    """Yield the line of what the login shell prints around the answer of a command."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    if not lines:
+        if device.transport != "local":
+            yield good("shell", "prints nothing of its own")
+        return
+    shown = " | ".join(line[:_LONGEST] for line in lines[:_SHOWN])
+    more = f" and {len(lines) - _SHOWN} more lines" if len(lines) > _SHOWN else ""
+    if device.transport == "local":
+        yield note("shell", f"the Python command prints beside its answer: {shown}{more}")
+        return
+    yield note(
+        "shell",
+        f"a login prints: {shown}{more}; EdgeFlare reads past it, sftp and scp do not",
+        "let only people see it: put what prints below this line in ~/.bashrc there: "
+        "case $- in *i*) ;; *) return;; esac",
+    )
+
+
+def _not_tried(first: str) -> CheckLine:
+    """Return the line on what was left out until something else is mended."""
+    packages = "numpy, runtimes, " if first == "python" else ""
+    rest = "delegate, round trip, bandwidth, smoke inference, lease"
+    return note("not tried", f"{packages}{rest}: mend {first} first")
+
+
+def _place(device: Device) -> str:
+    if device.transport == "local":
+        return "a process on this machine"
+    return f"{device.transport} to {device.host or device.serial or device.name}"

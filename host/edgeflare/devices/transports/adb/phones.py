@@ -1,14 +1,23 @@
-"""Which of the phones that are attached is meant, and how one that is offline is called back."""
+"""Phones on adb: choosing one, reconnecting one that is offline, and its SSH server (Termux's, for one).
+
+SSH goes over a stream of the adb server to the port on the phone: what ``adb forward`` opens for each connection,
+without a listener on this machine.
+"""
 
 import contextlib
 import os
 import re
+import shlex
+import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
+from edgeflare.devices.inventory import Device
 from edgeflare.devices.transports.adb.transport import AdbRefusedError, AdbServer
 from edgeflare.devices.transports.base import Deadline
+from edgeflare.devices.transports.ssh.config import Endpoint, resolve_endpoint, resolve_over_link
 from edgeflare.errors import (
     AuthenticationError,
     DeviceError,
@@ -22,7 +31,7 @@ _LINE = re.compile(
 )
 _READY = "device"
 _TRANSIENT = ("offline", "connecting", "authorizing", "unauthorized", "detached")
-"""States that may end by themselves: a phone that was plugged in anew goes through some of them."""
+"""States that may end by themselves, such as those after plugging a phone in."""
 _GRACE_S = 3.0
 _POLL_S = 0.1
 _ANSWER_S = 1.0
@@ -36,7 +45,7 @@ class PhoneLockedError(AuthenticationError):
 
 @dataclass(frozen=True)
 class AttachedDevice:
-    """A line of ``adb devices -l``. `state` is ``device`` where it is ready; `model` "" if untold."""
+    """A line of ``adb devices -l``. `state` is ``device`` where it is ready; `model` "" where unknown."""
 
     serial: str
     state: str
@@ -54,7 +63,7 @@ def attached(server: AdbServer, deadline: Deadline) -> list[AttachedDevice]:
 
 
 def choose(server: AdbServer, serial: str | None, timeout: float) -> AttachedDevice:
-    """Return the attached device with this serial, ready; call it back where it is offline.
+    """Return the attached device with this serial once it is ready; reconnect one that is offline.
 
     Without a serial: ANDROID_SERIAL, else the only one that is attached. A device that is offline is
     reconnected and waited for, at most `timeout` seconds; one on Wi-Fi (``host:port``) is connected to
@@ -84,10 +93,10 @@ def choose(server: AdbServer, serial: str | None, timeout: float) -> AttachedDev
 
 
 class _Recovery:
-    """What is done about a phone that is offline or gone, and how often.
+    """Reconnects a phone that is offline or missing, at intervals.
 
-    A server mends a lost link by itself within a moment, and told to reconnect before that, forgets
-    phones on Wi-Fi (seen with 1.0.41): they are connected to anew.
+    A server restores a lost link by itself within a moment; asked to reconnect before that, version 1.0.41
+    forgets phones on Wi-Fi, which then need a new connection.
     """
 
     def __init__(self, server: AdbServer, deadline: Deadline) -> None:
@@ -107,7 +116,7 @@ class _Recovery:
             self._server.ask("host:reconnect-offline", _answer_deadline(self._deadline))
 
     def reconnect_missing(self, serial: str) -> bool:
-        """Do what may bring a phone that is gone; return whether to look again."""
+        """Try to get a missing phone back; return whether to list the devices again."""
         if _ON_WIFI.fullmatch(serial) and not self._connect_sent:
             self._connect_sent = True
             with contextlib.suppress(AdbRefusedError, DeviceTimeoutError):
@@ -166,7 +175,7 @@ def _not_ready_error(device: AttachedDevice, timeout: float) -> DeviceError:
 
 
 def _answer_deadline(deadline: Deadline) -> Deadline:
-    """Return the time for one answer: a wait that is nearly over must not look like a dead server."""
+    """Return the deadline of one answer, at least 1 s, so that a short rest is not taken for a dead server."""
     return Deadline(max(deadline.remaining(), _ANSWER_S))
 
 
@@ -180,3 +189,47 @@ def _parse_line(line: str) -> AttachedDevice | None:
 
 def _listed(devices: Sequence[AttachedDevice]) -> str:
     return ", ".join(map(str, devices))
+
+
+TERMUX_PORT = 8022
+
+
+def endpoint_of(device: Device) -> Endpoint:
+    """Return how to reach a device's SSH server, over the network or through adb.
+
+    A phone is ``adb-SERIAL`` in the SSH config and in known_hosts; adb lists the attached ones. Raises InventoryError; of a phone UnreachableError, AuthenticationError,
+    DeviceTimeoutError, DeviceProtocolError, too.
+    """
+    if device.transport != "adb":
+        return resolve_endpoint(device)
+    server = AdbServer.from_environment()
+    serial = choose(server, device.serial, device.connect_timeout_s).serial
+    found = resolve_over_link(device, alias_of(serial), TERMUX_PORT)
+    phone = f"adb -s {shlex.quote(serial)}"
+    return replace(
+        found,
+        open_link=partial(_open, server, serial, found),
+        host_key_file="$PREFIX/etc/ssh/ssh_host_ed25519_key.pub",
+        copy_id=(
+            f"{phone} forward tcp:{found.port} tcp:{found.port} && "
+            f"ssh-copy-id -p {found.port} {found.user}@127.0.0.1"
+        ),
+    )
+
+
+def alias_of(serial: str) -> str:
+    """Return the name of a phone in the SSH config and in known_hosts."""
+    return "adb-" + re.sub(r"[^A-Za-z0-9._:-]", "_", serial)
+
+
+def _open(server: AdbServer, serial: str, endpoint: Endpoint) -> socket.socket:
+    port = endpoint.port
+    try:
+        return server.open(serial, f"tcp:{port}", Deadline(endpoint.connect_timeout))
+    except AdbRefusedError as error:
+        if "device" in error.reason:
+            raise UnreachableError(f"adb lost the phone {serial}: {error.reason}") from error
+        raise UnreachableError(
+            f"nothing listens on port {port} of the phone {serial}; open Termux there and run sshd "
+            "(once: pkg install openssh), or give its port as `port` in the inventory"
+        ) from error

@@ -24,7 +24,7 @@ STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
 _HEADER = struct.Struct("<BI")
 PACKET = 64 << 10
 _WINDOW = 8 << 20
-"""Bytes of stdout that are held unread; beyond it the program waits."""
+"""Limit of unread bytes of stdout; beyond it the program waits."""
 _TAIL_LINES = 20
 _GRACE_S = 2.0
 
@@ -32,7 +32,7 @@ _GRACE_S = 2.0
 class ShellProgram:
     """A running program's stdin and stdout; see `Stream`. Owns the link to the phone's shell.
 
-    `keep`: how many of stderr's last bytes are held.
+    `keep`: how many of stderr's last bytes are stored.
     """
 
     def __init__(self, link: socket.socket, where: str, keep: int = 64 << 10) -> None:
@@ -83,7 +83,7 @@ class ShellProgram:
             ) from error
 
     def end_stdin(self) -> None:
-        """Let the program see the end of its stdin. Raises OSError where program or link are gone."""
+        """Close the program's stdin. Raises OSError where program or link are gone."""
         self._send(CLOSE_STDIN, memoryview(b""))
 
     def stderr_text(self) -> str:
@@ -131,7 +131,7 @@ class ShellProgram:
             self._link.close()
 
     def _discard_output(self) -> None:
-        """Let go of what nobody will read, so that the end can arrive behind it."""
+        """Discard unread output, so that the exit packet behind it can be read."""
         with self._changed:
             self._unread_bytes = -(1 << 62)
             self._changed.notify_all()
@@ -143,7 +143,7 @@ class ShellProgram:
             self._link.sendall(_HEADER.pack(kind, len(data)) + data)
 
     def _read_packets(self) -> None:
-        """Sort what arrives until the program ends or the link is lost."""
+        """Read packets until the program ends or the link is lost."""
         try:
             while True:
                 kind, length = _HEADER.unpack(self._receive_exactly(_HEADER.size))

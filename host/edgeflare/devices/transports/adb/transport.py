@@ -1,4 +1,4 @@
-"""The adb server's protocol: a question, or a stream to a service of an attached device.
+"""The adb server's protocol: a query, or a stream to a service of an attached device.
 
 A request is four hexadecimal digits of length and the service's name; the server says OKAY, or FAIL
 and why (AOSP, packages/modules/adb: OVERVIEW.TXT, SERVICES.TXT). Where no server runs, the `adb`
@@ -68,7 +68,7 @@ class AdbServer:
         return self.path or (f"[{self.host}]" if ":" in self.host else self.host) + f":{self.port}"
 
     def ask(self, service: str, deadline: Deadline) -> str:
-        """Return the server's answer to a question such as ``host:devices-l``.
+        """Return the server's answer to a query such as ``host:devices-l``.
 
         Raises AdbRefusedError, UnreachableError, DeviceTimeoutError, DeviceProtocolError.
         """
@@ -94,7 +94,7 @@ class AdbServer:
         return link
 
     def _connect(self, deadline: Deadline) -> socket.socket:
-        """Connect to the server; where none listens on this machine, have one started."""
+        """Connect to the server; start one where none listens on this machine."""
         try:
             return self._dial(deadline)
         except (ConnectionRefusedError, FileNotFoundError) as error:
@@ -143,7 +143,7 @@ class AdbServer:
 
 
 def _request(link: socket.socket, service: str, deadline: Deadline) -> None:
-    """Send a request and take the server's OKAY."""
+    """Send a request and read the server's OKAY."""
     name = service.encode()
     link.settimeout(_socket_timeout(deadline))
     link.sendall(b"%04x%s" % (len(name), name))

@@ -81,7 +81,7 @@ def public_blob(path: Path) -> bytes | None:
 
 @contextlib.contextmanager
 def agent_keys() -> Iterator[tuple[paramiko.AgentKey, ...]]:
-    """Give the ssh-agent's keys, none where no agent runs; they sign only inside the block."""
+    """Yield the ssh-agent's keys, none where no agent runs; they are usable only inside the block."""
     try:
         agent = paramiko.Agent()
     except (paramiko.SSHException, OSError):
@@ -94,7 +94,7 @@ def agent_keys() -> Iterator[tuple[paramiko.AgentKey, ...]]:
 
 
 Ask = Callable[[str], str | None]
-"""Shows a prompt and returns what the user typed, unseen; None if there is nobody to ask."""
+"""Shows a prompt and returns the hidden input; None where no user can be asked."""
 
 TRIES = 3
 _PROMPT_S = 120
@@ -102,7 +102,7 @@ _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
 def authenticate(transport: paramiko.Transport, endpoint: Endpoint, ask: Ask | None) -> str:
-    """Log in over a connection whose host key was checked; return by what, see `Login`.
+    """Log in over a connection whose host key was checked; return the method as in `Login`.
 
     The key files that inventory or SSH config name come first (through the ssh-agent where it holds
     them), then, unless only those are wanted, the agent's other keys, then ~/.ssh/id_*; at last a
@@ -141,7 +141,7 @@ class _Login:
         return "password"
 
     def _methods(self) -> Sequence[str]:
-        """Ask which ways to log in there are (and get in at once where none is needed)."""
+        """Ask for the authentication methods (which logs in at once where none is needed)."""
         try:
             return self._transport.auth_none(self._endpoint.user)
         except paramiko.BadAuthenticationType as error:
@@ -197,7 +197,7 @@ class _Login:
             yield key
 
     def _unlock(self, path: Path) -> paramiko.PKey:
-        """Load a key file, asking for its passphrase; LockedKeyError where nobody answers."""
+        """Load a key file, asking for its passphrase; LockedKeyError where no user can be asked."""
         try:
             return load_key(path)
         except LockedKeyError:
@@ -215,7 +215,7 @@ class _Login:
         )
 
     def _offer(self, key: paramiko.PKey) -> Sequence[str]:
-        """Offer one key; return the further steps that the server wants, if any."""
+        """Offer one key; return the further methods that the server wants, if any."""
         try:
             return self._transport.auth_publickey(self._endpoint.user, key)
         except paramiko.AuthenticationException as error:
@@ -229,7 +229,7 @@ class _Login:
             raise self._connection_error(error) from error
 
     def _log_in_by_password(self, methods: Sequence[str]) -> None:
-        self._transport.auth_timeout = _PROMPT_S  # the server's questions wait for the user
+        self._transport.auth_timeout = _PROMPT_S  # prompts wait for the user
         for _ in range(TRIES):
             try:
                 if "password" in methods:
@@ -247,7 +247,7 @@ class _Login:
                 raise self._connection_error(error, "password") from error
             if self._transport.is_authenticated():
                 return
-            if not self._prompted:  # a dialogue in which the server asked nothing
+            if not self._prompted:  # the server asked nothing
                 raise AuthenticationError(self._refusal())
         raise AuthenticationError(
             f"wrong password for {self._who}, {TRIES} times; check the user name and the password, "
@@ -280,7 +280,7 @@ class _Login:
         )
 
     def _connection_error(self, error: Exception, after: str = "") -> Exception:
-        """Say why a connection ended while logging in."""
+        """Return the error for a connection that ended while logging in."""
         if isinstance(error, paramiko.AuthenticationException | EOFError) and "timeout" not in str(
             error
         ):

@@ -1,4 +1,4 @@
-"""Where and how to reach a device over SSH: its inventory entry laid over ~/.ssh/config."""
+"""Where and how to reach a device over SSH: its inventory entry takes precedence over ~/.ssh/config."""
 
 import getpass
 import glob
@@ -24,10 +24,9 @@ _JUMP_DEPTH = 8
 class Endpoint:
     """One SSH server, with all that is needed to reach it.
 
-    `device` is the entry it was made for (a jump host's: one of its own), `target` what the user
-    types to mean the whole way. `known_as` is its name in known_hosts files; the first of those is
-    the one that is written to. `jump` is the server before it, `proxy_command` a program before it,
-    `open_link` makes the link where that is no TCP connection of ours.
+    `device` is its inventory entry (a jump host has one of its own), `target` what the user calls the device at the
+    end. `known_as` is its name in known_hosts files, of which the first is written to. It is reached through
+    the server `jump`, the program `proxy_command` or the socket that `open_link` returns, else by TCP.
     """
 
     device: Device
@@ -108,10 +107,10 @@ def _resolve(
 
 
 def resolve_over_link(device: Device, alias: str, port: int) -> Endpoint:
-    """Return how to log in over a link that is there already, under an alias of the SSH config.
+    """Return how to log in over an existing link, under an alias of the SSH config.
 
     The alias is its name in known_hosts, too, with the port where that isn't `port`. HostName, ProxyJump
-    and ProxyCommand have no say. Raises InventoryError.
+    and ProxyCommand are ignored. Raises InventoryError.
     """
     found = _resolve(device.model_copy(update={"host": alias}), device.name, "none", 0, port)
     known_as = found.known_as

@@ -1,4 +1,4 @@
-"""paramiko's client transport with its login mended: one service request, no race, waits bounded."""
+"""SSH connections by paramiko, with fixes of its login: one service request, no race, bounded waits."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ _POLL_S = 0.005
 
 
 class _AuthHandler(AuthOnlyHandler):
-    """paramiko's own creates its event after it has sent the request, and misses a fast answer."""
+    """Creates its event before the request is sent; paramiko's own, after it, misses a fast answer."""
 
     def send_auth_request(
         self,
@@ -75,11 +75,11 @@ class ClientTransport(paramiko.ServiceRequestingTransport):  # type: ignore[name
 
 
 HostKeyCheck = Callable[[Endpoint, paramiko.PKey], None]
-"""Judges a presented host key: returns, or raises HostKeyError."""
+"""Checks a presented host key: returns, or raises HostKeyError."""
 
 KEEPALIVE_S = 15
 _DEAD_AFTER_S = 45
-_MARGIN_S = 5  # paramiko's own limits lie behind ours, so that it is always ours that speaks
+_MARGIN_S = 5  # paramiko's own limits are later, so that ours raise
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 

@@ -14,7 +14,7 @@ from edgeflare.devices.transports.ssh.errors import explained
 from edgeflare.errors import UnreachableError
 
 WINDOW = 8 << 20
-"""Bytes that may be under way to us unread; paramiko's 2 MiB is 14 audio samples of 150 kB."""
+"""Bytes that may be sent to us unread; paramiko's 2 MiB is 14 audio samples of 150 kB."""
 PACKET = 32 << 10
 TAIL_LINES = 20
 _TAIL_BYTES = 64 << 10

@@ -1,4 +1,4 @@
-"""The SSH transport: one connection to a device, on it streams, commands and files."""
+"""The SSH transport: streams, commands and files over one connection to a device."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 import paramiko
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.adb.ssh_tunnel import endpoint_of
+from edgeflare.devices.transports.adb.phones import endpoint_of
 from edgeflare.devices.transports.base import (
     STDERR_LIMIT,
     Completed,
@@ -102,7 +102,7 @@ _START_S = 60.0
 
 
 class SshTransport:
-    """A connection to one device; see `Transport`. Made by `connect`. `login` says how it came about."""
+    """A connection to one device, made by `connect`; see `Transport`. `login` describes the login."""
 
     def __init__(self, device: Device, connection: Connection, by: str = "") -> None:
         self.name = device.name

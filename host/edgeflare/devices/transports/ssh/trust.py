@@ -1,13 +1,12 @@
-"""Looking at a device's host key and trusting it, on the user's word."""
+"""Fetches a device's host key, and trusts it when the user confirms its fingerprint."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import paramiko
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.adb.ssh_tunnel import endpoint_of
+from edgeflare.devices.transports.adb.phones import endpoint_of
 from edgeflare.devices.transports.ssh.auth import Ask
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.connection import Connection
@@ -25,7 +24,7 @@ __all__ = ["HostKey", "fetch_host_key", "trust_host_key"]
 def fetch_host_key(device: Device, *, ask: Ask | None = None) -> HostKey:
     """Return the host key that the device presents now, or the first on the way that is not trusted.
 
-    Behind a jump host, the jump host's key comes first: only when it is trusted can the way go on.
+    Behind a jump host, the jump host's key must be trusted first.
     `ask` is for logging in at jump hosts. Nothing is sent to a server that is not trusted.
     Raises UnreachableError, DeviceTimeoutError, AuthenticationError (at a jump host), and
     HostKeyError where another key is known for the host, or this one is revoked.
@@ -67,25 +66,20 @@ def _connect_and_read(device: Device, ask: Ask | None) -> tuple[Endpoint, parami
         way = ways.get(device.transport, f"a device on {device.transport}://")
         raise InventoryError(f"{way} has no host key; there is nothing to trust")
     checked: list[tuple[Endpoint, paramiko.PKey]] = []
+
+    def check(endpoint: Endpoint, key: paramiko.PKey) -> None:
+        checked.append((endpoint, key))
+        check_host_key(endpoint, key)
+
     connection = Connection(endpoint_of(device))
     try:
-        connection.connect(_noting(checked), ask)
+        connection.connect(check, ask)
     except HostKeyError:
         if not checked:
             raise
     finally:
         connection.close()
     return checked[-1]
-
-
-def _noting(
-    checked: list[tuple[Endpoint, paramiko.PKey]],
-) -> Callable[[Endpoint, paramiko.PKey], None]:
-    def check(endpoint: Endpoint, key: paramiko.PKey) -> None:
-        checked.append((endpoint, key))
-        check_host_key(endpoint, key)
-
-    return check
 
 
 def _is_known(endpoint: Endpoint, key: paramiko.PKey) -> bool:

@@ -1,4 +1,4 @@
-"""A file's bytes to the device: SFTP, and where that doesn't serve, the device's Python."""
+"""Copies a file to the device: by SFTP, else through the device's Python."""
 
 import errno
 from collections.abc import Callable, Iterable, Iterator
