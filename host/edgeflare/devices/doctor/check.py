@@ -42,12 +42,11 @@ def check(
     model: Path | None = None,
     tell: Callable[[CheckLine], None] | None = None,
 ) -> list[CheckLine]:
-    """Try all that a run needs, from the connection to one inference, a line each.
+    """Check all that a run needs, from the connection to one inference; return a line for each.
 
-    The inference is one of `model`, or of small models that come with EdgeFlare on each runtime that is
-    installed. Never raises for the device's faults: the line that failed says what and what to do; what
-    could not be tried after it is left out, and a line says so. `tell` is given each line at once.
-    Raises UsageError and ModelError for the path `model` alone.
+    The inference uses `model`, or else EdgeFlare's own small models on each installed runtime. Faults of the
+    device don't raise: the failed line says what is wrong and what to do, a last line what was skipped. `tell`
+    is called with each line at once. Raises UsageError and ModelError for the path `model` alone.
     """
     runtime = None if model is None else device.runtime or runtime_for(model)
     if model is not None and not model.is_file():
@@ -119,7 +118,7 @@ def _device_lines(
 
 
 def _blocking_problem(probed: Probe) -> str | None:
-    """Return the line without whose mending no agent can be tried."""
+    """Return the name of the first line that must be fixed before an agent can start."""
     problems = (check_python(probed), check_numpy(probed), check_cache(probed))
     names = ("python", "numpy", "cache folder")
     return next(
@@ -128,7 +127,7 @@ def _blocking_problem(probed: Probe) -> str | None:
 
 
 def _connected(transport: Transport, device: Device) -> Iterator[CheckLine]:
-    """Yield the lines of a connection that stands."""
+    """Yield the lines of an open connection."""
     login = getattr(transport, "login", None)
     if not isinstance(login, Login):
         yield good("connection", _place(device))
@@ -146,7 +145,7 @@ def _connected(transport: Transport, device: Device) -> Iterator[CheckLine]:
 
 
 def _not_connected(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]:
-    """Yield the lines of a connection that failed: a server that answers is not at fault for a key."""
+    """Yield the lines of a connection that failed; where only the login did, the connection is fine."""
     from edgeflare.devices.transports.adb.phones import PhoneLockedError  # it needs paramiko
 
     if isinstance(error, PhoneLockedError) or not isinstance(
@@ -163,7 +162,7 @@ def _not_connected(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]
 
 
 def _shell(printed: str, device: Device) -> Iterator[CheckLine]:
-    """Yield the line of what the login shell prints around the answer of a command."""
+    """Yield the line on what the login shell prints around a command's output."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     if not lines:
         if device.transport != "local":
@@ -183,7 +182,7 @@ def _shell(printed: str, device: Device) -> Iterator[CheckLine]:
 
 
 def _not_tried(first: str) -> CheckLine:
-    """Return the line on what was left out until something else is mended."""
+    """Return the line on the skipped checks, for which `first` must be fixed."""
     packages = "numpy, runtimes, " if first == "python" else ""
     rest = "delegate, round trip, bandwidth, smoke inference, lease"
     return note("not tried", f"{packages}{rest}: mend {first} first")

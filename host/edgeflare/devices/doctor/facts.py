@@ -1,4 +1,4 @@
-"""What a device's system tells of it, by one script: clock, processor, memory, disk, heat."""
+"""System facts of a device, read by one script: clock, processor, memory, disk, heat."""
 
 import time
 from typing import NamedTuple
@@ -192,8 +192,7 @@ def pythons():
     plain = which("python3")
     return found or ([plain] if plain else [])
 """
-"""Facts of machine and system; ``cache``: the cache folder, ``vcgencmd``: names of the Pi's tool,
-``root``: what stands for / (of /proc and /sys)."""
+"""The script; ``cache``: the cache folder, ``vcgencmd``: names of the Pi's tool, ``root``: the root of /proc and /sys."""
 
 
 _TIMEOUT_S = 60.0
@@ -216,14 +215,14 @@ class Cpu(_FrozenModel):
 
 
 class Memory(_FrozenModel):
-    """Bytes of memory; None: the system doesn't tell."""
+    """Bytes of memory; None: unknown."""
 
     available: int | None = None
     total: int | None = None
 
 
 class Disk(_FrozenModel):
-    """Bytes on the cache folder's disk, and the files that may still be made there."""
+    """Bytes on the cache folder's disk, and how many more files it can hold."""
 
     free: int | None = None
     total: int | None = None
@@ -233,9 +232,9 @@ class Disk(_FrozenModel):
 class Facts(_FrozenModel):
     """The result of the script. `clock` is the device's time as it began, in seconds since 1970.
 
-    `hottest` is (degrees Celsius, sensor), `firmware` a Raspberry Pi's throttling bits, `coolers` the
-    kernel's means against heat that are at work on the processor, `pythons` the paths of Python 3.8
-    and newer (or, if none has its version in its name, of python3), newest first.
+    `hottest` is (degrees Celsius, sensor), `firmware` a Raspberry Pi's throttling bits, `coolers` the kernel's
+    active cooling devices of the processor, `pythons` the paths of Python 3.8 and newer (or, if none has
+    its version in its name, of python3), newest first.
     """
 
     clock: float
@@ -252,9 +251,9 @@ class Facts(_FrozenModel):
 
 
 class SystemReading(NamedTuple):
-    """Facts, what the login shell printed beside them, and how far the device's clock is ahead.
+    """Facts, other output of the login shell, and how far the device's clock is ahead.
 
-    `clock_ahead_s` is known to within `clock_within_s`, half of the time that nothing else explains.
+    `clock_ahead_s` is known to within `clock_within_s`, half of the round trip without the script's own time.
     """
 
     facts: Facts

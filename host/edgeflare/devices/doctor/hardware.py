@@ -16,12 +16,12 @@ _WRONG_CLOCK_S = 60.0
 _HOT_C = 80.0
 _NOT_REPORTED = "the system doesn't tell"
 _BITS = ("under-voltage", "frequency capped", "throttled", "soft temperature limit")
-"""A Raspberry Pi's bits 0-3; bits 16-19 say that it was so since boot."""
+"""A Raspberry Pi's bits 0-3 for now; bits 16-19 are the same since boot."""
 _UNDER_VOLTAGE = 0x1_0001
 
 
 def disk(probed: Probe, facts: Facts, model_bytes: int) -> CheckLine:
-    """Judge the space for the agent, a model of this size and what else a run writes."""
+    """Check the space for the agent, a model of this size and what else a run writes."""
     free, files_free = facts.disk.free, facts.disk.files_free
     if free is None:
         return good("disk", f"{_NOT_REPORTED} how much is free")
@@ -55,7 +55,7 @@ def machine(reading: SystemReading) -> Iterator[CheckLine]:
 
 
 def _how_to_make_space(probed: Probe) -> str:
-    """Return what makes room, with what a prune would gain."""
+    """Return advice on freeing space, with what a prune would free."""
     held = sum(size for files in probed.files.values() for size in files.values())
     ways = ["free some there (`du -xk ~ | sort -n | tail` shows what takes it)"]
     if held:
@@ -119,10 +119,10 @@ def _governor(facts: Facts) -> CheckLine:
 
 
 def _temperature(facts: Facts) -> CheckLine:
-    told = _sensor(facts) + _firmware(facts)
+    readings = _sensor(facts) + _firmware(facts)
     if facts.coolers:
-        told.append(f"slowed down against heat by {', '.join(facts.coolers)}")
-    if not told:
+        readings.append(f"slowed down against heat by {', '.join(facts.coolers)}")
+    if not readings:
         return good("temperature", _NOT_REPORTED)
     advice = []
     bits = facts.firmware or 0
@@ -130,7 +130,7 @@ def _temperature(facts: Facts) -> CheckLine:
         advice.append("give it a stronger power supply and a short cable")
     if bits & ~_UNDER_VOLTAGE or facts.coolers or (facts.hottest and facts.hottest[0] >= _HOT_C):
         advice.append("give it a fan or heat sink, and let it cool down")
-    detail = "; ".join(told)
+    detail = "; ".join(readings)
     if not advice:
         return good("temperature", detail)
     return note("temperature", f"{detail}: it slows down", " and ".join(advice))
@@ -144,14 +144,14 @@ def _sensor(facts: Facts) -> list[str]:
 
 
 def _firmware(facts: Facts) -> list[str]:
-    """Put a Raspberry Pi's bits in words."""
+    """Describe a Raspberry Pi's throttling bits."""
     if facts.firmware is None:
         return []
-    told = []
+    states = []
     for when, shift in (("now", 0), ("since boot", 16)):
         words = [word for bit, word in enumerate(_BITS) if facts.firmware >> (bit + shift) & 1]
-        told += [f"{when}: {', '.join(words)}"] if words else []
-    return told or ["not throttled since boot"]
+        states += [f"{when}: {', '.join(words)}"] if words else []
+    return states or ["not throttled since boot"]
 
 
 def _size(count: int | None) -> str:

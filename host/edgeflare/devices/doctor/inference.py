@@ -1,4 +1,4 @@
-"""One small inference: what runs it, how long it takes, and whether the answer is this machine's."""
+"""One small inference: what runs it, how long it takes, and whether the answer equals this machine's."""
 
 import statistics
 import time
@@ -36,9 +36,9 @@ _OF_A_MODEL = {"calibration", "input_shape", "precision"}
 
 @dataclass(frozen=True)
 class InferenceResult:
-    """What a model said to one input: its raw first output, and seconds for each of several tries.
+    """The raw first output of a model for one input, and the seconds of each of several runs.
 
-    `effect` is the runtime in effect, as the agent describes it; `output` the output's description.
+    `effect` is the runtime in effect, as the agent describes it; `output` describes the output.
     """
 
     effect: Mapping[str, Any]
@@ -96,9 +96,9 @@ def try_model(
     runtime: RuntimeName,
     model: Path | None,
 ) -> Trial:
-    """Run a model, or else the small one, on the agent behind `link` and with default options here.
+    """Run a model, or else the small one, on the agent of `link` and, with default options, on this machine.
 
-    Here it runs with the runtime of its file: TensorRT's engine of an ``.onnx`` meets onnxruntime.
+    This machine uses the runtime of the file's extension: an ``.onnx`` on TensorRT is compared with onnxruntime.
     """
     file = model or demo_model(runtime)
     options = _options(device, runtime, own_model=model is not None)

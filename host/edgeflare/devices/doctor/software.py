@@ -41,7 +41,7 @@ _OLD_TFLITE = "tflite-runtime"
 
 
 def python(probed: Probe, facts: Facts) -> CheckLine:
-    """Judge the Python; where it is too old, a newer one that is there already is named."""
+    """Check the Python; where it is too old, name a newer one on the device."""
     problem = check_python(probed)
     if problem is None:
         return good("python", f"{probed.python}, {probed.executable}, {probed.arch}")
@@ -73,7 +73,7 @@ def calibration(wanted: tuple[RuntimeName, ...], device: Device) -> Iterator[Che
 
 
 def cache_folder(probed: Probe) -> CheckLine:
-    """Judge whether the cache folder can be used."""
+    """Check whether the cache folder can be used."""
     return line_of("cache folder", check_cache(probed), probed.root)
 
 
@@ -100,7 +100,7 @@ def _clashes(probed: Probe) -> bool:
 
 
 def _runtimes(probed: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
-    """Judge what is installed; a clash with numpy is the line above's."""
+    """Check what is installed; a clash with numpy is in the line of numpy."""
     problems = [
         None if name == "tflite" and _clashes(probed) else check_runtime(probed, name)
         for name in wanted
@@ -190,7 +190,7 @@ def agent(
 
 
 class _AgentRestarter:
-    """One agent for all, and a new one where a model has brought it down."""
+    """Shares one agent among the checks, and starts a new one where a model has crashed it."""
 
     def __init__(
         self, transport: Transport, probed: Probe, device: Device, runtimes: Sequence[RuntimeName]
@@ -203,11 +203,11 @@ class _AgentRestarter:
         self._link: AgentLink | None = None
 
     def upload(self) -> None:
-        """Bring the agent there. Raises DeviceDiskFullError, DeviceError."""
+        """Upload the agent. Raises DeviceDiskFullError, DeviceError."""
         self._path = provision_agent(self._transport, self._seen, self._device, self._runtimes)
 
     def link(self) -> AgentLink:
-        """Return the link to an agent that lives. Raises what `AgentLink.open` raises."""
+        """Return the link to a running agent. Raises what `AgentLink.open` raises."""
         if self._link is not None and self._link.failure is not None:
             self.close()
         if self._link is None:
@@ -255,7 +255,7 @@ def _bandwidth(measured: _AgentMeasurements) -> CheckLine:
 
 
 def _delegate(transport: Transport, probed: Probe, trials: Sequence[Trial]) -> CheckLine:
-    """Tell what is in effect; `ok` even where nothing ran: the smoke inference's line says why."""
+    """Return the line on what is in effect; ok even where nothing ran, which the inference's line explains."""
     words = [
         f"{trial.runtime}: {trial.on_device.accelerated_by}"
         for trial in trials

@@ -1,4 +1,4 @@
-"""What a device has and lacks, checked before anything is uploaded."""
+"""Probes a device before anything is uploaded: Python, numpy, runtimes, cache folder."""
 
 import shlex
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _PACKAGES_OF = {
 
 @dataclass(frozen=True)
 class Probe:
-    """What the device said. Paths are the device's own, sizes in bytes.
+    """The result of probing a device. Paths are the device's own, sizes in bytes.
 
     `name` and `command` are the device's name and Python command. `numpy` is its version, or None and
     `numpy_problem` the text of the error. `runtimes` is {package: version}; `files` is {"agents":
@@ -65,7 +65,7 @@ _PROBE = TypeAdapter(Probe)
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that a device lacks: the error's class, what is wrong and what to do about it."""
+    """A problem of a device: the error's class, what is wrong and what to do about it."""
 
     kind: type[DeviceError]
     what: str
@@ -91,7 +91,7 @@ def probe(transport: Transport, device: Device) -> Probe:
 
 
 def require(probed: Probe, runtime: str | None = None) -> None:
-    """Raise for the first thing that a device lacks to run models with a runtime.
+    """Raise for the first problem that keeps a device from running models with a runtime.
 
     Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or DeviceError,
     each with what to do, such as the pip command for that device's Python.
@@ -134,7 +134,7 @@ def check_numpy(probed: Probe, runtime: str | None = None) -> Problem | None:
 
 def check_runtime(probed: Probe, runtime: str) -> Problem | None:
     """Return what is missing to run models with this runtime."""
-    if runtime not in _PACKAGES_OF:  # the user's: it says itself what it lacks
+    if runtime not in _PACKAGES_OF:  # the user's: it reports its own problems
         return None
     if not any(package in probed.runtimes for package in _PACKAGES_OF[runtime]):
         return Problem(
@@ -165,9 +165,9 @@ def check_cache(probed: Probe) -> Problem | None:
 
 
 def how_to_install(probed: Probe, *packages: str) -> str:
-    """Return the words that tell how to install packages for the device's Python.
+    """Return advice on installing packages for the device's Python.
 
-    Where pip would refuse, a virtual environment is made, and the inventory names it.
+    Where pip would refuse, it is to make a virtual environment and to name that in the inventory.
     """
     if not probed.managed:
         return f"run '{probed.command} -m pip install {_joined(packages)}' there"
@@ -181,7 +181,7 @@ def how_to_install(probed: Probe, *packages: str) -> str:
 
 
 def with_interpreter(command: str, python: str) -> str:
-    """Return the command of another interpreter in the place of a command's own, its options dropped."""
+    """Return a command with another interpreter in place of its own, options dropped."""
     words = shlex.split(command)
     while len(words) > 1 and words[-1].startswith("-"):
         words.pop()

@@ -1,7 +1,7 @@
-"""The two scripts that run on a device: they are sent to its Python's stdin with their parameters.
+"""The two scripts that run on a device, sent to its Python's stdin with their parameters.
 
-Both print one JSON object between two markers, so that what a login shell prints around it does no
-harm. Any Python since 2.7 parses both.
+Both print one JSON object between two markers, so that other output of a login shell does no harm. Any Python
+since 2.7 parses both.
 """
 
 import json
@@ -73,7 +73,7 @@ def _no_script_reply(
         )
     printed = done.stdout.decode(errors="replace").split("\n") + done.stderr.split("\n")
     lines = [line.strip() for line in printed if line.strip()]
-    if len(lines) > _SHOWN_LINES:  # a traceback says what is wrong in its last one
+    if len(lines) > _SHOWN_LINES:  # the last line of a traceback has the error
         gap = ["..."] if len(lines) > _SHOWN_LINES + 1 else []
         lines = [*lines[:_SHOWN_LINES], *gap, lines[-1]]
     lines = [clean_text(line, LONGEST_LINE) for line in lines]
@@ -326,7 +326,7 @@ def remove(path):
     except OSError:
         return False
 """
-"""Tends the cache: settles uploads, verifies and touches files, removes what is old.
+"""Cleans the cache: verifies and renames uploads, verifies and touches files, removes old ones.
 
 ``wanted``: ``{folder, name, sha256, size, temporary: path or null}``; ``discard``: paths;
 ``limit``: bytes or null; files used in the last ``recent_s`` seconds stay, as do all wanted ones.

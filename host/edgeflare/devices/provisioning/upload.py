@@ -70,18 +70,18 @@ def _bundle_bytes(runtimes: Iterable[str]) -> bytes:
 
 
 RECENT_S = 3600
-"""A file that was used so many seconds ago, or later, may be in use and stays."""
+"""Files used within so many seconds may be in use, and stay."""
 TEMPORARY = ".part"
 _SPARE_BYTES = 256 << 10
 _CLEAN_S = 60.0
 _SLOWEST_HASH_PER_S = 2e6
-"""Bytes a second that even a slow board reads and hashes."""
+"""Bytes a second that a slow board reads and hashes."""
 
 Progress = Callable[[str], None]
 
 
 class Data(NamedTuple):
-    """A file beside the model: its name below ``root``/models on the device, its path on the host."""
+    """A further file of a model: its name below ``root``/models on the device, its path on the host."""
 
     name: str
     source: Path
@@ -89,11 +89,10 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Provisioned:
-    """What is on the device now; paths are the device's own.
+    """The files on the device after provisioning; paths are the device's own.
 
-    `model_name` is ``<sha256>.<extension>`` below ``root``/models, `source` the model's path on the
-    host; `uploaded` are the names of the files that were not there before, or not whole; `data` is what
-    the model needs beside itself, if anything.
+    `model_name` is ``<sha256>.<extension>`` below ``root``/models, `source` the model's path on the host;
+    `uploaded` are the names of files that were missing or incomplete; `data` is a further file of the model.
     """
 
     agent_path: str
@@ -106,7 +105,7 @@ class Provisioned:
 
     @property
     def user_paths(self) -> dict[str, str]:
-        """Each path on the device that a user knows by another: the host's."""
+        """The paths on the device, mapped to the user's own on the host."""
         known = {self.model_path: str(self.source)}
         if self.data is not None:
             known[f"{self.root}/models/{self.data.name}"] = str(self.data.source)
@@ -146,10 +145,11 @@ def provision(
     runtime: str | None = None,
     progress: Progress | None = None,
 ) -> Provisioned:
-    """Bring agent, model and its data to the device unless they are there, by their SHA-256.
+    """Upload agent, model and its data to the device unless files with their SHA-256 are there.
 
-    The agent has the `runtime`, where that is the user's. The device hashes all of them each time. Uploads go to a temporary name, are checked there and
-    renamed, so that several hosts may do this at once. After an upload the least recently used files go until the cache keeps `device.cache_limit_mb`.
+    The agent contains `runtime` where that is a user's. The device hashes the files each time. Uploads go to a
+    temporary name, are checked and renamed, so that several hosts may do this at once. After an upload the least
+    recently used files are removed until the cache has at most `device.cache_limit_mb`.
     Raises ModelError, DeviceDiskFullError, DeviceError and what the transport raises.
     """
     with TemporaryDirectory() as folder:
@@ -172,7 +172,7 @@ def provision(
 def provision_agent(
     transport: Transport, probed: Probe, device: Device, runtimes: Sequence[str] = ()
 ) -> str:
-    """Bring the agent alone to the device, with those of the `runtimes` that are the user's; return its path there."""
+    """Upload the agent alone, with those of the `runtimes` that are the user's; return its path there."""
     with TemporaryDirectory() as folder:
         agent = _hashed(agent_bundle(Path(folder), runtimes), "agents")
         _upload_missing(transport, probed, device, [agent], None)
@@ -229,7 +229,7 @@ def _verify(
     files: Sequence[_File],
     temporaries: dict[str, str],
 ) -> list[str]:
-    """Have the device check and rename what was uploaded; return the names that are not right."""
+    """Have the device check and rename the uploaded files; return the names of the damaged ones."""
     wanted = [
         {
             "folder": file.folder,
@@ -283,7 +283,7 @@ def _check_space(probed: Probe, missing: Sequence[_File]) -> None:
 
 
 def _upload(transport: Transport, probed: Probe, file: _File) -> str:
-    """Upload to a unique temporary name beside the file's place and return that path."""
+    """Upload to a unique temporary name in the file's folder and return that path."""
     path = f"{probed.root}/{file.folder}/{file.sha256}-{uuid.uuid4().hex}{TEMPORARY}"
     try:
         transport.put(file.local, path)
@@ -297,7 +297,7 @@ def _upload(transport: Transport, probed: Probe, file: _File) -> str:
 
 
 def _how_to_make_space(probed: Probe) -> str:
-    """Return the words that tell how to make space."""
+    """Return advice on freeing space."""
     return (
         f"free some there, run `edgeflare devices prune {probed.name}`, or give a folder on another "
         "disk as `cache` in the device's inventory entry"
@@ -314,7 +314,7 @@ class PruneReport(NamedTuple):
 def prune(transport: Transport, probed: Probe, everything: bool) -> PruneReport:
     """Remove cached agents and models: what was not used in the last hour, or everything.
 
-    Uploads of other hosts that are under way are left alone. Raises DeviceError and what the
+    Other hosts' current uploads are left alone. Raises DeviceError and what the
     transport raises.
     """
     for problem in (check_python(probed), check_cache(probed)):

@@ -1,4 +1,4 @@
-"""What the agent reports, and how it ended, as the host's errors."""
+"""Maps the agent's errors and exit statuses to the host's errors."""
 
 import signal
 from collections.abc import Sequence

@@ -19,14 +19,13 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Health(NamedTuple):
-    """The values of the last heartbeat. None: not known yet, or not reported by the device.
+    """The values of the last heartbeat. None: unknown.
 
-    Since the agent began: `busy_s` at work, of `uptime_s`; `served` requests answered; `waiting` are in
-    its queue. `inferring_s`: since when the inference of one sample is under way; None where none is.
-    `throttle_reasons` are what slows the device down now, in words, `throttled_since_boot` what has since
-    it was booted. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the
-    recent ones. `clock_jump_s` is how far the device's wall clock has jumped against the host's monotonic
-    clock since the session began, 0.0 if by less than 5 s at once.
+    Since the agent started: seconds at work `busy_s` of `uptime_s`, requests answered `served`; `waiting` are in its
+    queue. `inferring_s`: duration so far of the current inference of one sample. `throttle_reasons`: what slows
+    the device down now, `throttled_since_boot`: what has since boot. `battery_percent` is 0 to 100, `gpu_load` 0
+    to 1. `round_trip_s` is the least of the recent ones. `clock_jump_s` is how far the device's wall clock has
+    jumped against the host's monotonic clock in this session, without jumps below 5 s.
     """
 
     busy_s: float = 0.0
@@ -57,9 +56,9 @@ class HealthHistory:
         self._clock = ClockJumpDetector()
 
     def record(self, pong: Mapping[str, Any], sent: float, received: float, empty: bool) -> None:
-        """Record an answer; times are of `boot_clock`, `empty` pings are those that tell the round trip.
+        """Record an answer; times are of `boot_clock`; only `empty` pings measure the round trip.
 
-        Raises ValueError for an answer that makes no sense.
+        Raises ValueError for an invalid answer.
         """
         if empty:
             self._round_trips.append(received - sent)
@@ -91,7 +90,7 @@ class ClockJumpDetector:
         self._before: tuple[float, float] | None = None
 
     def record(self, wall: float, sent: float, received: float) -> None:
-        """Take in a clock that showed `wall` some time between two moments of `boot_clock`."""
+        """Record that a clock showed `wall` between two times of `boot_clock`."""
         offset, doubt = wall - (sent + received) / 2, (received - sent) / 2
         before, self._before = self._before, (offset, doubt)
         if before is None:
@@ -102,7 +101,7 @@ class ClockJumpDetector:
 
 
 def boot_clock() -> float:
-    """Return seconds on a clock that nobody sets, and that runs on while the host sleeps if it can."""
+    """Return seconds on a monotonic clock that includes the host's sleep where the system has one."""
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
@@ -120,7 +119,7 @@ class Ping:
         self.future.set_running_or_notify_cancel()
 
     def frame(self) -> Frame:
-        """Return what goes on the wire, now; its bytes can't be compressed on their way."""
+        """Return the frame to be sent now, with incompressible bytes."""
         ballast = (np.frombuffer(os.urandom(self.size), np.uint8),) if self.size else ()
         self.sent = boot_clock()
         return Frame(Kind.PING, {_NUMBER: self.number}, ballast)

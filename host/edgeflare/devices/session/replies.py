@@ -1,4 +1,4 @@
-"""What an agent says of itself and of its model, and its answers, held against what it announced."""
+"""Reads an agent's handshake, model description and answers, and checks answers against the description."""
 
 import math
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ class Reply(Generic[T]):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was asked.
+    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was requested.
 
-    `decoder`: of a speech recogniser whose file says how its outputs are read, what identifies that.
+    `decoder` identifies the decoder in the file of a speech recogniser, if any.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -49,16 +49,16 @@ class LoadedModel:
 
 
 class ReplyReader:
-    """What the answers to INFER must be like: arrays of one announced tensor, or what a decoder reads.
+    """Reads answers to INFER: arrays of one tensor of the model, or decoded transcripts.
 
-    `output`: the name of the tensor, None: the only one. `most_bytes`: how many the answer on one sample may have.
+    `output`: the name of the tensor, None: the only one. `most_bytes`: the limit for the answer on one sample.
     """
 
     def __init__(self, model: LoadedModel, output: str | None, *, decoded: bool = False) -> None:
         named = [one for one in model.outputs if output in (None, one.name)]
         self._tensor = named[0] if named else model.outputs[0]
         self._dtypes: set[DType] = set()
-        """Those that were seen to be the announced one: asking a dtype for its name takes its time."""
+        """Dtypes known to be the announced one: `dtype.name` is slow."""
         self._decoded = decoded
         self._elements = _elements(self._tensor.shape)
         if decoded:
@@ -100,7 +100,7 @@ class ReplyReader:
 
 
 def check_hello(header: dict[str, Any]) -> None:
-    """Raise ValueError where the handshake's fields are not of the types that others rely on."""
+    """Raise ValueError where a field of the handshake has a wrong type."""
     for name in ("python", "executable", "numpy"):
         reported.text(header, name)
     reported.text_table(header, "runtimes")
@@ -133,11 +133,11 @@ def read_model(frame: Frame) -> LoadedModel:
 
 
 def read_empty(_: Frame) -> None:
-    """Take a reply that has no content."""
+    """Read a reply without content."""
 
 
 def read_memory(frame: Frame) -> int | None:
-    """Return the memory that is available, in bytes; None where the device doesn't tell."""
+    """Return the available memory in bytes; None: unknown."""
     return reported.count(frame.header, "memory_available_bytes")
 
 

@@ -23,12 +23,10 @@ class DeviceState(str, Enum):
 class DeviceStatus:
     """One device of a running campaign.
 
-    `queries` were answered since the campaign's process began, `queries_per_s` over the last seconds;
-    `requests` brought them, one or several each.
-    `in_flight` requests are on the wire or at the agent, `depth` is how many of them keep the device
-    busy. `busy` is the fraction of time that the agent worked, 0 to 1. Latencies are seconds from
-    sending a request to its reply, queueing at the device included. `throttle_reasons` are what slows
-    the device down now, in words. None: not known, or the device doesn't tell.
+    `queries` were answered since the campaign's process began, in `requests`; `queries_per_s` over the last
+    seconds. `in_flight` requests are on the wire or at the agent, `depth` of them keep the device busy. `busy` is
+    the fraction of time that the agent worked, 0 to 1. Latencies are seconds from sending a request to its reply,
+    with queueing at the device. `throttle_reasons`: what slows the device down now. None: unknown.
     """
 
     name: str

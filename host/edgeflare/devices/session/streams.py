@@ -1,4 +1,4 @@
-"""A stream read ahead, which remembers when something came and what came first."""
+"""Buffered reads and timed writes on an agent's stream."""
 
 import time
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ _AT_LEAST = 64 << 10
 
 
 class BufferedReads:
-    """Reads in large pieces and gives out small ones; for one thread.
+    """Reads large pieces and returns small ones; for one thread.
 
-    `last_read_at` is the monotonic time of the last bytes, `first` the first bytes of all (at
-    most a shell's banner and the handshake).
+    `last_read_at` is the monotonic time of the last bytes, `first` the first bytes of all (a shell's banner and
+    the handshake).
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -46,7 +46,7 @@ class BufferedReads:
         return [clean_text(line.strip(), LONGEST_LINE) for line in lines if line.strip()][:count]
 
     def first_version(self) -> int | None:
-        """Return the protocol version of the first frame; None where none began."""
+        """Return the protocol version of the first frame; None without one."""
         _, magic, rest = self.first.partition(MAGIC)
         return rest[0] if magic and rest else None
 
@@ -58,8 +58,8 @@ _SMALL = 4 << 10
 class TimedWrites:
     """Writes frames; for one thread.
 
-    `last_write_at` is the monotonic time at which the link last took a piece, which shows that it lives,
-    however slow it is. Small pieces don't count: heartbeats to nobody only fill a buffer.
+    `last_write_at` is the monotonic time at which the link last accepted a piece, a sign of life of a slow link.
+    Small pieces don't count: heartbeats fit in a buffer that nobody reads.
     """
 
     def __init__(self, stream: Stream) -> None:
