@@ -1,4 +1,4 @@
-"""Who this device is and which runtimes it has, found without importing any of them."""
+"""Identifies the device and its installed runtimes, without importing them."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ RUNTIME_PACKAGES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ("onnxruntime", ("onnxruntime", "onnxruntime-gpu")),
     ("tensorrt", TENSORRT_PACKAGES),
 )
-"""Importable module, and the packages that may have brought it."""
+"""Importable module, and the packages that may contain it."""
 
 
 def runtimes() -> Dict[str, str]:

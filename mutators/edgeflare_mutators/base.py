@@ -1,4 +1,4 @@
-"""What a mutation operator is: the samples it takes, the ranges its parameters are drawn from, draw and apply."""
+"""The base of mutation operators: samples, ranges of parameters, draw and apply."""
 
 import math
 from abc import ABC, abstractmethod
@@ -80,7 +80,7 @@ SAMPLE_RATE = Range("sample_rate", 1000, 768_000, "int")
 
 
 Kind: TypeAlias = Literal["image", "audio"]
-"""What a sample is, and so which operators apply to it."""
+"""The kind of a sample, which determines the operators that apply to it."""
 
 KINDS: tuple[str, ...] = get_args(Kind)
 
@@ -94,7 +94,7 @@ An image is uint8 [height, width, channels], channels 1 or 3, levels 0 to 255. A
 
 @dataclass(frozen=True)
 class SampleSpec:
-    """What is known of a sample before its values are looked at.
+    """Size and kind of a sample, without its values.
 
     `shape` of an image is (height, width, channels): at least 1 x 1, channels 1 or 3; of audio (samples,), at least
     one. `rate` is the sample rate of audio in Hz, from 1000 to 768,000, or None where it isn't known.
