@@ -26,8 +26,8 @@ def file_sha256(path: str) -> str:
 def verified(root: str, name: str, what: str) -> str:
     """Return the path of a file in `root`/models, once its content matches the hash in its name.
 
-    `what` names the file in messages. Raises RequestError for an invalid name, ModelError for a file that is
-    missing or damaged.
+    `what` names the file in messages. Raises RequestError for an invalid name, ModelError for a
+    file that is missing or damaged.
     """
     match = _NAME.fullmatch(name)
     if match is None:

@@ -1,6 +1,7 @@
 """The agent's end of the wire: frames in and out, the watch over the host's heartbeat, and exit statuses.
 
-The statuses 64 and 65 (Python too old, numpy missing) are in `__main__`, which old interpreters parse.
+The statuses 64 and 65 (Python too old, numpy missing) are in `__main__`, which old interpreters
+parse.
 """
 
 import os
@@ -95,9 +96,9 @@ class Link:
     def watch(self) -> None:
         """End the process when no byte came for `heartbeat_s`; runs in a thread of its own.
 
-        It counts polls of the stream instead of reading a clock, so that a clock that is set, a suspended process,
-        or one busy loading a model is not taken for a silent host. (`time.sleep` does not depend on the wall
-        clock; waiting for a lock or an event does, up to Python 3.10.)
+        It counts polls of the stream instead of reading a clock, so that a clock that is set, a
+        suspended process, or one busy loading a model is not taken for a silent host. (`time.sleep`
+        does not depend on the wall clock; waiting for a lock or an event does, up to Python 3.10.)
         """
         reads, silent_s = self._reads, 0.0
         while silent_s < self.heartbeat_s:

@@ -37,8 +37,8 @@ def device() -> Dict[str, Any]:
     """Return what identifies this kind of device, as JSON; None where the system doesn't report it.
 
     `board` and `soc` come from the device tree; `cpu` is a name, or an Arm part's number such as
-    ``0xd08``; `cpu_flags` are x86 flags or Arm features, sorted; `arch` is the interpreter's, 32-bit under
-    a 64-bit kernel, too; `memory_bytes` is all of the memory.
+    ``0xd08``; `cpu_flags` are x86 flags or Arm features, sorted; `arch` is the interpreter's,
+    32-bit under a 64-bit kernel, too; `memory_bytes` is all of the memory.
     """
     cpu = _first_cpu()
     return {

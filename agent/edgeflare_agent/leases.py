@@ -1,8 +1,8 @@
 """Leases on this device, so that two campaigns don't share one by accident.
 
-A lease is a file below `<root>/leases` that its agent keeps locked while it runs, so that the lease ends with the
-process. Files without a lock are stale and removed. A further lock, held briefly, guards taking and listing leases.
-Without file locks on the system or disk there are no leases.
+A lease is a file below `<root>/leases` that its agent keeps locked while it runs, so that the lease
+ends with the process. Files without a lock are stale and removed. A further lock, held briefly,
+guards taking and listing leases. Without file locks on the system or disk there are no leases.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 class Lease(NamedTuple):
     """One lease: `holder` is a campaign, `session` one use of a device by it, `about` for people.
 
-    `pid` is the agent that holds it, as seen `where` it lives: a system since its start and a space of
-    process ids; `since` is in seconds of the clock that began with the system.
+    `pid` is the agent that holds it, as seen `where` it lives: a system since its start and a space
+    of process ids; `since` is in seconds of the clock that began with the system.
     """
 
     holder: str
@@ -63,8 +63,8 @@ class Leases:
         """Take a lease, in place of the one that this process holds.
 
         Agents that hold it for the same holder and session are ended first. Raises BusyError where
-        another holder has it, unless both share, and keeps it for 3 s more, since an agent that was told
-        to end may take a moment; AgentError where the folder can't be used.
+        another holder has it, unless both share, and keeps it for 3 s more, since an agent that was
+        told to end may take a moment; AgentError where the folder can't be used.
         """
         deadline = time.monotonic() + _EXIT_S
         while True:

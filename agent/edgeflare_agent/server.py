@@ -1,8 +1,9 @@
 """The agent's request loop: frames on stdin and stdout, text for people on stderr.
 
-The reader thread answers PING, so that heartbeats go on during an inference; requests are executed one at a time,
-in order, on the main thread. Each reply is written before the next request starts, so that a crash loses no other
-reply. BYE and the end of the stream end the process at once, even while an inference hangs.
+The reader thread answers PING, so that heartbeats go on during an inference; requests are executed
+one at a time, in order, on the main thread. Each reply is written before the next request starts,
+so that a crash loses no other reply. BYE and the end of the stream end the process at once, even
+while an inference hangs.
 """
 
 import argparse

@@ -14,12 +14,12 @@ from edgeflare_mutators.errors import ParamsError
 
 
 class Corruption(Operator):
-    """An operator that models light, lens, sensor, storage or aim of a photograph, or speaker, room and microphone
-    of a recording.
+    """An operator that models light, lens, sensor, storage or aim of a photograph, or speaker, room
+    and microphone of a recording.
 
-    A subclass defines what `Operator` requires, and `moving`: the names of the parameters that determine its strength
-    (several: a direction), each without effect at the value `neutral`. All other parameters (a seed, a
-    position) are independent of the strength.
+    A subclass defines what `Operator` requires, and `moving`: the names of the parameters that
+    determine its strength (several: a direction), each without effect at the value `neutral`. All
+    other parameters (a seed, a position) are independent of the strength.
     """
 
     moving: tuple[str, ...]
@@ -30,8 +30,9 @@ class Corruption(Operator):
 
         `strength`: 0 is the mildest step of `ranges`, (nearly) the identity for the default ones; 1
         is the strongest in that direction; between them the parameters are linear in it, and whole
-        numbers are rounded. Parameters without a direction (the identity's own) take that of the upper end.
-        Raises ParamsError for parameters that `apply` refuses and for a strength beyond [0, 1].
+        numbers are rounded. Parameters without a direction (the identity's own) take that of the
+        upper end. Raises ParamsError for parameters that `apply` refuses and for a strength beyond
+        [0, 1].
         """
         self._check_params(params)
         if not 0 <= strength <= 1:

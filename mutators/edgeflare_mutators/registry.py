@@ -53,8 +53,8 @@ def default_pool(kind: Kind = "image") -> dict[str, Operator]:
     """Return the operators that a search uses by default, by name.
 
     For images: random-pixel-change, gaussian-noise, multiplicative-noise, average-blur,
-    gaussian-blur, median-blur, the order of table 3. For audio: time-stretch, pitch-shift, time-shift, gain, the
-    order of section 6.1. A user's operator is never among them.
+    gaussian-blur, median-blur, the order of table 3. For audio: time-stretch, pitch-shift,
+    time-shift, gain, the order of section 6.1. A user's operator is never among them.
     """
     return dict(_TABLE_3 if kind == "image" else _SECTION_6_1)
 
@@ -62,9 +62,9 @@ def default_pool(kind: Kind = "image") -> dict[str, Operator]:
 def corruptions(kind: Kind = "image") -> dict[str, Corruption]:
     """Return the natural corruptions of a kind, by name.
 
-    Of images, none of which is in the default pool: by light brightness, contrast, haze; by the camera
-    natural-blur, sensor-noise, jpeg; by where it points rotation, shift, crop. Of audio: the default pool's, and
-    white-noise, room, band-pass, tempo; only tempo changes the length.
+    Of images, none of which is in the default pool: by light brightness, contrast, haze; by the
+    camera natural-blur, sensor-noise, jpeg; by where it points rotation, shift, crop. Of audio: the
+    default pool's, and white-noise, room, band-pass, tempo; only tempo changes the length.
     """
     return dict(_CORRUPTIONS if kind == "image" else _AUDIO)
 

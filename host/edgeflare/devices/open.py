@@ -31,9 +31,10 @@ def open_device(
     """Return a session with the model loaded on the device; the session owns its connection.
 
     The runtime is the one given, else the device's, else by the model's extension; `options` win
-    over the device's. `progress` is called with a message for each upload. The lease is taken before the model is
-    loaded, and shared where the device is. `connect` reaches the device. Raises UsageError, ModelError,
-    DeviceError and its kinds; DeviceBusyError where another holds the device.
+    over the device's. `progress` is called with a message for each upload. The lease is taken
+    before the model is loaded, and shared where the device is. `connect` reaches the device. Raises
+    UsageError, ModelError, DeviceError and its kinds; DeviceBusyError where another holds the
+    device.
     """
     chosen = runtime or device.runtime or runtime_for(model)
     check_runtime(chosen)

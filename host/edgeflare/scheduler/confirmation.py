@@ -47,8 +47,8 @@ def confirm(
 ) -> Generator[Ask, Answer, Confirmed]:
     """Store a finding and repeat the query on the stored bytes `times` times; count each in `counters`.
 
-    If it does not repeat, or the device fails on it, the first of `earlier` that repeats is the result; if none
-    does, the finding itself. `detail` names the inputs that did not repeat.
+    If it does not repeat, or the device fails on it, the first of `earlier` that repeats is the
+    result; if none does, the finding itself. `detail` names the inputs that did not repeat.
     """
     unconfirmed: dict[str, Confirmed] = {}
     for sample, mutations in _inputs(finding):

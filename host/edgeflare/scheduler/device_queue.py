@@ -27,9 +27,9 @@ class BatchedRequest(NamedTuple):
 class RequestBatcher:
     """Collects requests and sends them together through `submit`; safe to use from several threads.
 
-    The futures of what `take` returns are settled by `send`. Each request gets the reply or error that it would get
-    alone: where the device can't answer a combined request, its parts are sent again one by one, after a call of
-    `on_resend` with their samples.
+    The futures of what `take` returns are settled by `send`. Each request gets the reply or error
+    that it would get alone: where the device can't answer a combined request, its parts are sent
+    again one by one, after a call of `on_resend` with their samples.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ _LEAST_BATCHED_JOBS = 16
 class Deployed(Protocol):
     """The deployed model on one device; requests are answered in any order.
 
-    `depth` requests in flight keep it busy. `away_s`: for how long it has not been reached, `detail`: why.
-    After `withdraw` pending requests fail with DeviceAwayError.
+    `depth` requests in flight keep it busy. `away_s`: for how long it has not been reached,
+    `detail`: why. After `withdraw` pending requests fail with DeviceAwayError.
     """
 
     @property
@@ -172,8 +172,9 @@ class RunningJob(Generic[R]):
 class DeviceQueue(Generic[R]):
     """A device and the feed it takes jobs from; `spare` more jobs run than requests are in flight.
 
-    With `batches` the jobs' requests wait until `take_batch` returns them, to be sent together. Then, without
-    `concurrency`, up to 512 jobs run at once, limited to `memory` bytes by the largest so far, but at least 16.
+    With `batches` the jobs' requests wait until `take_batch` returns them, to be sent together.
+    Then, without `concurrency`, up to 512 jobs run at once, limited to `memory` bytes by the
+    largest so far, but at least 16.
     """
 
     def __init__(

@@ -91,17 +91,19 @@ class _Lost(NamedTuple, Generic[R]):
 class Scheduler(Generic[R]):
     """Keeps every device's request queue full and the original model busy.
 
-    `feeds` gives each device, in order, its feed of jobs; among devices that share a feed, jobs of one that is
-    away start again on another. A pool of `workers` threads runs the jobs' steps and the original model; the
-    devices' links have their own threads. Steps of one job never overlap, and its result does not depend on other
-    jobs. `concurrency` jobs run on each device, by default as many as keep it busy. `asked` is the number of
-    earlier queries of each device, by name, for the limits. Devices that are away are checked every `tick_s` seconds.
+    `feeds` gives each device, in order, its feed of jobs; among devices that share a feed, jobs of
+    one that is away start again on another. A pool of `workers` threads runs the jobs' steps and
+    the original model; the devices' links have their own threads. Steps of one job never overlap,
+    and its result does not depend on other jobs. `concurrency` jobs run on each device, by default
+    as many as keep it busy. `asked` is the number of earlier queries of each device, by name, for
+    the limits. Devices that are away are checked every `tick_s` seconds.
 
-    `one_trip` is for devices with very slow round trips, or that take batches only: up to 512 jobs run on each (or
-    `concurrency`), and when all of them wait for the device their queries go out in one request (several above
-    2048 samples or 32 MiB). All devices' jobs hold at most 256 MiB, a search about 20 times its seed's sample, but
-    at least 16 run on each. Each sample is still inferred alone, and results stay the same. With a limit on
-    queries no more jobs start than queries are left, and what these jobs still ask may exceed it.
+    `one_trip` is for devices with very slow round trips, or that take batches only: up to 512 jobs
+    run on each (or `concurrency`), and when all of them wait for the device their queries go out in
+    one request (several above 2048 samples or 32 MiB). All devices' jobs hold at most 256 MiB, a
+    search about 20 times its seed's sample, but at least 16 run on each. Each sample is still
+    inferred alone, and results stay the same. With a limit on queries no more jobs start than
+    queries are left, and what these jobs still ask may exceed it.
     """
 
     def __init__(
@@ -156,9 +158,10 @@ class Scheduler(Generic[R]):
     ) -> None:
         """Do every job; `on_result` is called with each result and its device's name, one at a time.
 
-        `on_result` runs in its own thread, which Ctrl-C does not interrupt; `on_tick` every `tick_s` seconds in the
-        caller's. An error (of a model, a strategy, all devices) or Ctrl-C stops the run; it is raised after
-        finished results were passed on: DeviceAwayError where no device is left. Ends early at the limits; see `left`.
+        `on_result` runs in its own thread, which Ctrl-C does not interrupt; `on_tick` every
+        `tick_s` seconds in the caller's. An error (of a model, a strategy, all devices) or Ctrl-C
+        stops the run; it is raised after finished results were passed on: DeviceAwayError where no
+        device is left. Ends early at the limits; see `left`.
         """
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step")
         with ResultWriter(on_result) as writer:

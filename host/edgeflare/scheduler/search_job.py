@@ -59,8 +59,9 @@ class BudgetExceeded(Exception):  # noqa: N818 - no error: how a search ends
 class QueryMeter:
     """Passes the queries of one search on, within its budget; counts in `counters`, fills `front`.
 
-    `sent`: the samples of the last request, to either model or both. `intended`: inputs for both models where there is
-    a floor; `withheld`: how many of them were not sent to the device, because the original's margin is below it.
+    `sent`: the samples of the last request, to either model or both. `intended`: inputs for both
+    models where there is a floor; `withheld`: how many of them were not sent to the device, because
+    the original's margin is below it.
     """
 
     oracle: Oracle
@@ -84,8 +85,9 @@ class QueryMeter:
     def ask(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
         """Yield the requests that an `Ask` of the strategy needs; return the answer for the strategy.
 
-        With a floor, inputs meant for both models are given to the original first, and those on which its
-        margin is below the floor are not sent to the device. Raises BudgetExceeded, InferenceFailedError.
+        With a floor, inputs meant for both models are given to the original first, and those on
+        which its margin is below the floor are not sent to the device. Raises BudgetExceeded,
+        InferenceFailedError.
         """
         self.sent = ask.samples
         if ask.of == "original":
@@ -154,12 +156,14 @@ class QueryMeter:
 class SearchJobResult:
     """How the search from one seed ended.
 
-    `sample` is the triggering (or unstable, or non-finite) input, or the only one of a failed request; `outputs` are
-    both models' answers on it at its confirmation, `confirmed` counts the repetitions. `mutations` lead from the
-    seed to a triggering input; they are empty for a non-finite one. `front`: the deviations in the order they were
-    found, without those that an earlier one beats in both margin and L2. `starved`: the budget ended a search of
-    which the margin floor withheld most inputs from the device. `detail`: why a search failed, how many inputs were
-    withheld, what ended the search for a better triggering input, and which inputs did not repeat.
+    `sample` is the triggering (or unstable, or non-finite) input, or the only one of a failed
+    request; `outputs` are both models' answers on it at its confirmation, `confirmed` counts the
+    repetitions. `mutations` lead from the seed to a triggering input; they are empty for a
+    non-finite one. `front`: the deviations in the order they were found, without those that an
+    earlier one beats in both margin and L2. `starved`: the budget ended a search of which the
+    margin floor withheld most inputs from the device. `detail`: why a search failed, how many
+    inputs were withheld, what ended the search for a better triggering input, and which inputs did
+    not repeat.
     """
 
     seed: Seed

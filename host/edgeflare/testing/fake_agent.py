@@ -41,10 +41,11 @@ _SINGLE = (bytes, Frame, str)
 class Replace:
     """One kind of reply, replaced.
 
-    `kind` names the frame, such as ``"LOADED"``; see `edgeflare_agent.wire.Kind` for all. `by` is set in the
-    header of the honest reply, or called with that reply: it returns a frame, bytes for the wire, ``"end"`` for
-    the end of the agent, None for no answer, or several of these. The replies of one kind are counted from 0 over all streams of the agent; those
-    from `first` on are replaced, `times` of them, None: all.
+    `kind` names the frame, such as ``"LOADED"``; see `edgeflare_agent.wire.Kind` for all. `by` is
+    set in the header of the honest reply, or called with that reply: it returns a frame, bytes for
+    the wire, ``"end"`` for the end of the agent, None for no answer, or several of these. The
+    replies of one kind are counted from 0 over all streams of the agent; those from `first` on are
+    replaced, `times` of them, None: all.
     """
 
     kind: str
@@ -61,10 +62,11 @@ class Replace:
 class FakeAgent:
     """A device that answers nonsense wherever a test says so, and else is an honest agent.
 
-    It loads anything. Its model is `loaded`, fields of a LOADED header over those of a model with one float32
-    input [1, 4, 4, 1] and one float32 output [1, 10]; `infer` returns the array for one raw sample (default: zeros),
-    or what a decoder made of it. `stderr` is what the program leaves there, `status` its exit status, None:
-    it is not known. `received` counts the frames that came, by kind, `replaced` the replies that were replaced.
+    It loads anything. Its model is `loaded`, fields of a LOADED header over those of a model with
+    one float32 input [1, 4, 4, 1] and one float32 output [1, 10]; `infer` returns the array for one
+    raw sample (default: zeros), or what a decoder made of it. `stderr` is what the program leaves
+    there, `status` its exit status, None: it is not known. `received` counts the frames that came,
+    by kind, `replaced` the replies that were replaced.
 
     `transport` is a device that consists of the agent alone, for a `DeviceSession`; `wrap` puts the agent in the
     place of another device's, so that a whole campaign meets it; `serve` makes a program of it::
@@ -110,8 +112,8 @@ class FakeAgent:
     def serve(self) -> NoReturn:
         """Be the agent on this process's own stdin and stdout, and end as it is to end.
 
-        For a script that stands in for a device's Python command: it hands what begins with ``-`` to a real one,
-        and calls this for the rest.
+        For a script that stands in for a device's Python command: it hands what begins with ``-``
+        to a real one, and calls this for the rest.
         """
         stream = FakeStream(self)
 

@@ -35,8 +35,9 @@ _PLACED = ("direction", "at")
 class Fault:
     """One thing that goes wrong.
 
-    `stream` numbers the streams of one device as they are opened, 0 first, over all its connections.
-    The fault comes just before byte `at` (0 is the first) of that stream's `direction`:
+    `stream` numbers the streams of one device as they are opened, 0 first, over all its
+    connections. The fault comes just before byte `at` (0 is the first) of that stream's
+    `direction`:
 
     - ``delay``: that byte and all after it come `seconds` later.
     - ``drop``: `count` bytes vanish. Both ends may then wait for each other; heartbeats end that.
@@ -208,23 +209,27 @@ def _draw_details(rng: random.Random, kind: Kind, longest_delay_s: float) -> dic
 class FaultPlan:
     """A finite schedule of faults for the successive streams of one device; thread-safe.
 
-    `faults` faults are drawn from a generator seeded with `seed`: each of one of `kinds`, all equally often, in either
-    direction, up to `span` bytes after the one before it or after the stream's start; every fourth within 1,024
-    bytes, where the handshake is. After a fault that breaks a stream (drop, truncate, corrupt, cut, kill) the
-    next ones are for the next stream; after a delay or a duplicate for the same one; a refusal is for the
-    next. So a device fails about once every `span` / 2 bytes of a direction, until the plan is used up.
+    `faults` faults are drawn from a generator seeded with `seed`: each of one of `kinds`, all
+    equally often, in either direction, up to `span` bytes after the one before it or after the
+    stream's start; every fourth within 1,024 bytes, where the handshake is. After a fault that
+    breaks a stream (drop, truncate, corrupt, cut, kill) the next ones are for the next stream;
+    after a delay or a duplicate for the same one; a refusal is for the next. So a device fails
+    about once every `span` / 2 bytes of a direction, until the plan is used up.
 
-    To choose `span`, divide the bytes of a direction (a request or reply is its arrays' bytes and about 100 more)
-    by the number of faults: for 300 requests of 16 bytes and 8 faults, 4,096. A fault is not met where a stream
-    carries too few bytes or ends before it; see `fired`. After ``drop`` both ends wait until a heartbeat is overdue:
-    choose short heartbeats, or leave it out of `kinds`.
+    To choose `span`, divide the bytes of a direction (a request or reply is its arrays' bytes and
+    about 100 more) by the number of faults: for 300 requests of 16 bytes and 8 faults, 4,096. A
+    fault is not met where a stream carries too few bytes or ends before it; see `fired`. After
+    ``drop`` both ends wait until a heartbeat is overdue: choose short heartbeats, or leave it out
+    of `kinds`.
 
-    `spare`: bytes of the first stream, in each direction, without a fault, so that a campaign can start (a device
-    that can't be reached at the start is an error). The longest delay is `longest_delay_s` seconds.
+    `spare`: bytes of the first stream, in each direction, without a fault, so that a campaign can
+    start (a device that can't be reached at the start is an error). The longest delay is
+    `longest_delay_s` seconds.
 
-    The plan has state: use the same object for every connection of a device (`wrap`), and another for each other
-    device. ``repr``, or `to_json` and `from_json`, make the same plan anew, at its start. `faults` are all, in
-    order; `fired` those that have happened. Raises UsageError for invalid arguments.
+    The plan has state: use the same object for every connection of a device (`wrap`), and another
+    for each other device. ``repr``, or `to_json` and `from_json`, make the same plan anew, at its
+    start. `faults` are all, in order; `fired` those that have happened. Raises UsageError for
+    invalid arguments.
     """
 
     def __init__(

@@ -20,8 +20,9 @@ _CLOSE_S = 30.0
 class FaultyStream:
     """A stream that meets these faults; fulfils `edgeflare.devices.Stream`.
 
-    `kill` kills the process with this id on the device and returns whether it did; `on_fault` is called with
-    every fault that happens. Where a fault has ended the direction from the device, `exit_status` is None.
+    `kill` kills the process with this id on the device and returns whether it did; `on_fault` is
+    called with every fault that happens. Where a fault has ended the direction from the device,
+    `exit_status` is None.
     """
 
     def __init__(
@@ -178,8 +179,9 @@ Connect = Callable[[Device, Callable[[str], str | None] | None], Transport]
 class FaultyTransport:
     """A transport whose streams meet the faults of a plan; fulfils `edgeflare.devices.Transport`.
 
-    `run` and `put` are without faults. To kill a program, the device's Python command is run, which first checks that
-    the process id is still that program's; a device that can't be reached for that keeps running it.
+    `run` and `put` are without faults. To kill a program, the device's Python command is run, which
+    first checks that the process id is still that program's; a device that can't be reached for
+    that keeps running it.
     """
 
     def __init__(self, inner: Transport, plan: FaultPlan) -> None:
@@ -231,8 +233,8 @@ def connecting(
 ) -> Connect:
     """Return a `connect` for `open_device` and campaigns in which devices meet their plans' faults.
 
-    `plans`: by the device's name; a device without one is connected unchanged. Refusals come before the connection.
-    A fake agent replaces the device's own.
+    `plans`: by the device's name; a device without one is connected unchanged. Refusals come before
+    the connection. A fake agent replaces the device's own.
     """
 
     def connect_with_faults(

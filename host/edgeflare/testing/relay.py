@@ -18,10 +18,10 @@ _END_S = 10.0
 class Relay:
     """A TCP relay on 127.0.0.1 in front of a server; a context manager.
 
-    Clients connect to `host` and `port` in place of the server's `server_host` and `server_port`. Bytes, the end of a
-    direction and resets are forwarded unchanged and in order after `to_server_s` or `to_client_s` seconds (about a
-    millisecond more at most on an idle machine). New connections are accepted at once. `bytes_per_s` limits
-    each direction of each connection.
+    Clients connect to `host` and `port` in place of the server's `server_host` and `server_port`.
+    Bytes, the end of a direction and resets are forwarded unchanged and in order after
+    `to_server_s` or `to_client_s` seconds (about a millisecond more at most on an idle machine).
+    New connections are accepted at once. `bytes_per_s` limits each direction of each connection.
 
     The relay runs in its own process. `cut`, `silence` and `mend` return when they have taken effect, and may be
     called from any thread. Raises UsageError for a negative delay, or a rate that isn't positive::
@@ -96,8 +96,8 @@ class Relay:
     def mend(self) -> None:
         """Undo `cut` and `silence`.
 
-        Connections that have lost bytes in silence, or were begun in it, are reset: a TCP connection
-        never goes on with a hole in it.
+        Connections that have lost bytes in silence, or were begun in it, are reset: a TCP
+        connection never goes on with a hole in it.
         """
         self._command("mend")
 

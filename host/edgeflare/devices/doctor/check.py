@@ -44,9 +44,10 @@ def check(
 ) -> list[CheckLine]:
     """Check all that a run needs, from the connection to one inference; return a line for each.
 
-    The inference uses `model`, or else EdgeFlare's own small models on each installed runtime. Faults of the
-    device don't raise: the failed line says what is wrong and what to do, a last line what was skipped. `tell`
-    is called with each line at once. Raises UsageError and ModelError for the path `model` alone.
+    The inference uses `model`, or else EdgeFlare's own small models on each installed runtime.
+    Faults of the device don't raise: the failed line says what is wrong and what to do, a last line
+    what was skipped. `tell` is called with each line at once. Raises UsageError and ModelError for
+    the path `model` alone.
     """
     runtime = None if model is None else device.runtime or runtime_for(model)
     if model is not None and not model.is_file():

@@ -232,9 +232,9 @@ class Disk(_FrozenModel):
 class Facts(_FrozenModel):
     """The result of the script. `clock` is the device's time as it began, in seconds since 1970.
 
-    `hottest` is (degrees Celsius, sensor), `firmware` a Raspberry Pi's throttling bits, `coolers` the kernel's
-    active cooling devices of the processor, `pythons` the paths of Python 3.8 and newer (or, if none has
-    its version in its name, of python3), newest first.
+    `hottest` is (degrees Celsius, sensor), `firmware` a Raspberry Pi's throttling bits, `coolers`
+    the kernel's active cooling devices of the processor, `pythons` the paths of Python 3.8 and
+    newer (or, if none has its version in its name, of python3), newest first.
     """
 
     clock: float
@@ -253,7 +253,8 @@ class Facts(_FrozenModel):
 class SystemReading(NamedTuple):
     """Facts, other output of the login shell, and how far the device's clock is ahead.
 
-    `clock_ahead_s` is known to within `clock_within_s`, half of the round trip without the script's own time.
+    `clock_ahead_s` is known to within `clock_within_s`, half of the round trip without the script's
+    own time.
     """
 
     facts: Facts

@@ -98,7 +98,8 @@ def try_model(
 ) -> Trial:
     """Run a model, or else the small one, on the agent of `link` and, with default options, on this machine.
 
-    This machine uses the runtime of the file's extension: an ``.onnx`` on TensorRT is compared with onnxruntime.
+    This machine uses the runtime of the file's extension: an ``.onnx`` on TensorRT is compared with
+    onnxruntime.
     """
     file = model or demo_model(runtime)
     options = _options(device, runtime, own_model=model is not None)
@@ -192,8 +193,8 @@ def _result_or_error(answer: Callable[[], InferenceResult]) -> InferenceResult |
 def plain_input(tensor: TensorInfo) -> InputSpec:
     """Return a spec that fills any input, whatever it means, with pixels / 255.
 
-    An open first axis is a batch of 1, another one has a usual image's length; with no more axes than the batch's
-    and one other the input may be a clip of any length, and has a second's.
+    An open first axis is a batch of 1, another one has a usual image's length; with no more axes
+    than the batch's and one other the input may be a clip of any length, and has a second's.
     """
     length = _USUAL_SAMPLES if len(tensor.shape) == 2 else _USUAL_SIDE
     usual = (1, *(length for _ in tensor.shape[1:]))

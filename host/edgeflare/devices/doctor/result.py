@@ -12,8 +12,8 @@ _TOLD_WITH_A_COLON = (DeviceDiskFullError, DevicePythonError, DeviceRuntimeError
 class CheckLine(NamedTuple):
     """The result of one check: what was found and, where that is a problem, what to do.
 
-    `ok` is False for what keeps the device from work. `noted`: not wrong, but worth knowing; `fix` then
-    tells what would change it, if anything does.
+    `ok` is False for what keeps the device from work. `noted`: not wrong, but worth knowing; `fix`
+    then tells what would change it, if anything does.
     """
 
     name: str
@@ -53,8 +53,8 @@ def line_of(name: str, problem: Problem | None, detail: str) -> CheckLine:
 def failed(name: str, error: Exception, *, advice_is_last: bool = False) -> CheckLine:
     """Return the line of an error: its sentence up to the first ``;`` (or last), then what to do.
 
-    Marks in parentheses or backquotes don't count. A sentence on Python, a runtime or space that has no ``;`` is
-    split at its last colon.
+    Marks in parentheses or backquotes don't count. A sentence on Python, a runtime or space that
+    has no ``;`` is split at its last colon.
     """
     text = str(error)
     ends = _ends(text, "; ")

@@ -158,8 +158,8 @@ def agent(
     """Yield the lines that need an agent; the last of them says who uses the device.
 
     `runtimes` are those that can be tried, with `model` or else a small one of EdgeFlare's own;
-    `one_is_enough`: where one of them works, another that fails is only noted. Where others hold the
-    device, no model is loaded. Raises DeviceDiskFullError before the first line.
+    `one_is_enough`: where one of them works, another that fails is only noted. Where others hold
+    the device, no model is loaded. Raises DeviceDiskFullError before the first line.
     """
     agents = _AgentRestarter(transport, probed, device, runtimes)
     try:

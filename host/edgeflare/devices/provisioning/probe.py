@@ -31,11 +31,12 @@ _PACKAGES_OF = {
 class Probe:
     """The result of probing a device. Paths are the device's own, sizes in bytes.
 
-    `name` and `command` are the device's name and Python command. `numpy` is its version, or None and
-    `numpy_problem` the text of the error. `runtimes` is {package: version}; `files` is {"agents":
-    {name: size}, "models": ...} below the cache folder `root`; `cache_problem` says why that can't be
-    used, `free_bytes` what is left there. `arch` is what the interpreter is built for, ``armv8l`` where
-    it is a 32-bit one under a 64-bit kernel. `managed`: pip refuses to install for this Python (PEP 668).
+    `name` and `command` are the device's name and Python command. `numpy` is its version, or None
+    and `numpy_problem` the text of the error. `runtimes` is {package: version}; `files` is
+    {"agents": {name: size}, "models": ...} below the cache folder `root`; `cache_problem` says why
+    that can't be used, `free_bytes` what is left there. `arch` is what the interpreter is built
+    for, ``armv8l`` where it is a 32-bit one under a 64-bit kernel. `managed`: pip refuses to
+    install for this Python (PEP 668).
     """
 
     name: str
@@ -79,8 +80,8 @@ class Problem:
 def probe(transport: Transport, device: Device) -> Probe:
     """Inspect a device and make its cache folders (mode 0700) where they are missing.
 
-    Raises DevicePythonError where there is no Python at all, DeviceProtocolError where something else
-    answers, and what the transport raises. Other problems are in the result; see `require`.
+    Raises DevicePythonError where there is no Python at all, DeviceProtocolError where something
+    else answers, and what the transport raises. Other problems are in the result; see `require`.
     """
     parameters = {"cache": device.cache, "packages": RUNTIME_PACKAGES}
     answer = run_script(transport, device.python, PROBE, parameters, _PROBE_S)
@@ -93,8 +94,8 @@ def probe(transport: Transport, device: Device) -> Probe:
 def require(probed: Probe, runtime: str | None = None) -> None:
     """Raise for the first problem that keeps a device from running models with a runtime.
 
-    Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or DeviceError,
-    each with what to do, such as the pip command for that device's Python.
+    Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or
+    DeviceError, each with what to do, such as the pip command for that device's Python.
     """
     problems = (
         check_python(probed),

@@ -1,7 +1,7 @@
 """The two scripts that run on a device, sent to its Python's stdin with their parameters.
 
-Both print one JSON object between two markers, so that other output of a login shell does no harm. Any Python
-since 2.7 parses both.
+Both print one JSON object between two markers, so that other output of a login shell does no harm.
+Any Python since 2.7 parses both.
 """
 
 import json
@@ -233,9 +233,9 @@ def free_bytes(path):
 """
 """Looks at the device and makes the cache's folders; ``cache``: path, ``packages``: see the agent.
 
-A cache folder is refused where another user could exchange what the agent runs: a symbolic link, a folder
-of another user, one that others may write (without the sticky bit), one below a folder in which every
-user may rename entries.
+A cache folder is refused where another user could exchange what the agent runs: a symbolic link, a
+folder of another user, one that others may write (without the sticky bit), one below a folder in
+which every user may rename entries.
 """
 
 CLEAN_CACHE = r"""

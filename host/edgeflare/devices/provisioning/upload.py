@@ -30,9 +30,9 @@ _REGULAR_FILE = 0o100644 << 16
 def agent_bundle(folder: Path, runtimes: Iterable[str] = ()) -> Path:
     """Return the path of the agent's zipapp in `folder`, built unless it is there already.
 
-    Those of the `runtimes` that are the user's are part of it. Its name is its content's SHA-256, ``<64 hex>.pyz``; the
-    same sources give the same bytes on every machine. Raises DiskFullError or DeviceError where it can't be written,
-    UsageError for a user's runtime that can't be used.
+    Those of the `runtimes` that are the user's are part of it. Its name is its content's SHA-256,
+    ``<64 hex>.pyz``; the same sources give the same bytes on every machine. Raises DiskFullError or
+    DeviceError where it can't be written, UsageError for a user's runtime that can't be used.
     """
     content = _bundle_bytes(runtimes)
     path = folder / f"{hashlib.sha256(content).hexdigest()}.pyz"
@@ -91,8 +91,9 @@ class Data(NamedTuple):
 class Provisioned:
     """The files on the device after provisioning; paths are the device's own.
 
-    `model_name` is ``<sha256>.<extension>`` below ``root``/models, `source` the model's path on the host;
-    `uploaded` are the names of files that were missing or incomplete; `data` is a further file of the model.
+    `model_name` is ``<sha256>.<extension>`` below ``root``/models, `source` the model's path on the
+    host; `uploaded` are the names of files that were missing or incomplete; `data` is a further
+    file of the model.
     """
 
     agent_path: str
@@ -147,10 +148,11 @@ def provision(
 ) -> Provisioned:
     """Upload agent, model and its data to the device unless files with their SHA-256 are there.
 
-    The agent contains `runtime` where that is a user's. The device hashes the files each time. Uploads go to a
-    temporary name, are checked and renamed, so that several hosts may do this at once. After an upload the least
-    recently used files are removed until the cache has at most `device.cache_limit_mb`.
-    Raises ModelError, DeviceDiskFullError, DeviceError and what the transport raises.
+    The agent contains `runtime` where that is a user's. The device hashes the files each time.
+    Uploads go to a temporary name, are checked and renamed, so that several hosts may do this at
+    once. After an upload the least recently used files are removed until the cache has at most
+    `device.cache_limit_mb`. Raises ModelError, DeviceDiskFullError, DeviceError and what the
+    transport raises.
     """
     with TemporaryDirectory() as folder:
         agent = _hashed(agent_bundle(Path(folder), filter(None, [runtime])), "agents")
@@ -314,8 +316,7 @@ class PruneReport(NamedTuple):
 def prune(transport: Transport, probed: Probe, everything: bool) -> PruneReport:
     """Remove cached agents and models: what was not used in the last hour, or everything.
 
-    Other hosts' current uploads are left alone. Raises DeviceError and what the
-    transport raises.
+    Other hosts' current uploads are left alone. Raises DeviceError and what the transport raises.
     """
     for problem in (check_python(probed), check_cache(probed)):
         if problem is not None:

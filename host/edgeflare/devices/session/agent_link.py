@@ -1,7 +1,8 @@
 """The host's end of the wire to one agent: handshake, pipelined requests, heartbeats.
 
-Three threads: the writer sends frames, the reader settles futures, the watch sends heartbeats and ends the
-link when the agent hangs. When one of them ends, the link ends, and every pending future fails.
+Three threads: the writer sends frames, the reader settles futures, the watch sends heartbeats and
+ends the link when the agent hangs. When one of them ends, the link ends, and every pending future
+fails.
 """
 
 import threading
@@ -38,8 +39,8 @@ from edgeflare_agent.wire import (
 
 
 class Limits(NamedTuple):
-    """Maxima: requests in flight (None: as many as keep the device busy), seconds of silence, seconds for one
-    inference, bytes of a frame's body."""
+    """Maxima: requests in flight (None: as many as keep the device busy), seconds of silence,
+    seconds for one inference, bytes of a frame's body."""
 
     window: int | None = None
     heartbeat_s: float = 20.0
@@ -129,7 +130,8 @@ class AgentLink:
     def open(cls, transport: Transport, agent: str, root: str, limits: Limits) -> "AgentLink":
         """Start the agent at this path, find its handshake after any shell output, send START.
 
-        Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError and what the transport raises.
+        Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError and what the transport
+        raises.
         """
         link = cls(transport.open([agent, "--root", root]), transport.name, limits)
         for thread in link._threads:
@@ -208,10 +210,10 @@ class AgentLink:
     ) -> "Future[Any]":
         """Queue a request without waiting for anything; the future has `read(reply)`.
 
-        `most_bytes`: how large the body of its reply may be; a larger one is refused before it is read.
-        The future's callbacks run in the reader's thread: they must be short. Its errors are those of
-        ERROR frames and of the link; a link that has failed gives a failed future. The arrays must not
-        change until it is done. Raises UsageError for a body over the limit.
+        `most_bytes`: how large the body of its reply may be; a larger one is refused before it is
+        read. The future's callbacks run in the reader's thread: they must be short. Its errors are
+        those of ERROR frames and of the link; a link that has failed gives a failed future. The
+        arrays must not change until it is done. Raises UsageError for a body over the limit.
         """
         size = sum(array.nbytes for array in arrays)
         if size > self.limits.max_body:

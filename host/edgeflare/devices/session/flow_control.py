@@ -28,9 +28,9 @@ class AdaptiveWindow:
     """The size that keeps one device busy, from what is observed; no clocks, no locks, no threads.
 
     One request occupies the slower of device and link for an interval; from being sent to being
-    answered it takes the round trip, its transfer, its service and the host's own jitter. The size is
-    the second divided by the first, with a margin: at least 2, at most 512, and no more bytes than
-    `most_bytes`. A `fixed` size never changes.
+    answered it takes the round trip, its transfer, its service and the host's own jitter. The size
+    is the second divided by the first, with a margin: at least 2, at most 512, and no more bytes
+    than `most_bytes`. A `fixed` size never changes.
     """
 
     def __init__(self, fixed: int | None = None) -> None:
@@ -116,9 +116,9 @@ _AGAIN = 2
 def measure_bandwidth(ping: Callable[[int], float], round_trip: float) -> float | None:
     """Return the link's bytes per second towards the device; None where it is too fast to tell.
 
-    `ping(size)` is a round trip in seconds with so many bytes on the way there, `round_trip` an empty
-    one. The size grows until the bytes take 20 ms and four round trips, at most to 1 MiB; the last
-    size goes out again, since TCP begins slowly, and the quickest counts.
+    `ping(size)` is a round trip in seconds with so many bytes on the way there, `round_trip` an
+    empty one. The size grows until the bytes take 20 ms and four round trips, at most to 1 MiB; the
+    last size goes out again, since TCP begins slowly, and the quickest counts.
     """
     size, enough = _FIRST, max(_LONG_S, _ROUND_TRIPS * round_trip)
     taken = ping(size) - round_trip

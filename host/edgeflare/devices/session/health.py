@@ -21,11 +21,12 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 class Health(NamedTuple):
     """The values of the last heartbeat. None: unknown.
 
-    Since the agent started: seconds at work `busy_s` of `uptime_s`, requests answered `served`; `waiting` are in its
-    queue. `inferring_s`: duration so far of the current inference of one sample. `throttle_reasons`: what slows
-    the device down now, `throttled_since_boot`: what has since boot. `battery_percent` is 0 to 100, `gpu_load` 0
-    to 1. `round_trip_s` is the least of the recent ones. `clock_jump_s` is how far the device's wall clock has
-    jumped against the host's monotonic clock in this session, without jumps below 5 s.
+    Since the agent started: seconds at work `busy_s` of `uptime_s`, requests answered `served`;
+    `waiting` are in its queue. `inferring_s`: duration so far of the current inference of one
+    sample. `throttle_reasons`: what slows the device down now, `throttled_since_boot`: what has
+    since boot. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the
+    recent ones. `clock_jump_s` is how far the device's wall clock has jumped against the host's
+    monotonic clock in this session, without jumps below 5 s.
     """
 
     busy_s: float = 0.0

@@ -33,9 +33,9 @@ class PendingRequest:
 class PendingRequests:
     """Holds requests in the order they came, until each is taken; no locks, no threads.
 
-    Only the caller that takes a request settles its future. The agent works in order, so the oldest in-flight
-    request is the one it worked on when it died. Before its last attempt such a request is sent alone, so that
-    no other request, and hardly any cut of the link, is counted against it.
+    Only the caller that takes a request settles its future. The agent works in order, so the oldest
+    in-flight request is the one it worked on when it died. Before its last attempt such a request
+    is sent alone, so that no other request, and hardly any cut of the link, is counted against it.
     """
 
     def __init__(self) -> None:

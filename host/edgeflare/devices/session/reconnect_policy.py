@@ -12,8 +12,8 @@ from edgeflare.errors import EdgeFlareError, InferenceTimeoutError
 class Backoff:
     """Delays that are drawn from 0 to a limit, which doubles from `first_s` to `most_s` seconds.
 
-    Full jitter: many hosts that lost one device, or one host that lost many, don't come back in step.
-    (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
+    Full jitter: many hosts that lost one device, or one host that lost many, don't come back in
+    step. (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
     """
 
     first_s: float = 1.0
@@ -39,8 +39,8 @@ _QUIET_S = 60.0
 class ReconnectState:
     """Counts the attempts to reopen a device and reports them; no locks, no threads.
 
-    A loss is reported at once, then at most once a minute until `begin` is called with `new_loss`; the return is
-    reported only after a reported loss.
+    A loss is reported at once, then at most once a minute until `begin` is called with `new_loss`;
+    the return is reported only after a reported loss.
     """
 
     def __init__(

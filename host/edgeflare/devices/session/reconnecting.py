@@ -77,16 +77,17 @@ def _closing(session: DeviceSession) -> Task:
 class ReconnectingSession:
     """A deployed model on a device that may be lost and come back; safe to use from several threads.
 
-    It takes over an open session. When a session fails, the device is AWAY: requests
-    without a reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
-    `rng`, until it returns a new session or raises a permanent error (`PERMANENT_ERRORS`), which retires
-    the device. The new session must have the first one's fingerprint; it is configured as the last
-    one was, and every pending request is sent again, the oldest first. Each future is settled once, with
-    no lock held, in a thread of the session: its callbacks may submit again, but must be short.
+    It takes over an open session. When a session fails, the device is AWAY: requests without a
+    reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
+    `rng`, until it returns a new session or raises a permanent error (`PERMANENT_ERRORS`), which
+    retires the device. The new session must have the first one's fingerprint; it is configured as
+    the last one was, and every pending request is sent again, the oldest first. Each future is
+    settled once, with no lock held, in a thread of the session: its callbacks may submit again, but
+    must be short.
 
-    `tell` is called with one sentence when the device is lost (at once, then at most once a minute), is back,
-    is retired, or its clock jumped; it must not raise. `name`, `device`,
-    `model` and `fingerprint` are the first session's.
+    `tell` is called with one sentence when the device is lost (at once, then at most once a
+    minute), is back, is retired, or its clock jumped; it must not raise. `name`, `device`, `model`
+    and `fingerprint` are the first session's.
     """
 
     def __init__(
@@ -173,8 +174,9 @@ class ReconnectingSession:
     ) -> None:
         """Set the input specification, the output and the decoder, as `DeviceSession.configure` does.
 
-        Applies to later requests, in all sessions; while the device is away it is only stored. Raises
-        UsageError, also while requests are pending, ModelError, and the error of a device that is retired.
+        Applies to later requests, in all sessions; while the device is away it is only stored.
+        Raises UsageError, also while requests are pending, ModelError, and the error of a device
+        that is retired.
         """
         with self._lock:
             if self._retired is not None:
@@ -204,10 +206,11 @@ class ReconnectingSession:
     def submit(self, samples: Sequence[Sample], *, raw: bool = False) -> "Future[Reply[Any]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
-        The outputs are raw where `raw` says so or `read_with` was not called. The future can't be cancelled, and the samples must
-        not change until it is done. Its errors: InferenceFailedError where the device can't answer on them,
-        UsageError, DeviceAwayError after `withdraw`, ModelError where an output can't be read, and the error
-        of a device that is retired.
+        The outputs are raw where `raw` says so or `read_with` was not called. The future can't be
+        cancelled, and the samples must not change until it is done. Its errors:
+        InferenceFailedError where the device can't answer on them, UsageError, DeviceAwayError
+        after `withdraw`, ModelError where an output can't be read, and the error of a device that
+        is retired.
         """
         with self._lock:
             retired = self._retired

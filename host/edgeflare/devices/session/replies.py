@@ -25,9 +25,9 @@ _TEXTS = ("board", "soc", "cpu", "arch", "kernel", "os", "hostname")
 class Reply(Generic[T]):
     """A device's answer to one request, in the order of its samples.
 
-    `outputs`: what the device returned, raw (arrays of the configured output, not dequantised, or what a decoder
-    made of them), or what a reader made of that. `seconds`: the device's own time for preprocessing, inference
-    and decoding of each.
+    `outputs`: what the device returned, raw (arrays of the configured output, not dequantised, or
+    what a decoder made of them), or what a reader made of that. `seconds`: the device's own time
+    for preprocessing, inference and decoding of each.
     """
 
     outputs: Sequence[T]
@@ -51,7 +51,8 @@ class LoadedModel:
 class ReplyReader:
     """Reads answers to INFER: arrays of one tensor of the model, or decoded transcripts.
 
-    `output`: the name of the tensor, None: the only one. `most_bytes`: the limit for the answer on one sample.
+    `output`: the name of the tensor, None: the only one. `most_bytes`: the limit for the answer on
+    one sample.
     """
 
     def __init__(self, model: LoadedModel, output: str | None, *, decoded: bool = False) -> None:
@@ -153,8 +154,8 @@ def _tensor(data: dict[str, Any]) -> TensorInfo:
 def _elements(shape: Sequence[int | None]) -> int | None:
     """Return how many values a tensor has for one sample; None: the model's file leaves it open.
 
-    An open first axis of several is the batch, which has one sample; an axis of 0 is open, too. A shape without
-    axes may be one that the file doesn't tell.
+    An open first axis of several is the batch, which has one sample; an axis of 0 is open, too. A
+    shape without axes may be one that the file doesn't tell.
     """
     known = [1, *shape[1:]] if len(shape) > 1 and not shape[0] else list(shape)
     return math.prod(n or 0 for n in known) or None if known else None

@@ -24,8 +24,8 @@ _SLOWEST_BYTES_S = 16 << 10
 class Request:
     """One request: its encoded frame of `size` bytes; `read` makes the future's result of its reply.
 
-    `allowance_s`: how long the agent may work on it. `read` raises for an invalid reply. `written_at`: when it
-    was written completely, by the table's clock.
+    `allowance_s`: how long the agent may work on it. `read` raises for an invalid reply.
+    `written_at`: when it was written completely, by the table's clock.
     """
 
     id: int
@@ -41,9 +41,9 @@ class Request:
 class RequestTable:
     """Orders requests and measures how long the agent works on the oldest; no locks, no threads.
 
-    At most `window.size` requests are under way, and more than one only within `window.most_bytes`; both may
-    change at any time. The agent works in order, so the oldest under way is the one it works on: its
-    clock runs from when it was written and those before it were answered.
+    At most `window.size` requests are under way, and more than one only within `window.most_bytes`;
+    both may change at any time. The agent works in order, so the oldest under way is the one it
+    works on: its clock runs from when it was written and those before it were answered.
     """
 
     def __init__(self, window: AdaptiveWindow, clock: Callable[[], float] = time.monotonic) -> None:
@@ -129,8 +129,8 @@ class RequestTable:
     def overdue(self, last_write_at: float) -> Request | None:
         """Return the request that has exceeded its allowance.
 
-        `last_write_at`: when the link last accepted bytes. A request that is not written completely is overdue
-        where the agent has stopped reading, or reads slower than 16 KiB/s.
+        `last_write_at`: when the link last accepted bytes. A request that is not written completely
+        is overdue where the agent has stopped reading, or reads slower than 16 KiB/s.
         """
         head = self.head
         if head is None:

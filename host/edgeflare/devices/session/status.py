@@ -23,10 +23,11 @@ class DeviceState(str, Enum):
 class DeviceStatus:
     """One device of a running campaign.
 
-    `queries` were answered since the campaign's process began, in `requests`; `queries_per_s` over the last
-    seconds. `in_flight` requests are on the wire or at the agent, `depth` of them keep the device busy. `busy` is
-    the fraction of time that the agent worked, 0 to 1. Latencies are seconds from sending a request to its reply,
-    with queueing at the device. `throttle_reasons`: what slows the device down now. None: unknown.
+    `queries` were answered since the campaign's process began, in `requests`; `queries_per_s` over
+    the last seconds. `in_flight` requests are on the wire or at the agent, `depth` of them keep the
+    device busy. `busy` is the fraction of time that the agent worked, 0 to 1. Latencies are seconds
+    from sending a request to its reply, with queueing at the device. `throttle_reasons`: what slows
+    the device down now. None: unknown.
     """
 
     name: str
@@ -129,8 +130,8 @@ class BusyFraction:
 class HealthTracker:
     """Tracks the health of a device over many sessions; safe to use from several threads.
 
-    `tell` is called once a session when the device's clock jumped; `clock_jump_s` is the last such jump, 0.0: none.
-    `minutes` is the telemetry by minute.
+    `tell` is called once a session when the device's clock jumped; `clock_jump_s` is the last such
+    jump, 0.0: none. `minutes` is the telemetry by minute.
     """
 
     def __init__(self, name: str, tell: Callable[[str], None]) -> None:

@@ -14,8 +14,8 @@ _AT_LEAST = 64 << 10
 class BufferedReads:
     """Reads large pieces and returns small ones; for one thread.
 
-    `last_read_at` is the monotonic time of the last bytes, `first` the first bytes of all (a shell's banner and
-    the handshake).
+    `last_read_at` is the monotonic time of the last bytes, `first` the first bytes of all (a
+    shell's banner and the handshake).
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -58,8 +58,8 @@ _SMALL = 4 << 10
 class TimedWrites:
     """Writes frames; for one thread.
 
-    `last_write_at` is the monotonic time at which the link last accepted a piece, a sign of life of a slow link.
-    Small pieces don't count: heartbeats fit in a buffer that nobody reads.
+    `last_write_at` is the monotonic time at which the link last accepted a piece, a sign of life of
+    a slow link. Small pieces don't count: heartbeats fit in a buffer that nobody reads.
     """
 
     def __init__(self, stream: Stream) -> None:

@@ -46,8 +46,8 @@ class Completed(NamedTuple):
 def read_output(read: Callable[[float], bytes], deadline: Deadline, name: str) -> bytes:
     """Return everything that a command prints on stdout.
 
-    `read(seconds)` waits at most so long for the next bytes, ``b""`` at the end; `name` is the device's.
-    Raises TimeoutError at the deadline, DeviceProtocolError beyond OUTPUT_LIMIT bytes.
+    `read(seconds)` waits at most so long for the next bytes, ``b""`` at the end; `name` is the
+    device's. Raises TimeoutError at the deadline, DeviceProtocolError beyond OUTPUT_LIMIT bytes.
     """
     stdout = bytearray()
     while chunk := read(deadline.remaining()):
@@ -165,8 +165,8 @@ def check_ran(done: Completed, python: str, name: str, otherwise: str = "") -> N
 class Login(NamedTuple):
     """One login. `address` is ``host:port``, `server` the server's software as it names itself.
 
-    `by` says how the user got in: ``key /home/a/.ssh/id_ed25519``, ``password`` or ``nothing`` where
-    the server asked for neither; `host_key` is the trusted key's type and fingerprint;
+    `by` says how the user got in: ``key /home/a/.ssh/id_ed25519``, ``password`` or ``nothing``
+    where the server asked for neither; `host_key` is the trusted key's type and fingerprint;
     `key_command` sets a key up.
     """
 

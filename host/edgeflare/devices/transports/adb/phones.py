@@ -1,7 +1,7 @@
 """Phones on adb: choosing one, reconnecting one that is offline, and its SSH server (Termux's, for one).
 
-SSH goes over a stream of the adb server to the port on the phone: what ``adb forward`` opens for each connection,
-without a listener on this machine.
+SSH goes over a stream of the adb server to the port on the phone: what ``adb forward`` opens for
+each connection, without a listener on this machine.
 """
 
 import contextlib
@@ -65,10 +65,11 @@ def attached(server: AdbServer, deadline: Deadline) -> list[AttachedDevice]:
 def choose(server: AdbServer, serial: str | None, timeout: float) -> AttachedDevice:
     """Return the attached device with this serial once it is ready; reconnect one that is offline.
 
-    Without a serial: ANDROID_SERIAL, else the only one that is attached. A device that is offline is
-    reconnected and waited for, at most `timeout` seconds; one on Wi-Fi (``host:port``) is connected to
-    where it is not attached. Raises UnreachableError where none or several fit or it stays offline,
-    PhoneLockedError where the phone has not let this computer in, and what `AdbServer.ask` raises.
+    Without a serial: ANDROID_SERIAL, else the only one that is attached. A device that is offline
+    is reconnected and waited for, at most `timeout` seconds; one on Wi-Fi (``host:port``) is
+    connected to where it is not attached. Raises UnreachableError where none or several fit or it
+    stays offline, PhoneLockedError where the phone has not let this computer in, and what
+    `AdbServer.ask` raises.
     """
     serial = serial or os.environ.get("ANDROID_SERIAL") or None
     deadline = Deadline(timeout)
@@ -95,8 +96,8 @@ def choose(server: AdbServer, serial: str | None, timeout: float) -> AttachedDev
 class _Recovery:
     """Reconnects a phone that is offline or missing, at intervals.
 
-    A server restores a lost link by itself within a moment; asked to reconnect before that, version 1.0.41
-    forgets phones on Wi-Fi, which then need a new connection.
+    A server restores a lost link by itself within a moment; asked to reconnect before that, version
+    1.0.41 forgets phones on Wi-Fi, which then need a new connection.
     """
 
     def __init__(self, server: AdbServer, deadline: Deadline) -> None:
@@ -197,8 +198,9 @@ TERMUX_PORT = 8022
 def endpoint_of(device: Device) -> Endpoint:
     """Return how to reach a device's SSH server, over the network or through adb.
 
-    A phone is ``adb-SERIAL`` in the SSH config and in known_hosts; adb lists the attached ones. Raises InventoryError; of a phone UnreachableError, AuthenticationError,
-    DeviceTimeoutError, DeviceProtocolError, too.
+    A phone is ``adb-SERIAL`` in the SSH config and in known_hosts; adb lists the attached ones.
+    Raises InventoryError; of a phone UnreachableError, AuthenticationError, DeviceTimeoutError,
+    DeviceProtocolError, too.
     """
     if device.transport != "adb":
         return resolve_endpoint(device)

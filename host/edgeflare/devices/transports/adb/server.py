@@ -1,8 +1,8 @@
 """A program of a phone's shell as a byte stream: adb's shell protocol, version 2, without a terminal.
 
-After the service ``shell,v2,raw:COMMAND`` both sides send packets: one byte of kind, four of length,
-little-endian, and the bytes (AOSP, packages/modules/adb/shell_protocol.h). Closing the link ends the
-program: adbd sends it SIGHUP.
+After the service ``shell,v2,raw:COMMAND`` both sides send packets: one byte of kind, four of
+length, little-endian, and the bytes (AOSP, packages/modules/adb/shell_protocol.h). Closing the link
+ends the program: adbd sends it SIGHUP.
 """
 
 import contextlib

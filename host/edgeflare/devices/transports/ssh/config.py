@@ -24,9 +24,10 @@ _JUMP_DEPTH = 8
 class Endpoint:
     """One SSH server, with all that is needed to reach it.
 
-    `device` is its inventory entry (a jump host has one of its own), `target` what the user calls the device at the
-    end. `known_as` is its name in known_hosts files, of which the first is written to. It is reached through
-    the server `jump`, the program `proxy_command` or the socket that `open_link` returns, else by TCP.
+    `device` is its inventory entry (a jump host has one of its own), `target` what the user calls
+    the device at the end. `known_as` is its name in known_hosts files, of which the first is
+    written to. It is reached through the server `jump`, the program `proxy_command` or the socket
+    that `open_link` returns, else by TCP.
     """
 
     device: Device
@@ -68,9 +69,9 @@ def resolve_endpoint(device: Device) -> Endpoint:
     """Return how to reach a device whose transport is SSH.
 
     Honoured: HostName, User, Port, IdentityFile, IdentitiesOnly, ProxyJump, ProxyCommand,
-    UserKnownHostsFile, GlobalKnownHostsFile, HostKeyAlias, ConnectTimeout, Include, Match. Fields of
-    the inventory win. Raises InventoryError where the SSH config makes no sense.
-    Differences to OpenSSH: IdentityAgent and host certificates are not read.
+    UserKnownHostsFile, GlobalKnownHostsFile, HostKeyAlias, ConnectTimeout, Include, Match. Fields
+    of the inventory win. Raises InventoryError where the SSH config makes no sense. Differences to
+    OpenSSH: IdentityAgent and host certificates are not read.
     """
     return _resolve(device, device.name, None, 0)
 
@@ -109,8 +110,8 @@ def _resolve(
 def resolve_over_link(device: Device, alias: str, port: int) -> Endpoint:
     """Return how to log in over an existing link, under an alias of the SSH config.
 
-    The alias is its name in known_hosts, too, with the port where that isn't `port`. HostName, ProxyJump
-    and ProxyCommand are ignored. Raises InventoryError.
+    The alias is its name in known_hosts, too, with the port where that isn't `port`. HostName,
+    ProxyJump and ProxyCommand are ignored. Raises InventoryError.
     """
     found = _resolve(device.model_copy(update={"host": alias}), device.name, "none", 0, port)
     known_as = found.known_as

@@ -51,8 +51,8 @@ class _AuthHandler(AuthOnlyHandler):
 class ClientTransport(paramiko.ServiceRequestingTransport):  # type: ignore[name-defined,misc]
     """A transport that asks for the login service once.
 
-    `paramiko.Transport` asks before every attempt to log in, which some servers (asyncssh) answer by
-    closing the connection. `ServiceRequestingTransport` asks once, but waits for ever where the
+    `paramiko.Transport` asks before every attempt to log in, which some servers (asyncssh) answer
+    by closing the connection. `ServiceRequestingTransport` asks once, but waits for ever where the
     connection ends meanwhile.
     """
 
@@ -107,7 +107,8 @@ class Connection:
     def connect(self, check: HostKeyCheck, ask: Ask | None) -> None:
         """Connect, through jump hosts (logging in there), and check each host key.
 
-        Raises UnreachableError, DeviceTimeoutError, HostKeyError; AuthenticationError at a jump host.
+        Raises UnreachableError, DeviceTimeoutError, HostKeyError; AuthenticationError at a jump
+        host.
         """
         link = self._open_socket(check, ask)
         transport = ClientTransport(link)

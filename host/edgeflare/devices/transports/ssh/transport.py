@@ -117,9 +117,9 @@ class SshTransport:
     def connect(cls, device: Device, *, ask: Ask | None = None) -> "SshTransport":
         """Connect, check the host key and log in.
 
-        `ask(prompt)` asks the user for a passphrase or password and returns None where nobody answers;
-        None: there is no terminal. Raises UnreachableError, DeviceTimeoutError, HostKeyError,
-        AuthenticationError; InventoryError where the SSH config makes no sense.
+        `ask(prompt)` asks the user for a passphrase or password and returns None where nobody
+        answers; None: there is no terminal. Raises UnreachableError, DeviceTimeoutError,
+        HostKeyError, AuthenticationError; InventoryError where the SSH config makes no sense.
         """
         connection = Connection(endpoint_of(device))
         try:
