@@ -2,7 +2,8 @@
 
 In the user's ``pyproject.toml``::
 
-    [project.entry-points."edgeflare.mutators"] salt-and-pepper = "my_package:SaltAndPepper"
+    [project.entry-points."edgeflare.mutators"]
+    salt-and-pepper = "my_package:SaltAndPepper"
 
 The object named is an `Operator`, or a class or function that gives one when called without
 arguments. The entry point and the operator have the same name.

@@ -7,16 +7,19 @@ and makes the way between them long, narrow, dead or cut::
     from edgeflare.devices import connect, open_device
     from edgeflare.testing import FaultPlan, connecting
 
-    plan = FaultPlan(seed=7) session = open_device(device, model, connect=connecting({device.name:
-    plan}, connect)) ... print(plan)  # what was to happen, and what did
+    plan = FaultPlan(seed=7)
+    session = open_device(device, model, connect=connecting({device.name: plan}, connect))
+    ...
+    print(plan)  # what was to happen, and what did
 
 A `FakeAgent` stands in for the agent itself and answers nonsense wherever a `Replace` says so; `connecting`
 takes one in place of a plan. A `FakeModel` is a small classifier, and `run_strategy` searches with a strategy
 beside two of them, without a device; `FakeModel.device` is a device that answers with it::
 
-    model = FakeModel.random((8, 8, 1), classes=4) run = run_strategy(MyStrategy(), image,
-    original=model, deployed=model.quantised()) assert run.outcome.sample is not None assert
-    run.queries < 100
+    model = FakeModel.random((8, 8, 1), classes=4)
+    run = run_strategy(MyStrategy(), image, original=model, deployed=model.quantised())
+    assert run.outcome.sample is not None
+    assert run.queries < 100
 """
 
 import lazy_loader
