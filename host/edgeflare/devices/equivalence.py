@@ -18,7 +18,7 @@ _ADVICE = (
 
 
 class Answering(Protocol):
-    """A device with the deployed model, such as a SteadySession or a DeviceSession."""
+    """A device with the deployed model, such as a ReconnectingSession or a DeviceSession."""
 
     @property
     def name(self) -> str: ...  # noqa: D102

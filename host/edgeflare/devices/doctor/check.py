@@ -5,7 +5,7 @@ from pathlib import Path
 
 from edgeflare.devices.doctor import hardware, software
 from edgeflare.devices.doctor.facts import read_system
-from edgeflare.devices.doctor.result import CheckLine, bad, failed, good, note
+from edgeflare.devices.doctor.result import CheckLine, bad, failed, good, line_of, note
 from edgeflare.devices.doctor.software import agent
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.probe import (
@@ -99,9 +99,10 @@ def _device_lines(
     yield from _shell(system.printed, device)
     yield software.python(probed, system.facts)
     if check_python(probed) is None:
-        yield from software.packages(probed, wanted)
+        yield software.numpy(probed, wanted)
+        yield software.runtimes(probed, wanted)
     yield from software.calibration(wanted, device)
-    yield software.cache_folder(probed)
+    yield line_of("cache folder", check_cache(probed), probed.root)
     disk = hardware.disk(probed, system.facts, model.stat().st_size if model else 0)
     yield disk
     yield from hardware.machine(system)

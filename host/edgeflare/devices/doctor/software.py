@@ -1,4 +1,4 @@
-"""Python, numpy, runtimes and the cache folder."""
+"""Checks of Python, numpy, runtimes, and of a running agent."""
 
 import shlex
 import statistics
@@ -20,7 +20,6 @@ from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.probe import (
     OLDEST_PYTHON,
     Probe,
-    check_cache,
     check_numpy,
     check_python,
     check_runtime,
@@ -57,12 +56,6 @@ def python(probed: Probe, facts: Facts) -> CheckLine:
     )
 
 
-def packages(probed: Probe, wanted: tuple[RuntimeName, ...]) -> Iterator[CheckLine]:
-    """Yield the lines of numpy and the runtimes."""
-    yield _numpy(probed, wanted)
-    yield _runtimes(probed, wanted)
-
-
 def calibration(wanted: tuple[RuntimeName, ...], device: Device) -> Iterator[CheckLine]:
     """Yield the line of a calibration file that is named and is not on this machine."""
     try:
@@ -72,12 +65,8 @@ def calibration(wanted: tuple[RuntimeName, ...], device: Device) -> Iterator[Che
         yield bad("calibration", str(error), None)
 
 
-def cache_folder(probed: Probe) -> CheckLine:
-    """Check whether the cache folder can be used."""
-    return line_of("cache folder", check_cache(probed), probed.root)
-
-
-def _numpy(probed: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
+def numpy(probed: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
+    """Check numpy, and whether the TFLite runtime was built for its version."""
     problem = check_numpy(probed)
     if problem is not None:
         return bad("numpy", problem.what, problem.fix)
@@ -99,7 +88,7 @@ def _clashes(probed: Probe) -> bool:
     )
 
 
-def _runtimes(probed: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
+def runtimes(probed: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
     """Check what is installed; a clash with numpy is in the line of numpy."""
     problems = [
         None if name == "tflite" and _clashes(probed) else check_runtime(probed, name)

@@ -156,12 +156,6 @@ class AgentLink:
             return self._table.in_flight
 
     @property
-    def queued(self) -> int:
-        """Requests that wait on the host for room in the window."""
-        with self._changed:
-            return self._table.queued
-
-    @property
     def window(self) -> int:
         """Requests that may be under way right now."""
         return self._monitor.window.size

@@ -156,11 +156,6 @@ class DeviceSession:
         return self._link.in_flight
 
     @property
-    def queued(self) -> int:
-        """Requests that wait on the host for room in the window."""
-        return self._link.queued
-
-    @property
     def window(self) -> int:
         """Requests that keep the device busy right now."""
         return self._link.window

@@ -71,7 +71,7 @@ def run_program(
         kill(channel)
         raise DeviceTimeoutError(
             f"a command on {endpoint.address} did not end within {deadline.seconds:.0f} s: "
-            f"{_short(command)}"
+            f"{command if len(command) <= 120 else f'{command[:117]}...'}"
         ) from error
     except DeviceProtocolError:
         kill(channel)
@@ -90,10 +90,6 @@ def run_program(
 def _await_status(channel: paramiko.Channel, deadline: Deadline) -> None:
     if not channel.status_event.wait(deadline.remaining()):
         raise TimeoutError
-
-
-def _short(command: str) -> str:
-    return command if len(command) <= 120 else f"{command[:117]}..."
 
 
 __all__ = ["Ask", "SshTransport"]
