@@ -17,7 +17,8 @@ def take_wire():
     # type: () -> tuple[int, int]
     """Return stdin and stdout as file descriptors of their own, for the wire alone.
 
-    Whatever a library prints from here on goes to stderr, and what a library's child process reads is empty.
+    Whatever a library prints from here on goes to stderr, and what a library's child process reads
+    is empty.
     """
     wire_in, wire_out = os.dup(0), os.dup(1)
     os.dup2(2, 1)

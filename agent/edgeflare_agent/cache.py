@@ -10,7 +10,7 @@ _NAME = re.compile(r"([0-9a-f]{64})\.[a-z0-9]{1,16}")
 
 
 def default_root() -> str:
-    """Return the cache folder of who names none."""
+    """Return the default cache folder."""
     return os.path.join(os.path.expanduser("~"), ".cache", "edgeflare")
 
 
@@ -24,9 +24,9 @@ def file_sha256(path: str) -> str:
 
 
 def verified(root: str, name: str, what: str) -> str:
-    """Return the path of a file in `root`/models whose content is what its name says.
+    """Return the path of a file in `root`/models, once its content matches the hash in its name.
 
-    `what` names the file in messages. Raises RequestError for a name that is none, ModelError for a
+    `what` names the file in messages. Raises RequestError for an invalid name, ModelError for a
     file that is missing or damaged.
     """
     match = _NAME.fullmatch(name)

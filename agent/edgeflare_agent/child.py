@@ -1,8 +1,9 @@
 """Serves one model to the process that started this one: requests on stdin, replies on stdout.
 
-The requests are those of `server`: LOAD (which names any file of this machine), CONFIGURE and INFER. There is
-no handshake, no heartbeat and no queue, and one thread does all, so that a small model's reply comes at once.
-The process ends with the one that started it, and when an inference takes longer than LOAD's `timeout_s` allows.
+The requests are those of `server`: LOAD (which names any file of this machine), CONFIGURE and
+INFER. There is no handshake, no heartbeat and no queue, and one thread does all, so that a small
+model's reply comes at once. The process ends with the one that started it, and when an inference
+takes longer than LOAD's `timeout_s` allows.
 """
 
 import select

@@ -1,7 +1,7 @@
-"""The agent's end of the wire, and how the process ends.
+"""The agent's end of the wire: frames in and out, the watch over the host's heartbeat, and exit statuses.
 
-Frames in, frames out, the watch over the host's heartbeat, and the exit statuses. 64 and 65 (Python too old, numpy
-missing) stand in `__main__`, which old interpreters parse.
+The statuses 64 and 65 (Python too old, numpy missing) are in `__main__`, which old interpreters
+parse.
 """
 
 import os
@@ -44,7 +44,7 @@ def exit_process(status: int, sentence: str = "") -> None:
 def exit_on_fault(
     kind: Type[BaseException], error: Optional[BaseException], trace: Optional[TracebackType]
 ) -> None:
-    """End the process for an exception that nothing caught: no thread dies unseen."""
+    """End the process for an uncaught exception of any thread."""
     traceback.print_exception(kind, error, trace)
     exit_process(FAULT, "a fault of its own, {}: {}".format(kind.__name__, error))
 
@@ -96,10 +96,9 @@ class Link:
     def watch(self) -> None:
         """End the process when no byte came for `heartbeat_s`; runs in a thread of its own.
 
-        It counts its polls of the stream, and reads no clock: a clock that is set, a
-        process that was suspended, or one busy loading a model, is not taken for a host that went
-        silent. (`time.sleep` knows nothing of the wall clock; waiting for a lock or an event does, up
-        to Python 3.10.)
+        It counts polls of the stream instead of reading a clock, so that a clock that is set, a
+        suspended process, or one busy loading a model is not taken for a silent host. (`time.sleep`
+        does not depend on the wall clock; waiting for a lock or an event does, up to Python 3.10.)
         """
         reads, silent_s = self._reads, 0.0
         while silent_s < self.heartbeat_s:
@@ -113,7 +112,7 @@ class Link:
         )
 
     def _read(self, n: int) -> bytes:
-        """Return some of what was read ahead, or read more: many small frames at once."""
+        """Return buffered bytes, or read more: many small frames at once."""
         if self._at == len(self._ahead):
             self._ahead = os.read(self._in, min(max(n, _READ_AHEAD), _READ_AT_ONCE))
             self._at = 0

@@ -1,8 +1,8 @@
 """A speech recogniser's raw outputs become text, token by token. Host and device run this same code.
 
-Greedy decoding of connectionist temporal classification (CTC) takes the best symbol of each frame and collapses
-repeats. The probabilities are the same bits on every architecture: exp is made of sums, products and powers of
-two, each of which IEEE 754 rounds in one way only.
+Greedy decoding of connectionist temporal classification (CTC) takes the best symbol of each frame
+and collapses repeats. The probabilities are the same bits on every architecture: exp is made of
+sums, products and powers of two, each of which IEEE 754 rounds in one way only.
 """
 
 import codecs
@@ -25,8 +25,9 @@ Token = Tuple[bytes, float, float]
 class Decoded(NamedTuple):
     """The transcript of one sample.
 
-    `pieces` laid end to end are the text. `scores`: float64 [pieces, 2], each piece's probability and that
-    of its best alternative; NaN and infinity are kept, those of tokens without text in an empty piece.
+    `pieces` laid end to end are the text. `scores`: float64 [pieces, 2], each piece's probability
+    and that of its best alternative; NaN and infinity are kept, those of tokens without text in an
+    empty piece.
     """
 
     pieces: Tuple[str, ...]
@@ -125,8 +126,8 @@ class Run(NamedTuple):
 def runs(frames: Array, slack: float) -> List[Run]:
     """Return the runs of float64 [frames, symbols] in order, those of the blank among them.
 
-    Frames that are all probabilities are taken as they are, where their sums are 1 up to `slack`; any
-    others are logits or log-probabilities. A run with NaN has NaN for both numbers.
+    Frames that are all probabilities are taken as they are, where their sums are 1 up to `slack`;
+    any others are logits or log-probabilities. A run with NaN has NaN for both numbers.
     """
     if not len(frames):
         return []
@@ -197,13 +198,15 @@ _SLACK = 1e-4
 class Decoder(NamedTuple):
     """How a model's outputs are read.
 
-    `kind` "tokens": the model decodes by itself; its output ``tokens`` (integers, [n] or [1, n]) has the
-    chosen tokens, ``scores`` ([n, 2] or [1, n, 2]) the probability of each and the highest of all others.
-    "ctc": one output [1, T, V] of logits, log-probabilities or probabilities, whose best symbols are
-    taken; repeats collapse, `blank` is dropped, and a run counts with its surest frame.
+    `kind` "tokens": the model decodes by itself; its output ``tokens`` (integers, [n] or [1, n])
+    has the chosen tokens, ``scores`` ([n, 2] or [1, n, 2]) the probability of each and the highest
+    of all others. "ctc": one output [1, T, V] of logits, log-probabilities or probabilities, whose
+    best symbols are taken; repeats collapse, `blank` is dropped, and a run counts with its surest
+    frame.
 
-    `vocabulary`: the text of each token; `is_bytes`: in GPT-2's alphabet, a letter a byte. Tokens from
-    `text_tokens` on are control tokens, which say nothing. `space` stands for a space within a text.
+    `vocabulary`: the text of each token; `is_bytes`: in GPT-2's alphabet, a letter a byte. Tokens
+    from `text_tokens` on are control tokens, which say nothing. `space` stands for a space within a
+    text.
     """
 
     kind: str

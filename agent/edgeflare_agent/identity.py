@@ -1,4 +1,4 @@
-"""Who this device is and which runtimes it has, found without importing any of them."""
+"""Identifies the device and its installed runtimes, without importing them."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ RUNTIME_PACKAGES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ("onnxruntime", ("onnxruntime", "onnxruntime-gpu")),
     ("tensorrt", TENSORRT_PACKAGES),
 )
-"""Importable module, and the packages that may have brought it."""
+"""Importable module, and the packages that may contain it."""
 
 
 def runtimes() -> Dict[str, str]:
@@ -37,8 +37,8 @@ def device() -> Dict[str, Any]:
     """Return what identifies this kind of device, as JSON; None where the system doesn't report it.
 
     `board` and `soc` come from the device tree; `cpu` is a name, or an Arm part's number such as
-    ``0xd08``; `cpu_flags` are x86 flags or Arm features, sorted; `arch` is the interpreter's, 32-bit under
-    a 64-bit kernel, too; `memory_bytes` is all of the memory.
+    ``0xd08``; `cpu_flags` are x86 flags or Arm features, sorted; `arch` is the interpreter's,
+    32-bit under a 64-bit kernel, too; `memory_bytes` is all of the memory.
     """
     cpu = _first_cpu()
     return {

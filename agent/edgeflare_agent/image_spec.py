@@ -20,8 +20,8 @@ DTYPES = (
 class TensorInfo(NamedTuple):
     """A model input or output as its file describes it.
 
-    `shape` holds None where the file leaves an axis open. `quantization` is (scale, zero point) with
-    real = scale * (stored - zero point), or None for a tensor of real numbers.
+    `shape` holds None where the file leaves an axis open. `quantization` is (scale, zero point)
+    with real = scale * (stored - zero point), or None for a tensor of real numbers.
     """
 
     name: str

@@ -1,9 +1,8 @@
-"""Who uses this device: leases, so that two campaigns never share one unawares.
+"""Leases on this device, so that two campaigns don't share one by accident.
 
-A lease is a file below `<root>/leases` that its agent keeps locked for as long as it lives: however
-that ends, the lease ends with it. Files that nobody locks are stale and go. Leases are taken and looked
-at under a lock of their own, held for moments. Where the system or the disk has no such locks, there
-are no leases.
+A lease is a file below `<root>/leases` that its agent keeps locked while it runs, so that the lease
+ends with the process. Files without a lock are stale and removed. A further lock, held briefly,
+guards taking and listing leases. Without file locks on the system or disk there are no leases.
 """
 
 import contextlib
@@ -22,9 +21,9 @@ try:
 except ImportError:  # no POSIX
     fcntl = None  # type: ignore[assignment]
 
-_PATIENCE_S = 20.0
+_LOCK_WAIT_S = 20.0
 _GRACE_S = 3.0
-_LEAVING_S = 3.0
+_EXIT_S = 3.0
 _POLL_S = 0.02
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
@@ -33,8 +32,8 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 class Lease(NamedTuple):
     """One lease: `holder` is a campaign, `session` one use of a device by it, `about` for people.
 
-    `pid` is the agent that holds it, as seen `where` it lives: a system since its start and a space of
-    process ids; `since` is in seconds of the clock that began with the system.
+    `pid` is the agent that holds it, as seen `where` it lives: a system since its start and a space
+    of process ids; `since` is in seconds of the clock that began with the system.
     """
 
     holder: str
@@ -47,10 +46,10 @@ class Lease(NamedTuple):
 
     def to_json(self) -> Dict[str, Any]:
         """Return what a host is sent; `since_s` is the age of the lease in seconds."""
-        told = self._asdict()
-        told["since_s"] = max(0.0, _uptime_s() - told.pop("since"))
-        del told["where"]
-        return told
+        fields = self._asdict()
+        fields["since_s"] = max(0.0, _uptime_s() - fields.pop("since"))
+        del fields["where"]
+        return fields
 
 
 class Leases:
@@ -61,13 +60,13 @@ class Leases:
         self._own: Optional[Tuple[int, str]] = None
 
     def take(self, holder: str, session: str, about: str, share: bool) -> None:
-        """Hold the device from now on, in place of what this process held before.
+        """Take a lease, in place of the one that this process holds.
 
         Agents that hold it for the same holder and session are ended first. Raises BusyError where
-        another holder has it, unless both share, and keeps it for 3 s more, since an agent that was told
-        to end may take a moment; AgentError where the folder can't be used.
+        another holder has it, unless both share, and keeps it for 3 s more, since an agent that was
+        told to end may take a moment; AgentError where the folder can't be used.
         """
-        deadline = time.monotonic() + _LEAVING_S
+        deadline = time.monotonic() + _EXIT_S
         while True:
             try:
                 self._take(holder, session, about, share)
@@ -79,10 +78,12 @@ class Leases:
                 return
 
     def _take(self, holder: str, session: str, about: str, share: bool) -> None:
-        with self._looking() as lockable:
+        with self._locked() as lockable:
             if not lockable:
                 return
-            others = [found for found in self._living() if found[0] != (self._own or (0, ""))[1]]
+            others = [
+                found for found in self._live_leases() if found[0] != (self._own or (0, ""))[1]
+            ]
             for _, lease in others:
                 if lease.holder != holder and not (share and lease.share):
                     raise BusyError(_in_use(lease))
@@ -96,12 +97,12 @@ class Leases:
         """Return the leases of all living agents, the oldest first. Raises what `take` raises."""
         if not os.path.isdir(self._folder):
             return []
-        with self._looking() as lockable:
-            found = [lease for _, lease in self._living()] if lockable else []
+        with self._locked() as lockable:
+            found = [lease for _, lease in self._live_leases()] if lockable else []
         return sorted(found, key=lambda lease: lease.since)
 
     def release(self) -> None:
-        """Let go of what this process holds. Safe to repeat."""
+        """Release the lease of this process. Safe to repeat."""
         own, self._own = self._own, None
         if own is not None:
             with contextlib.suppress(OSError):
@@ -115,7 +116,7 @@ class Leases:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(file, json.dumps(lease._asdict()).encode())
 
-    def _living(self) -> List[Tuple[str, Lease]]:
+    def _live_leases(self) -> List[Tuple[str, Lease]]:
         """Return path and lease of every living agent; remove stale lease files."""
         living = []
         for name in sorted(os.listdir(self._folder)):
@@ -129,8 +130,8 @@ class Leases:
         return living
 
     @contextlib.contextmanager
-    def _looking(self) -> Iterator[bool]:
-        """Keep all others from taking leases or looking at them; False where there are no locks."""
+    def _locked(self) -> Iterator[bool]:
+        """Hold the lock for taking and listing leases; False where there are no locks."""
         try:
             os.makedirs(self._folder, exist_ok=True)
             file = os.open(os.path.join(self._folder, "lock"), os.O_CREAT | os.O_RDWR, 0o666)
@@ -146,7 +147,7 @@ class Leases:
 
 def _locked_in_time(file: int) -> bool:
     """Lock a file; False where it can't be locked at all. Raises BusyError when others go on too long."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -154,7 +155,7 @@ def _locked_in_time(file: int) -> bool:
             if time.monotonic() > deadline:
                 raise BusyError(
                     "another agent has been taking a lease on this device for {:g} s; try "
-                    "again".format(_PATIENCE_S)
+                    "again".format(_LOCK_WAIT_S)
                 ) from None
             time.sleep(_POLL_S)
         except OSError as error:
@@ -194,14 +195,14 @@ def _read(path: str) -> Lease:
 
 
 def _end(path: str, lease: Lease) -> None:
-    """End the agent that holds a lease: it is that process for sure, for it holds the lock and lives here.
+    """End the agent that holds a lease; its process id is certain, since it holds the lock on this system.
 
-    One that lives elsewhere (another container or board on the same folder) is waited for only.
+    Of an agent elsewhere (another container or board on the same folder) only the end is awaited.
     """
     here = lease.where == _where()
-    for way in (signal.SIGTERM, signal.SIGKILL) if here else ():
+    for signal_ in (signal.SIGTERM, signal.SIGKILL) if here else ():
         try:
-            os.kill(lease.pid, way)
+            os.kill(lease.pid, signal_)
         except ProcessLookupError:
             pass
         except PermissionError:

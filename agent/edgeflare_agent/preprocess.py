@@ -1,9 +1,10 @@
 """A raw sample becomes a model's input tensor. Host and device run this same code.
 
 Every step is a numpy operation of its own in float32, rounded as IEEE 754 says, so that all
-architectures get the same bits; a step that changes nothing is skipped. Images are resized in whole numbers.
-As a pixel has one of 256 values, those are computed once for a spec, and looked up for each sample. For audio the
-steps are in float64 up to one rounding to float32; `front_ends` tells how they come to the same bits.
+architectures get the same bits; a step that changes nothing is skipped. Images are resized in whole
+numbers. As a pixel has one of 256 values, those are computed once for a spec, and looked up for
+each sample. For audio the steps are in float64 up to one rounding to float32; `front_ends` tells
+how they come to the same bits.
 """
 
 from functools import lru_cache
@@ -36,8 +37,8 @@ def nearest(image: Array, size: Tuple[int, int]) -> Array:
 def bilinear(image: Array, size: Tuple[int, int]) -> Array:
     """Return uint8 [height, width, C], linear between the four pixels around each half-pixel centre.
 
-    `image` is uint8 [H, W, C], `size` is (height, width). Weights are exact fractions; the exact sum
-    is rounded once, halves upwards. No antialiasing; the border repeats.
+    `image` is uint8 [H, W, C], `size` is (height, width). Weights are exact fractions; the exact
+    sum is rounded once, halves upwards. No antialiasing; the border repeats.
     """
     top, bottom, down = _linear_weights(image.shape[0], size[0])
     left, right, along = _linear_weights(image.shape[1], size[1])
@@ -53,9 +54,10 @@ def bilinear(image: Array, size: Tuple[int, int]) -> Array:
 def bilinear_antialias(image: Array, size: Tuple[int, int]) -> Array:
     """Return uint8 [height, width, C]: each value is the mean of all pixels around its half-pixel centre.
 
-    `image` is uint8 [H, W, C], `size` is (height, width). Weights fall linearly to 0 at a distance of one pixel of the
-    coarser grid, as in PIL's BILINEAR and in torchvision with antialias; at the border those within the image count.
-    Rows are done first, with 16 bits after the point, then columns; halves are rounded upwards.
+    `image` is uint8 [H, W, C], `size` is (height, width). Weights fall linearly to 0 at a distance
+    of one pixel of the coarser grid, as in PIL's BILINEAR and in torchvision with antialias; at the
+    border those within the image count. Rows are done first, with 16 bits after the point, then
+    columns; halves are rounded upwards.
     """
     return _weighted(image, size, antialiased=True)
 
@@ -63,8 +65,8 @@ def bilinear_antialias(image: Array, size: Tuple[int, int]) -> Array:
 def area(image: Array, size: Tuple[int, int]) -> Array:
     """Return uint8 [height, width, C]: each value is the mean of the area of `image` that it covers.
 
-    `image` is uint8 [H, W, C], `size` is (height, width). When shrinking as OpenCV's INTER_AREA; rounded as
-    `bilinear_antialias`.
+    `image` is uint8 [H, W, C], `size` is (height, width). When shrinking as OpenCV's INTER_AREA;
+    rounded as `bilinear_antialias`.
     """
     return _weighted(image, size, antialiased=False)
 
@@ -104,8 +106,8 @@ def _sums(values: Array, pixels: Array, weights: Array) -> Array:
 def _weights(old: int, new: int, antialiased: bool) -> Tuple[Array, Array]:
     """Return the pixels [taps, new] that go into each value, and their weights, whole numbers in any unit.
 
-    Pixel x is from x * new to (x + 1) * new, in parts in which the image's side is old * new; value i from i * old
-    to (i + 1) * old.
+    Pixel x is from x * new to (x + 1) * new, in parts in which the image's side is old * new; value
+    i from i * old to (i + 1) * old.
     """
     start = np.arange(new, dtype=np.int64) * old
     reach = max(old, new) - old // 2 if antialiased else 0
@@ -140,17 +142,23 @@ _EXACT = 2**53
 def prepare(sample: Array, spec: Spec) -> Array:
     """Return the input tensor for one sample, contiguous, of the spec's shape and dtype.
 
-    `sample` is uint8 [H, W, C] with the spec's channels, or for an AudioSpec mono float32 [samples] in
-    [-1, 1]; the steps are those that `InputSpec` and `AudioSpec` list. Raises RequestError for a sample of
-    another dtype, rank, number of channels, or size where the spec names no `resize`; for a clip that is
-    empty, has NaN or values beyond [-1, 1], or is too short for a frame.
+    `sample` is uint8 [H, W, C] with the spec's channels, or for an AudioSpec mono float32 [samples]
+    in [-1, 1]; the steps are those that `InputSpec` and `AudioSpec` list. Raises RequestError for a
+    sample of another dtype, rank, number of channels, or size where the spec names no `resize`; for
+    a clip that is empty, has NaN or values beyond [-1, 1], or is too short for a frame.
     """
     if isinstance(spec, AudioSpec):
         return _audio(sample, spec)
-    pixels = _sized(_checked(sample, spec), spec)
+    pixels = _sized(sample, spec)
     if spec.color == "BGR":
         pixels = pixels[:, :, ::-1]
-    values = _looked_up(pixels, spec)
+    tables = _tables(spec)
+    if len(tables) == 1:
+        values = tables[0].take(pixels)
+    else:
+        values = np.empty(pixels.shape, tables[0].dtype)
+        for channel, table in enumerate(tables):
+            values[:, :, channel] = table.take(pixels[:, :, channel])
     if spec.layout == "CHW":
         values = values.transpose(2, 0, 1)
     return np.ascontiguousarray(values).reshape(spec.shape)
@@ -190,7 +198,8 @@ def _audio(clip: Array, spec: AudioSpec) -> Array:
     return np.ascontiguousarray(stored).reshape(spec.filled(stored.size))
 
 
-def _checked(sample: Array, spec: InputSpec) -> Array:
+def _sized(sample: Array, spec: InputSpec) -> Array:
+    """Return an image, once it is checked, of the spec's size."""
     if sample.dtype != np.uint8 or sample.ndim != 3:
         raise RequestError(
             "a sample is a uint8 image of height x width x channels, not {} {}".format(
@@ -203,10 +212,6 @@ def _checked(sample: Array, spec: InputSpec) -> Array:
                 sample.shape[2], spec.channels
             )
         )
-    return sample
-
-
-def _sized(sample: Array, spec: InputSpec) -> Array:
     if sample.shape[:2] == spec.size:
         return sample
     if spec.resize is None or 0 in sample.shape:
@@ -217,17 +222,6 @@ def _sized(sample: Array, spec: InputSpec) -> Array:
             )
         )
     return RULES[spec.resize](sample, spec.size)
-
-
-def _looked_up(pixels: Array, spec: InputSpec) -> Array:
-    """Return what the spec makes of each pixel, in its dtype; `pixels` is uint8 [H, W, C]."""
-    tables = _tables(spec)
-    if len(tables) == 1:
-        return tables[0].take(pixels)
-    values = np.empty(pixels.shape, tables[0].dtype)
-    for channel, table in enumerate(tables):
-        values[:, :, channel] = table.take(pixels[:, :, channel])
-    return values
 
 
 @lru_cache(maxsize=16)

@@ -1,9 +1,9 @@
-"""The agent's request loop: frames on stdin and stdout, people's text on stderr.
+"""The agent's request loop: frames on stdin and stdout, text for people on stderr.
 
-The reader thread answers PING, so that heartbeats go on while an inference runs; requests are
-executed one at a time, in order, on the main thread. Each is answered once, and its reply is written
-before the next one begins: should that one kill the process, nothing else is lost. BYE and the end of
-the stream end the process at once, even while an inference hangs.
+The reader thread answers PING, so that heartbeats go on during an inference; requests are executed
+one at a time, in order, on the main thread. Each reply is written before the next request starts,
+so that a crash loses no other reply. BYE and the end of the stream end the process at once, even
+while an inference hangs.
 """
 
 import argparse
@@ -29,19 +29,19 @@ from edgeflare_agent.worker import Worker
 
 
 class WorkCounter:
-    """Time at work and requests answered. One thread works; any may ask."""
+    """Counts time at work and requests answered; one thread works, any may read."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
         self._state: Tuple[float, int, Optional[float]] = (0.0, 0, None)  # replaced as a whole
 
     def begin(self) -> None:
-        """Note that work on a request begins."""
+        """Record the start of work on a request."""
         busy_s, served, _ = self._state
         self._state = (busy_s, served, time.monotonic())
 
     def end(self, served: bool) -> None:
-        """Note that it is over; `served`: it was one of those that count."""
+        """Record the end; `served`: whether the request counts."""
         busy_s, count, begun = self._state
         if begun is not None:
             busy_s += time.monotonic() - begun
@@ -57,7 +57,7 @@ class WorkCounter:
 
 
 class SeenIds:
-    """The last `most` ids of requests, so that one that comes twice is known."""
+    """Remembers the last `most` ids of requests, to recognise one that comes twice."""
 
     def __init__(self, most: int = 1 << 14) -> None:
         self._order: Deque[Any] = deque()

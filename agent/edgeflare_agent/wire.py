@@ -36,8 +36,8 @@ def pack(blocks: Sequence[Bytes]) -> bytes:
 def unpack(packed: Bytes, length: int, limit: int) -> bytes:
     """Return the `length` bytes that were packed; whatever was packed, no more are ever made.
 
-    Raises ProtocolError for a length over the limit, before anything is unpacked, and ValueError where
-    other than `length` bytes were packed.
+    Raises ProtocolError for a length over the limit, before anything is unpacked, and ValueError
+    where other than `length` bytes were packed.
     """
     if type(length) is not int or length < 1:
         raise ValueError("{!r} bytes were compressed".format(length))
@@ -114,9 +114,9 @@ class EndOfStreamError(ProtocolError):
 def encode(frame: Frame, compress: bool = False) -> List[bytes]:
     """Return the frame as byte blocks to be written one after the other.
 
-    Large arrays are passed through as memory, not copied, where they are contiguous; a small frame is
-    one block. `compress`: the body goes compressed where that makes it shorter. Raises ProtocolError
-    for a header over MAX_HEADER bytes.
+    Large arrays are passed through as memory, not copied, where they are contiguous; a small frame
+    is one block. `compress`: the body goes compressed where that makes it shorter. Raises
+    ProtocolError for a header over MAX_HEADER bytes.
     """
     header, flags = dict(frame.header), 0
     body: List[Any] = []
@@ -160,9 +160,10 @@ def seal(
 def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"") -> Frame:
     """Read one frame; lengths are checked against the limits before anything is allocated.
 
-    `max_body` (bytes) holds for the body as it travels and as it is without compression. Arrays share
-    the memory of what was read: they may be read-only. `begun`: the frame's first bytes where they were read
-    already. Raises EndOfStreamError where the stream ends, ProtocolError on anything else that is no frame.
+    `max_body` (bytes) holds for the body as it travels and as it is without compression. Arrays
+    share the memory of what was read: they may be read-only. `begun`: the frame's first bytes where
+    they were read already. Raises EndOfStreamError where the stream ends, ProtocolError on anything
+    else that is no frame.
     """
     prefix = begun + _read_exactly(read, PREFIX_SIZE - len(begun))
     front = bytes(prefix[: _FRONT.size])
@@ -190,7 +191,23 @@ def read_frame(read: Read, max_body: int = DEFAULT_MAX_BODY, begun: bytes = b"")
         header = json.loads(str(rest[:header_length], "utf-8"))
         if flags & COMPRESSED:
             body = unpack(body, header.pop("raw"), max_body)
-        return Frame(Kind(kind), header, _split(header.pop("arrays", ()), body))
+        arrays, offset = [], 0
+        for entry in header.pop("arrays", ()):
+            dtype, shape = _plain(entry["dtype"]), tuple([int(n) for n in entry["shape"]])
+            count = 1
+            for n in shape:
+                if n < 0:
+                    raise ValueError("a shape is negative")
+                count *= n
+            if count:
+                array = np.frombuffer(body, dtype=dtype, count=count, offset=offset)
+            else:
+                array = np.empty(shape, dtype)
+            arrays.append(array.reshape(shape))
+            offset += count * dtype.itemsize
+        if offset != len(body):
+            raise ValueError("the arrays take {} bytes, the body has {}".format(offset, len(body)))
+        return Frame(Kind(kind), header, tuple(arrays))
     except _NONSENSE as error:
         raise ProtocolError("a frame's header makes no sense: {}".format(error)) from error
 
@@ -237,26 +254,3 @@ def _plain(dtype: str) -> DType:
     if len(dtype) != 3 or dtype[0] not in "<>|" or dtype[1] not in "biuf" or dtype[2] not in "1248":
         raise ValueError("arrays of {!r} do not travel".format(dtype))
     return np.dtype(dtype)
-
-
-def _split(described: Sequence[Dict[str, Any]], body: Bytes) -> Tuple[Array, ...]:
-    arrays = []
-    offset = 0
-    for entry in described:
-        dtype = _plain(entry["dtype"])
-        count = 1
-        shape = tuple([int(n) for n in entry["shape"]])
-        for n in shape:
-            if n < 0:
-                raise ValueError("a shape is negative")
-            count *= n
-        array = (
-            np.frombuffer(body, dtype=dtype, count=count, offset=offset)
-            if count
-            else np.empty(shape, dtype)
-        )
-        arrays.append(array.reshape(shape))
-        offset += count * dtype.itemsize
-    if offset != len(body):
-        raise ValueError("the arrays take {} bytes, the body has {}".format(offset, len(body)))
-    return tuple(arrays)

@@ -1,6 +1,6 @@
 """The requests that the agent knows, executed one at a time."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from edgeflare_agent.arrays import Array
 from edgeflare_agent.audio_spec import Spec, spec_from_json
@@ -132,7 +132,13 @@ class Worker:
                 seconds.append(self._timer() - begin)
         finally:
             self._began = None
-        return _result(seconds, answers)
+        header: Dict[str, Any] = {"seconds": seconds}
+        decoded = [answer for answer in answers if isinstance(answer, Decoded)]
+        if decoded:
+            header["decoded"] = True
+            return Frame(Kind.RESULT, header, decoded_to_arrays(decoded))
+        arrays = tuple(answer for answer in answers if not isinstance(answer, Decoded))
+        return Frame(Kind.RESULT, header, arrays)
 
     def _lease(self, frame: Frame) -> Frame:
         words = [frame.header.get(name) for name in ("holder", "session", "about")]
@@ -172,16 +178,6 @@ def _decoding(
     return lambda outputs: decoder.decode(
         {info.name: raw for info, raw in zip(tensors, outputs)}, tensors, name
     )
-
-
-def _result(seconds: List[float], answers: Sequence[RawOutput]) -> Frame:
-    """Return the reply: raw outputs, or what the decoder made of each."""
-    decoded = [answer for answer in answers if isinstance(answer, Decoded)]
-    if decoded:
-        header = {"seconds": seconds, "decoded": True}
-        return Frame(Kind.RESULT, header, decoded_to_arrays(decoded))
-    arrays = tuple(answer for answer in answers if not isinstance(answer, Decoded))
-    return Frame(Kind.RESULT, {"seconds": seconds}, arrays)
 
 
 def _index_of_output(runtime: Runtime, name: Optional[str]) -> int:

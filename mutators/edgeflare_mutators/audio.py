@@ -1,15 +1,16 @@
-"""Natural corruptions of a recording: three operators on time and pitch of the paper's (section 6.1) and tempo; gain,
-the paper's fourth, and noise, room and band-pass.
+"""Natural corruptions of a recording: three operators on time and pitch of the paper's (section
+6.1) and tempo; gain, the paper's fourth, and noise, room and band-pass.
 
-Noise and room are made here, with numpy alone; all others by audiomentations, with its default methods and ranges. Its
-transforms draw from Python's and numpy's global generators. Here none does: each call has a transform of its own,
-whose parameters are set and frozen before it runs. So calls on several threads don't meet, and no global generator is
-seeded or consumed.
-Differences from audiomentations: parameters come from our generator; the identity is never drawn.
+Noise and room are made here, with numpy alone; all others by audiomentations, with its default
+methods and ranges. Its transforms draw from Python's and numpy's global generators. Here none does:
+each call has a transform of its own, whose parameters are set and frozen before it runs. So calls
+on several threads don't meet, and no global generator is seeded or consumed. Differences from
+audiomentations: parameters come from our generator; the identity is never drawn.
 
-The same parameters give the same bits on every call and thread of one machine. Time stretch, pitch shift and tempo
-(Fourier transforms in floating point), room and band-pass may round the last digits otherwise on another CPU, or with
-another version of the library: a triggering input is stored as samples, never as its parameters alone.
+The same parameters give the same bits on every call and thread of one machine. Time stretch, pitch
+shift and tempo (Fourier transforms in floating point), room and band-pass may round the last digits
+otherwise on another CPU, or with another version of the library: a triggering input is stored as
+samples, never as its parameters alone.
 """
 
 import math
@@ -42,8 +43,8 @@ def transformed(
 ) -> Sample:
     """Return what the transform of this name makes of a sample: float32 [samples].
 
-    `parameters` are those that it would draw, `options` those of its constructor. Raises MutationError where
-    audiomentations is missing.
+    `parameters` are those that it would draw, `options` those of its constructor. Raises
+    MutationError where audiomentations is missing.
     """
     transform = getattr(_audiomentations(), name)(p=1.0, **options)
     transform.parameters = {"should_apply": True, **parameters}
@@ -75,8 +76,8 @@ _METHOD = "signalsmith_stretch"
 class TimeStretch(ByLibrary):
     """Play the clip at `speed` times its speed, at the same pitch, and keep its length.
 
-    What is missing at the end is filled with zeros, what is too long is cut, as audiomentations' default does.
-    A speed below 0.5 isn't taken: there the library draws random numbers of its own.
+    What is missing at the end is filled with zeros, what is too long is cut, as audiomentations'
+    default does. A speed below 0.5 isn't taken: there the library draws random numbers of its own.
     """
 
     name = "time-stretch"
@@ -146,8 +147,8 @@ class PitchShift(ByLibrary):
 class TimeShift(ByLibrary):
     """Move the clip later by `share` of its length (below 0: earlier); what leaves at one end comes in at the other.
 
-    Where the ends meet, it fades out and in over 5 ms each, as audiomentations' Shift does by default. Any share but 0
-    moves it by at least one sample.
+    Where the ends meet, it fades out and in over 5 ms each, as audiomentations' Shift does by
+    default. Any share but 0 moves it by at least one sample.
     """
 
     name = "time-shift"
@@ -197,10 +198,11 @@ class Gain(ByLibrary):
 class WhiteNoise(Corruption):
     """Add white Gaussian noise of `level` times the clip's root mean square: 0.1 is 20 dB of SNR, 0.01 is 40 dB.
 
-    The clip's root mean square counts as at least 0.001 of full scale, so that silence gets noise as well.
+    The clip's root mean square counts as at least 0.001 of full scale, so that silence gets noise
+    as well.
 
-    Differences from audiomentations' AddGaussianSNR, whose range of 5 dB and quieter this has: the level is uniform,
-    not the decibels, so that the strength goes down to nothing.
+    Differences from audiomentations' AddGaussianSNR, whose range of 5 dB and quieter this has: the
+    level is uniform, not the decibels, so that the strength goes down to nothing.
     """
 
     name = "white-noise"
@@ -226,12 +228,13 @@ class WhiteNoise(Corruption):
 class Room(Corruption):
     """Mix the clip, by the share `wet`, with what a room of the reverberation time `decay` (seconds) makes of it.
 
-    The room is Polack's model (La transmission de l'energie sonore dans les salles, 1988), after Moorer (About This
-    Reverberation Business, 1979): an impulse response of white Gaussian noise, from `seed`, that decays by 60 dB in
-    `decay` seconds, of energy 1. The length is kept: what still sounds after the end is cut.
+    The room is Polack's model (La transmission de l'energie sonore dans les salles, 1988), after
+    Moorer (About This Reverberation Business, 1979): an impulse response of white Gaussian noise,
+    from `seed`, that decays by 60 dB in `decay` seconds, of energy 1. The length is kept: what
+    still sounds after the end is cut.
 
-    Differences from audiomentations' RoomSimulator, whose range of reverberation times this has: no room's geometry,
-    and no further library.
+    Differences from audiomentations' RoomSimulator, whose range of reverberation times this has: no
+    room's geometry, and no further library.
     """
 
     name = "room"
@@ -258,11 +261,12 @@ class Room(Corruption):
 class BandPass(ByLibrary):
     """Mix the clip, by the share `wet`, with itself between two frequencies, as a telephone or a small speaker does.
 
-    The band is `width` times its `center` (Hz) wide, and falls by 6 times `order` dB an octave beyond (Butterworth).
-    A center above 0.8 of half the sample rate counts as that.
+    The band is `width` times its `center` (Hz) wide, and falls by 6 times `order` dB an octave
+    beyond (Butterworth). A center above 0.8 of half the sample rate counts as that.
 
-    Differences from audiomentations' BandPassFilter, which filters and whose ranges these are: the center is uniform
-    in Hz, not on the mel scale; the share is ours, so that the strength goes down to nothing.
+    Differences from audiomentations' BandPassFilter, which filters and whose ranges these are: the
+    center is uniform in Hz, not on the mel scale; the share is ours, so that the strength goes down
+    to nothing.
     """
 
     name = "band-pass"

@@ -1,4 +1,4 @@
-"""What a mutation operator is: the samples it takes, the ranges its parameters are drawn from, draw and apply."""
+"""The base of mutation operators: samples, ranges of parameters, draw and apply."""
 
 import math
 from abc import ABC, abstractmethod
@@ -80,25 +80,25 @@ SAMPLE_RATE = Range("sample_rate", 1000, 768_000, "int")
 
 
 Kind: TypeAlias = Literal["image", "audio"]
-"""What a sample is, and so which operators apply to it."""
+"""The kind of a sample, which determines the operators that apply to it."""
 
 KINDS: tuple[str, ...] = get_args(Kind)
 
 Sample: TypeAlias = NDArray[Any]
 """A raw sample.
 
-An image is uint8 [height, width, channels], channels 1 or 3, levels 0 to 255. Audio is mono float32 [samples] in
-[-1, 1], of any length from 1.
+An image is uint8 [height, width, channels], channels 1 or 3, levels 0 to 255. Audio is mono float32
+[samples] in [-1, 1], of any length from 1.
 """
 
 
 @dataclass(frozen=True)
 class SampleSpec:
-    """What is known of a sample before its values are looked at.
+    """Size and kind of a sample, without its values.
 
-    `shape` of an image is (height, width, channels): at least 1 x 1, channels 1 or 3; of audio (samples,), at least
-    one. `rate` is the sample rate of audio in Hz, from 1000 to 768,000, or None where it isn't known.
-    Raises SampleError for any other shape or rate.
+    `shape` of an image is (height, width, channels): at least 1 x 1, channels 1 or 3; of audio
+    (samples,), at least one. `rate` is the sample rate of audio in Hz, from 1000 to 768,000, or
+    None where it isn't known. Raises SampleError for any other shape or rate.
     """
 
     kind: Kind
@@ -163,8 +163,9 @@ class Operator(ABC):
     A subclass states `name` (kebab-case), `limits` (what its step can do, one `Range` a parameter)
     and, if it isn't for images, `kind`; and it writes `_apply`. This base checks what goes in and
     what comes out. A subclass that makes noise has the parameter `SEED` and seeds a generator of
-    its own with it, so that the same parameters always give the same sample. One that needs the rate of
-    audio has the parameter `SAMPLE_RATE`. One that makes audio longer or shorter says so: `keeps_length = False`.
+    its own with it, so that the same parameters always give the same sample. One that needs the
+    rate of audio has the parameter `SAMPLE_RATE`. One that makes audio longer or shorter says so:
+    `keeps_length = False`.
 
     `ranges` are the intervals that `draw` draws from: the limits, narrowed by the keyword arguments
     of the constructor (name=(low, high)). `apply` accepts parameters anywhere within the limits, so
@@ -190,8 +191,8 @@ class Operator(ABC):
     def draw(self, rng: np.random.Generator, spec: SampleSpec) -> Params:
         """Return parameters for a sample of this spec: one uniform draw a range, in their order.
 
-        The sample rate is the spec's and isn't drawn. Raises SampleError where the operator is of another
-        kind than the sample, or needs a rate that the spec does not have.
+        The sample rate is the spec's and isn't drawn. Raises SampleError where the operator is of
+        another kind than the sample, or needs a rate that the spec does not have.
         """
         self._check_kind(spec)
         return {

@@ -1,18 +1,20 @@
 """The operators of DFLARE: noise and blur of the paper's table 3, and those that only the authors' code has.
 
-Noise comes from a PCG64 generator of the mutation's own. Sums and products are float32, rounded half to
-even and clipped to [0, 255] (section 4.4). OpenCV blurs in integers, so that the vector extensions of a CPU don't
-change the bits, on square kernels of `kernel` pixels, which may be larger than the image. Borders: the average and
-the Gaussian filter mirror the image about its outermost pixel (OpenCV's BORDER_REFLECT_101, its default); the median
-filter repeats that pixel, the only border OpenCV has for it.
+Noise comes from a PCG64 generator of the mutation's own. Sums and products are float32, rounded
+half to even and clipped to [0, 255] (section 4.4). OpenCV blurs in integers, so that the vector
+extensions of a CPU don't change the bits, on square kernels of `kernel` pixels, which may be larger
+than the image. Borders: the average and the Gaussian filter mirror the image about its outermost
+pixel (OpenCV's BORDER_REFLECT_101, its default); the median filter repeats that pixel, the only
+border OpenCV has for it.
 
-Differences: the authors' code casts noise to uint8, which wraps around, where this clips; and its noise comes from a
-global generator, so that no mutation can be repeated. The paper draws the size of the average filter from 1 to 5
-(section 4.4); the authors' code draws the other two from 1, 3, 5, 7. A kernel of 1 changes nothing and would spend a
-query on an unchanged input: the default ranges begin one kernel later. kernel=(1, 5) and (1, 7) restore theirs.
+Differences: the authors' code casts noise to uint8, which wraps around, where this clips; and its
+noise comes from a global generator, so that no mutation can be repeated. The paper draws the size
+of the average filter from 1 to 5 (section 4.4); the authors' code draws the other two from 1, 3, 5,
+7. A kernel of 1 changes nothing and would spend a query on an unchanged input: the default ranges
+begin one kernel later. kernel=(1, 5) and (1, 7) restore theirs.
 
-Operators that only the authors' code has, or has in another way than table 3, are never in the default pool;
-`reference_pool` has them, and recorded mutations name them.
+Operators that only the authors' code has, or has in another way than table 3, are never in the
+default pool; `reference_pool` has them, and recorded mutations name them.
 """
 
 import math
@@ -58,10 +60,10 @@ def clipped(values: NDArray[np.float32]) -> NDArray[np.uint8]:
 class GaussianNoise(Operator):
     """Add normal noise of mean 0 and standard deviation `sigma`, in levels of 255.
 
-    Differences: the paper gives no sigma. In the authors' code it is 0.316 levels, which leaves nine
-    values in ten as they are once rounded (and their cast then lowers the rest by a level or so).
-    Here it is drawn from 1 level, which changes most values, to 16, about the second of the five
-    severities of CIFAR-10-C (0.06 on the [0, 1] scale).
+    Differences: the paper gives no sigma. In the authors' code it is 0.316 levels, which leaves
+    nine values in ten as they are once rounded (and their cast then lowers the rest by a level or
+    so). Here it is drawn from 1 level, which changes most values, to 16, about the second of the
+    five severities of CIFAR-10-C (0.06 on the [0, 1] scale).
     """
 
     name = "gaussian-noise"
@@ -185,7 +187,8 @@ def wrapped(values: NDArray[np.float32]) -> NDArray[np.uint8]:
 class WrappedGaussianNoise(GaussianNoise):
     """`GaussianNoise` whose values wrap around instead of being rounded and clipped.
 
-    The dropped fraction lowers about half of the values by a level, and bright values may turn black.
+    The dropped fraction lowers about half of the values by a level, and bright values may turn
+    black.
     """
 
     name = "gaussian-noise-wrapped"

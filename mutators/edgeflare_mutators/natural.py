@@ -1,4 +1,4 @@
-"""What a natural corruption is: an operator whose strength a search can grade, and whose step reads in words.
+"""Natural corruptions: operators with a strength that a search can set and a description in words.
 
 Corruptions are not in the paper's table 3, and so not in the default pool.
 """
@@ -14,13 +14,12 @@ from edgeflare_mutators.errors import ParamsError
 
 
 class Corruption(Operator):
-    """An operator that does what light, lens, sensor, storage or aim do to a photograph, or speaker, room and
-    microphone to a recording.
+    """An operator that models light, lens, sensor, storage or aim of a photograph, or speaker, room
+    and microphone of a recording.
 
-    A subclass states what `Operator` asks for, and `moving`: the names of the parameters that make
-    its strength (where there are several, they are a direction), each of which changes nothing at
-    the value `neutral`. All other parameters (a seed, a place) say how it is done, and keep their
-    values at every strength.
+    A subclass defines what `Operator` requires, and `moving`: the names of the parameters that
+    determine its strength (several: a direction), each without effect at the value `neutral`. All
+    other parameters (a seed, a position) are independent of the strength.
     """
 
     moving: tuple[str, ...]
@@ -31,8 +30,9 @@ class Corruption(Operator):
 
         `strength`: 0 is the mildest step of `ranges`, (nearly) the identity for the default ones; 1
         is the strongest in that direction; between them the parameters are linear in it, and whole
-        numbers are rounded. Parameters without a direction (the identity's own) take that of the upper end.
-        Raises ParamsError for parameters that `apply` refuses and for a strength beyond [0, 1].
+        numbers are rounded. Parameters without a direction (the identity's own) take that of the
+        upper end. Raises ParamsError for parameters that `apply` refuses and for a strength beyond
+        [0, 1].
         """
         self._check_params(params)
         if not 0 <= strength <= 1:
@@ -59,7 +59,7 @@ class Corruption(Operator):
         return self._words(dict(params))
 
     def _step(self, drawn: Range, params: Mapping[str, Any]) -> tuple[float, float, float]:
-        """Return a parameter's mildest value, the way to its strongest, and the share of it gone."""
+        """Return a parameter's mildest value, the distance to its strongest, and the share of that distance."""
         mildest = min(max(self.neutral, drawn.low), drawn.high)
         down = drawn.low < mildest and (params[drawn.name] < mildest or drawn.high == mildest)
         span = (drawn.low if down else drawn.high) - mildest

@@ -1,10 +1,11 @@
 """Natural corruptions of a photograph.
 
-By where the camera points: rotation, shift and crop. What was outside of the picture is filled with its mirror image
-about the outermost pixels. Between pixels values are interpolated linearly, in whole numbers: places are multiples of
-1/256 pixel, results are rounded half up. So the bits don't depend on the CPU; the C library's sine need only agree to
-six digits. By the camera and what stores its pictures: blur, sensor noise and JPEG. By light: brightness, contrast
-and haze; each step is an IEEE operation on single values or an exact sum, so the bits don't depend on the CPU.
+By where the camera points: rotation, shift and crop. What was outside of the picture is filled with
+its mirror image about the outermost pixels. Between pixels values are interpolated linearly, in
+whole numbers: places are multiples of 1/256 pixel, results are rounded half up. So the bits don't
+depend on the CPU; the C library's sine need only agree to six digits. By the camera and what stores
+its pictures: blur, sensor noise and JPEG. By light: brightness, contrast and haze; each step is an
+IEEE operation on single values or an exact sum, so the bits don't depend on the CPU.
 """
 
 import math
@@ -149,11 +150,13 @@ class NaturalBlur(Corruption):
     """Blur with a Gaussian whose standard deviation is `sigma`, a share of the image's shorter side.
 
     1/16 is 2 pixels of 32 and 14 of 224. Weights end at three standard deviations; the image is
-    mirrored about its outermost pixels. Unlike `GaussianBlur`'s, the standard deviation is continuous.
+    mirrored about its outermost pixels. Unlike `GaussianBlur`'s, the standard deviation is
+    continuous.
 
-    Weights are multiples of 1/4096 and what lies between the two passes is rounded to 1/16 level, so
-    that all sums are exact in float32 and the bits don't depend on the CPU; the C library's exp()
-    need only agree to nine digits or so. The time grows with the number of pixels times the side.
+    Weights are multiples of 1/4096 and what lies between the two passes is rounded to 1/16 level,
+    so that all sums are exact in float32 and the bits don't depend on the CPU; the C library's
+    exp() need only agree to nine digits or so. The time grows with the number of pixels times the
+    side.
     """
 
     name = "natural-blur"
@@ -209,10 +212,10 @@ class SensorNoise(Corruption):
 class Jpeg(Corruption):
     """Write the image as a baseline JPEG of this `quality` (100 the best) and read it again.
 
-    Channels are taken as red, green, blue; colour is kept at half the resolution, as cameras do. The
-    coder is OpenCV's: its bits are the same with and without a CPU's vector extensions, but an OpenCV built
-    with another JPEG library than libjpeg-turbo may round otherwise. An image of more than 65,500
-    pixels a side is a SampleError.
+    Channels are taken as red, green, blue; colour is kept at half the resolution, as cameras do.
+    The coder is OpenCV's: its bits are the same with and without a CPU's vector extensions, but an
+    OpenCV built with another JPEG library than libjpeg-turbo may round otherwise. An image of more
+    than 65,500 pixels a side is a SampleError.
     """
 
     name = "jpeg"

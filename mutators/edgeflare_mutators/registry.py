@@ -1,100 +1,60 @@
-"""Operators by name, and a mutation that was made, as a record that replays exactly.
-
-The paper's table 3, those of its authors' code, natural corruptions, audio's, the user's.
-"""
+"""Operators by name (DFLARE's, natural corruptions, the user's), and mutations as records that replay exactly."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from edgeflare_mutators import plugins
-from edgeflare_mutators.audio import (
-    BandPass,
-    Gain,
-    PitchShift,
-    Room,
-    Tempo,
-    TimeShift,
-    TimeStretch,
-    WhiteNoise,
-)
+from edgeflare_mutators import audio, dflare, photo, plugins
 from edgeflare_mutators.base import Kind, Operator, Params, Sample, SampleSpec
-from edgeflare_mutators.dflare import (
-    AverageBlur,
-    GaussianBlur,
-    GaussianNoise,
-    MedianBlur,
-    MultiplicativeNoise,
-    RandomPixelChange,
-    SaltAndPepper,
-    WrappedGaussianNoise,
-    WrappedMultiplicativeNoise,
-)
 from edgeflare_mutators.errors import MutatorLoadError, RecordError, UnknownOperatorError
 from edgeflare_mutators.natural import Corruption
-from edgeflare_mutators.photo import (
-    Brightness,
-    Contrast,
-    Crop,
-    Haze,
-    Jpeg,
-    NaturalBlur,
-    Rotation,
-    SensorNoise,
-    Shift,
+
+_O = TypeVar("_O", bound=Operator)
+
+
+def _by_name(*operators: _O) -> dict[str, _O]:
+    return {operator.name: operator for operator in operators}
+
+
+_TABLE_3 = _by_name(
+    dflare.RandomPixelChange(),
+    dflare.GaussianNoise(),
+    dflare.MultiplicativeNoise(),
+    dflare.AverageBlur(),
+    dflare.GaussianBlur(),
+    dflare.MedianBlur(),
 )
-
-_TABLE_3: dict[str, Operator] = {
-    operator.name: operator
-    for operator in (
-        RandomPixelChange(),
-        GaussianNoise(),
-        MultiplicativeNoise(),
-        AverageBlur(),
-        GaussianBlur(),
-        MedianBlur(),
-    )
-}
-
-_REFERENCE: dict[str, Operator] = {
-    operator.name: operator
-    for operator in (SaltAndPepper(), WrappedGaussianNoise(), WrappedMultiplicativeNoise())
-}
-
-_CORRUPTIONS: dict[str, Corruption] = {
-    corruption.name: corruption
-    for corruption in (
-        Brightness(),
-        Contrast(),
-        Haze(),
-        NaturalBlur(),
-        SensorNoise(),
-        Jpeg(),
-        Rotation(),
-        Shift(),
-        Crop(),
-    )
-}
-
-_SECTION_6_1: dict[str, Corruption] = {
-    corruption.name: corruption for corruption in (TimeStretch(), PitchShift(), TimeShift(), Gain())
-}
-
-_AUDIO: dict[str, Corruption] = _SECTION_6_1 | {
-    corruption.name: corruption for corruption in (WhiteNoise(), Room(), BandPass(), Tempo())
-}
-
-_BUILT_IN = _TABLE_3 | _REFERENCE | _CORRUPTIONS | _AUDIO
+_REFERENCE = _by_name(
+    dflare.SaltAndPepper(), dflare.WrappedGaussianNoise(), dflare.WrappedMultiplicativeNoise()
+)
+_CORRUPTIONS: dict[str, Corruption] = _by_name(
+    photo.Brightness(),
+    photo.Contrast(),
+    photo.Haze(),
+    photo.NaturalBlur(),
+    photo.SensorNoise(),
+    photo.Jpeg(),
+    photo.Rotation(),
+    photo.Shift(),
+    photo.Crop(),
+)
+_SECTION_6_1: dict[str, Corruption] = _by_name(
+    audio.TimeStretch(), audio.PitchShift(), audio.TimeShift(), audio.Gain()
+)
+_AUDIO: dict[str, Corruption] = _SECTION_6_1 | _by_name(
+    audio.WhiteNoise(), audio.Room(), audio.BandPass(), audio.Tempo()
+)
+_BUILT_IN: dict[str, Operator] = _TABLE_3 | _REFERENCE | _CORRUPTIONS | _AUDIO
 
 
 def default_pool(kind: Kind = "image") -> dict[str, Operator]:
-    """Return the operators that a search uses unless it is told others, by name.
+    """Return the operators that a search uses by default, by name.
 
     For images: random-pixel-change, gaussian-noise, multiplicative-noise, average-blur,
-    gaussian-blur, median-blur, the order of table 3. For audio: time-stretch, pitch-shift, time-shift, gain, the
-    order of section 6.1. A user's operator is never among them.
+    gaussian-blur, median-blur, the order of table 3. For audio: time-stretch, pitch-shift,
+    time-shift, gain, the order of section 6.1. A user's operator is never among them.
     """
     return dict(_TABLE_3 if kind == "image" else _SECTION_6_1)
 
@@ -102,9 +62,9 @@ def default_pool(kind: Kind = "image") -> dict[str, Operator]:
 def corruptions(kind: Kind = "image") -> dict[str, Corruption]:
     """Return the natural corruptions of a kind, by name.
 
-    Of images, none of which is in the default pool: by light brightness, contrast, haze; by the camera
-    natural-blur, sensor-noise, jpeg; by where it points rotation, shift, crop. Of audio: the default pool's, and
-    white-noise, room, band-pass, tempo; only tempo changes the length.
+    Of images, none of which is in the default pool: by light brightness, contrast, haze; by the
+    camera natural-blur, sensor-noise, jpeg; by where it points rotation, shift, crop. Of audio: the
+    default pool's, and white-noise, room, band-pass, tempo; only tempo changes the length.
     """
     return dict(_CORRUPTIONS if kind == "image" else _AUDIO)
 
@@ -172,8 +132,7 @@ class Mutation:
 def mutate(sample: Sample, mutation: Mutation) -> Sample:
     """Return the mutated sample, a new array; the same sample and mutation give the same bits.
 
-    Raises UnknownOperatorError or MutatorLoadError where the operator is not to be had, and what
-    `Operator.apply` raises.
+    Raises UnknownOperatorError, MutatorLoadError, and what `Operator.apply` raises.
     """
     return get(mutation.operator).apply(sample, mutation.params)
 

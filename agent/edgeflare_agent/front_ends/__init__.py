@@ -1,9 +1,10 @@
 """A clip of audio becomes the values that its model takes. Host and device run this same code, to the same bits.
 
-numpy's Fourier transform, logarithm, cosine and matrix product differ in their last bits from one processor to the
-next. So nothing here depends on them: tables come from decimal arithmetic (`tables`), the transform is a matrix
-product of whole numbers, exact in whatever order it is summed (`spectrum`), and all else are the elementwise
-operations that IEEE 754 rounds alike everywhere (+ - * / sqrt, float64), in an order that is written down.
+numpy's Fourier transform, logarithm, cosine and matrix product differ in their last bits from one
+processor to the next. So nothing here depends on them: tables come from decimal arithmetic
+(`tables`), the transform is a matrix product of whole numbers, exact in whatever order it is summed
+(`spectrum`), and all else are the elementwise operations that IEEE 754 rounds alike everywhere (+ -
+* / sqrt, float64), in an order that is written down.
 """
 
 from functools import lru_cache
@@ -50,10 +51,11 @@ _SILENCE = 2.0**-24
 def front_end(clip: Array, spec: AudioSpec) -> Array:
     """Return steps 1 to 4 of `AudioSpec` for one clip: float64 [samples], [frames, bands] or [bands, frames].
 
-    `clip` is mono float32 [samples] in [-1, 1]. Raises RequestError for anything else, and for a clip of any
-    length that is too short for a single frame. Accuracy: on 32 recordings, the same steps with numpy's own
-    transform and logarithm in float64 differ by no more than the one rounding to float32 that comes after
-    (1.9e-6 in MLPerf Tiny's coefficients, which go to -124; 6e-8 in Whisper's bands, which lie within 2).
+    `clip` is mono float32 [samples] in [-1, 1]. Raises RequestError for anything else, and for a
+    clip of any length that is too short for a single frame. Accuracy: on 32 recordings, the same
+    steps with numpy's own transform and logarithm in float64 differ by no more than the one
+    rounding to float32 that comes after (1.9e-6 in MLPerf Tiny's coefficients, which go to -124;
+    6e-8 in Whisper's bands, which lie within 2).
     """
     samples = _normalized(_fitted(_checked(clip), spec), spec)
     if spec.mel is None:
@@ -78,8 +80,8 @@ def get_ready(spec: AudioSpec) -> None:
 class _MelSteps(NamedTuple):
     """The steps of a MelSpec with their tables.
 
-    `rows`, int64, and `weights`, float64 [n, bands], have the n-th bin of each band, as its row in the spectra, and
-    what it counts: 0 where the band has fewer.
+    `rows`, int64, and `weights`, float64 [n, bands], have the n-th bin of each band, as its row in
+    the spectra, and what it counts: 0 where the band has fewer.
     """
 
     mel: MelSpec

@@ -1,12 +1,14 @@
 """The spectra of a clip's frames, by a discrete Fourier transform in whole numbers.
 
-A frame times its window is brought, by a power of two, to whole numbers in two parts of about 22 bits each, and so
-are the cosines and sines. Every product of two parts, and every sum of these, then stays below 2**53, where float64
-is exact: a matrix product has the same bits in whatever order a library sums it, with or without fused operations.
-The product of both lower parts, 2**-44 of the whole, is left out.
+A frame times its window is brought, by a power of two, to whole numbers in two parts of about 22
+bits each, and so are the cosines and sines. Every product of two parts, and every sum of these,
+then stays below 2**53, where float64 is exact: a matrix product has the same bits in whatever order
+a library sums it, with or without fused operations. The product of both lower parts, 2**-44 of the
+whole, is left out.
 
-Cosines and sines mirror themselves, so samples that meet the same one are joined first: those before and behind the
-frame's middle, and of an even number of samples, for even and for odd bins, again those of what is left.
+Cosines and sines mirror themselves, so samples that meet the same one are joined first: those
+before and behind the frame's middle, and of an even number of samples, for even and for odd bins,
+again those of what is left.
 """
 
 from typing import Iterator, NamedTuple, Tuple
@@ -21,15 +23,16 @@ _EXACT_BITS = 53
 _BLOCK = 128
 """Frames at a time: what fits a processor's cache."""
 _ONE_THREAD = 2**18
-"""Multiplications of a product that OpenBLAS does in one thread. It would wait for more of them: ten times as long
-where the processor's cores are busy."""
+"""Multiplications of a product that OpenBLAS does in one thread. It would wait for more of them:
+ten times as long where the processor's cores are busy."""
 
 
 class _Waves(NamedTuple):
     """The cosines and sines of some of the bins, in parts: float64 [2, bins, columns].
 
-    `rows` are the bins' places in the spectra. Samples that meet the same cosine, but for its sign, are joined with
-    this `sign`, 1 or -1; those that meet the same sine with the other one. 0: not a second time.
+    `rows` are the bins' places in the spectra. Samples that meet the same cosine, but for its sign,
+    are joined with this `sign`, 1 or -1; those that meet the same sine with the other one. 0: not a
+    second time.
     """
 
     rows: slice

@@ -1,7 +1,8 @@
 """The constants of the front ends: worked out in decimal arithmetic, and so the same bits everywhere.
 
-The mathematical library's cosine, logarithm and exponential may differ in the last bit from one machine to the
-next; Python's `decimal` is the same on all of them. Each constant is rounded once, to the nearest float64.
+The mathematical library's cosine, logarithm and exponential may differ in the last bit from one
+machine to the next; Python's `decimal` is the same on all of them. Each constant is rounded once,
+to the nearest float64.
 """
 
 import decimal

@@ -49,13 +49,13 @@ def _is_options_by_name(value: Any) -> bool:
 class OnnxRuntime(Runtime):
     """Runs ``.onnx`` files, node after node; `threads` is the size of both of its pools.
 
-    `providers`: execution providers, the preferred one first; one that can't serve is an error, and so is a
-    node that none of them can run, which the library gives to the CPU. With `allow_fallback` it may. A list
-    that names the CPU allows it some of the nodes, not all.
+    `providers`: execution providers, the preferred one first; one that can't serve is an error, and
+    so is a node that none of them can run, which the library gives to the CPU. With
+    `allow_fallback` it may. A list that names the CPU allows it some of the nodes, not all.
     `provider_options`: {provider: {option: value}} of the library; the TensorRT provider keeps its
-    engines in `root`/engines/ort where nothing else is given. `graph_optimization`: how far the library
-    may rewrite the graph before it runs it, "all", "extended", "basic" or "none"; the answers' last bits
-    depend on it.
+    engines in `root`/engines/ort where nothing else is given. `graph_optimization`: how far the
+    library may rewrite the graph before it runs it, "all", "extended", "basic" or "none"; the
+    answers' last bits depend on it.
     """
 
     name = "onnx"

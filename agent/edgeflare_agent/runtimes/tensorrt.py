@@ -124,11 +124,12 @@ def _is_shape(value: Any) -> bool:
 class TensorRTRuntime(Runtime):
     """Runs ``.onnx`` files, built into an engine for this GPU and kept, and ``.engine`` or ``.plan`` files.
 
-    `precision`: "fp32", "fp16" or "int8"; a model with Q/DQ nodes computes those in int8 under each.
-    `tf32`: whether fp32 may be rounded to TF32. `workspace_mb`: memory that building and running may
-    use, in MiB; None: TensorRT's own limit. `calibration`: name, in `root`/models, of a ``.npy`` with
-    prepared input tensors [N, ...]. `input_shape`: sizes of the input's axes where the file leaves
-    others than the first open. All of these are for ``.onnx`` files. `threads` changes nothing.
+    `precision`: "fp32", "fp16" or "int8"; a model with Q/DQ nodes computes those in int8 under
+    each. `tf32`: whether fp32 may be rounded to TF32. `workspace_mb`: memory that building and
+    running may use, in MiB; None: TensorRT's own limit. `calibration`: name, in `root`/models, of a
+    ``.npy`` with prepared input tensors [N, ...]. `input_shape`: sizes of the input's axes where
+    the file leaves others than the first open. All of these are for ``.onnx`` files. `threads`
+    changes nothing.
     """
 
     name = "tensorrt"

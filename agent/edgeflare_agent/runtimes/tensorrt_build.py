@@ -1,6 +1,7 @@
 """An engine from an ONNX file, for the GPU at hand. Takes seconds to many minutes.
 
-With it what building needs: the metadata of the ONNX file, and the calibration data of int8 engines.
+With it what building needs: the metadata of the ONNX file, and the calibration data of int8
+engines.
 """
 
 import os
@@ -154,8 +155,9 @@ def build_engine(
 ) -> bytes:
     """Return the serialised engine of the ONNX file at `path`.
 
-    `options`: precision, tf32, workspace_mb and input_shape of the runtime; `calibration`: path of the
-    calibration file. Raises ModelError for a model or options that can't be served, TensorRTError.
+    `options`: precision, tf32, workspace_mb and input_shape of the runtime; `calibration`: path of
+    the calibration file. Raises ModelError for a model or options that can't be served,
+    TensorRTError.
     """
     log.clear()
     builder = library.Builder(log)

@@ -19,10 +19,10 @@ _DELEGATE = "DELEGATE"
 class TFLiteRuntime(Runtime):
     """Runs ``.tflite`` files.
 
-    `delegate`: whether XNNPACK, the one delegate that these packages bring, may take over; what is in effect
-    tells how many operators it runs, in how many parts of the graph. `kernels`: "default" (optimised) or "reference", which
-    exclude any delegate. Variable tensors are reset before every inference; a model with
-    resource variables is loaded anew for each.
+    `delegate`: whether XNNPACK, the one delegate that these packages bring, may take over; what is
+    in effect tells how many operators it runs, in how many parts of the graph. `kernels`: "default"
+    (optimised) or "reference", which exclude any delegate. Variable tensors are reset before every
+    inference; a model with resource variables is loaded anew for each.
     """
 
     name = "tflite"
@@ -115,8 +115,9 @@ def _refuse_numpy_clash(numpy_version: str) -> None:
 def _delegated(operators: List[Dict[str, Any]]) -> Optional[str]:
     """Return, like "XNNPACK, 5 of 8 operators in 3 parts", what is delegated; None for nothing.
 
-    `operators` are all nodes of the graph: those of the file, then one for each part that the delegate runs in place
-    of some of them. Those are found from the part's outputs back to its inputs.
+    `operators` are all nodes of the graph: those of the file, then one for each part that the
+    delegate runs in place of some of them. Those are found from the part's outputs back to its
+    inputs.
     """
     parts = [one for one in operators if one["op_name"] == _DELEGATE]
     if not parts:

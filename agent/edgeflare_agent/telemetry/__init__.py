@@ -1,7 +1,7 @@
 """Sensors of the device, and a clock.
 
-Everything is read from files below a `root`, so that a test can lay out a system of its own, and from
-the few commands for what no file has. What is missing, unreadable or invalid is None.
+Everything is read from files below a `root`, so that a test can lay out a system of its own, and
+from the few commands for what no file has. What is missing, unreadable or invalid is None.
 """
 
 import re
@@ -52,8 +52,8 @@ class Sensors:
         """Return the keys of UNKNOWN, None for what is not reported.
 
         `throttled` is whether anything slows the device down now, `throttle_reasons` what,
-        `throttled_since_boot` what has since it was booted, both lists of words. `battery_percent` is
-        0 to 100, `gpu_load` 0 to 1. Takes seconds where a command hangs.
+        `throttled_since_boot` what has since it was booted, both lists of words. `battery_percent`
+        is 0 to 100, `gpu_load` 0 to 1. Takes seconds where a command hangs.
         """
         thermal = self._thermal.answer()
         throttle = self._throttling.read(thermal)
@@ -99,9 +99,9 @@ def resources(folder: str, root: str = "/") -> Dict[str, Any]:
 def temperature_c(root: str = "/") -> Optional[float]:
     """Return the hottest sensor's temperature in degrees Celsius.
 
-    Sensors whose names say CPU, GPU or SoC are taken where there are any: among others a Jetson has one
-    that always says 100, and a phone some that count volts. Left out are readings outside
-    [-40, 150], and those within a degree of zero: sensors that are off, or that count in another unit
+    Sensors whose names say CPU, GPU or SoC are taken where there are any: among others a Jetson has
+    one that always says 100, and a phone some that count volts. Left out are readings outside [-40,
+    150], and those within a degree of zero: sensors that are off, or that count in another unit
     than the kernel's thousandths.
     """
     processors: List[float] = []

@@ -1,9 +1,9 @@
 """Whether the device is slowed down by heat or for want of power, and the charge of its battery.
 
-Raspberry Pi: the firmware's flags. Jetson: counters of over-current events, and cooling devices that
-mean throttling. Android: the thermal service (`dumpsys thermalservice`, from Android 10 on, for the shell
-user only). Elsewhere: cooling devices of the CPU. Battery: /sys/class/power_supply, else Termux's
-`termux-battery-status`.
+Raspberry Pi: the firmware's flags. Jetson: counters of over-current events, and cooling devices
+that mean throttling. Android: the thermal service (`dumpsys thermalservice`, from Android 10 on,
+for the shell user only). Elsewhere: cooling devices of the CPU. Battery: /sys/class/power_supply,
+else Termux's `termux-battery-status`.
 """
 
 import json

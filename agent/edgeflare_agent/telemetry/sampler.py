@@ -1,4 +1,4 @@
-"""Readings of the device without waiting, however slow the sensors are."""
+"""Readings of slow sensors without waiting."""
 
 import threading
 import time
@@ -8,10 +8,9 @@ FRESH_S = 1.0
 
 
 class Sampler:
-    """Calls `read` in a thread of its own: when it starts, and when a reading is asked for that is
-    older than a second.
+    """Calls `read` in its own thread, first at the start, then when `latest` finds the reading over a second old.
 
-    Safe in several threads. Until the first reading is there, `latest` gives `before`.
+    Safe in several threads. Until the first reading `latest` returns `before`.
     """
 
     def __init__(self, read: Callable[[], Dict[str, Any]], before: Dict[str, Any]) -> None:
@@ -23,7 +22,7 @@ class Sampler:
         self._has_read = threading.Event()
 
     def run(self) -> None:
-        """Read when asked to, for ever; the body of the thread."""
+        """Read on request, for ever; the body of the thread."""
         while True:
             self._wanted.wait()
             self._wanted.clear()

@@ -1,6 +1,7 @@
 """Readings from the system's small files below a `root`, and from commands for what no file has.
 
-A file that is missing, unreadable or invalid gives no value; a command has a time limit and runs at most at a set rate.
+A file that is missing, unreadable or invalid gives no value; a command has a time limit and runs at
+most at a set rate.
 """
 
 import os
@@ -83,8 +84,8 @@ _PATIENCE_S = 1.0
 class Command(Generic[T]):
     """Runs a command no more often than each `pace_s` seconds, and `read`s what it prints.
 
-    Invalid output is read as None. The command is searched for once, on PATH and then in the folders
-    `places` below `root`. One thread asks; `end` may be called by another.
+    Invalid output is read as None. The command is searched for once, on PATH and then in the
+    folders `places` below `root`. One thread asks; `end` may be called by another.
     """
 
     def __init__(

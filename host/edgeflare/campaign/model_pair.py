@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from edgeflare._internal.text import shape_text
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.settings.config import CampaignConfig, ModelConfig
-from edgeflare.devices import DeviceState, ReconnectingSession, Reply
+from edgeflare.devices import ReconnectingSession, Reply
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import (
     AudioSpec,
@@ -224,47 +224,6 @@ class ModelInterface(NamedTuple):
         return OutputReader(self.output, kind, self.classes)
 
 
-class DeployedModel:
-    """The deployed model on one device; where `reader` is None its scores are raw outputs."""
-
-    def __init__(self, session: ReconnectingSession, reader: OutputReader | None) -> None:
-        self._session = session
-        self._read = as_output if reader is None else reader.read
-
-    @property
-    def name(self) -> str:
-        """The device's."""
-        return self._session.name
-
-    @property
-    def depth(self) -> int:
-        """The number of requests in flight that keeps the device busy."""
-        return self._session.depth
-
-    @property
-    def state(self) -> DeviceState:
-        """Whether the device answers."""
-        return self._session.state
-
-    @property
-    def away_s(self) -> float:
-        """For how many seconds it has not been reached."""
-        return self._session.away_s
-
-    @property
-    def detail(self) -> str:
-        """Why it isn't reached."""
-        return self._session.detail
-
-    def withdraw(self) -> None:
-        """Fail what is pending with DeviceAwayError."""
-        self._session.withdraw()
-
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
-        """Queue a request; its samples are inferred one by one on the device."""
-        return self._session.submit(samples, self._read)
-
-
 class CountedDevice:
     """A device in a measurement, which counts the samples sent to it."""
 
@@ -277,7 +236,7 @@ class CountedDevice:
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue a request without waiting for anything."""
         self.samples += len(samples)
-        return self._session.submit(samples)
+        return self._session.submit(samples, raw=True)
 
 
 class RawOriginal:

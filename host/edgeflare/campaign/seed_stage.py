@@ -11,7 +11,6 @@ from edgeflare._internal.text import counted, first_of
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.model_pair import (
-    DeployedModel,
     ModelInterface,
     RawOriginal,
     readers,
@@ -27,6 +26,7 @@ from edgeflare.models import (
     OriginalModel,
     OutputReader,
     RawOutput,
+    as_output,
     audio_input,
     known_of,
 )
@@ -105,11 +105,13 @@ class CampaignStage:
     ) -> Scheduler[_R]:
         """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads."""
         sessions = [session for session in self._fleet if session.name in feeds]
+        for session in sessions:
+            session.read_with(as_output if reader is None else reader.read)
         fleet = self._config.fleet
         patience = FleetLimits(handover_s=fleet.handover_s, patience_s=fleet.patience_s)
         return Scheduler(
             original or self._original,
-            [DeployedModel(session, reader) for session in sessions],
+            sessions,
             [feeds[session.name] for session in sessions],
             oracle or self._oracle,
             workers=os.cpu_count() or 2,

@@ -18,7 +18,7 @@ _ADVICE = (
 
 
 class Answering(Protocol):
-    """A device with the deployed model, such as a SteadySession or a DeviceSession."""
+    """A device with the deployed model, such as a ReconnectingSession or a DeviceSession."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -69,9 +69,9 @@ def check_equivalent(
 ) -> None:
     """Check that all devices have one fingerprint and give bit-equal outputs on the probes.
 
-    `probes`: raw samples, each asked of every device by itself, all at the same time. Raises UsageError
-    that names the devices and what differs, DeviceAwayError where a device hasn't answered all within
-    `timeout_s`, and the errors of the devices.
+    `probes`: raw samples, each asked of every device by itself, all at the same time. Raises
+    UsageError that names the devices and what differs, DeviceAwayError where a device hasn't
+    answered all within `timeout_s`, and the errors of the devices.
     """
     if len(devices) < 2:
         return

@@ -176,8 +176,8 @@ LOCAL = Device(name="local", transport="local", share=True)
 def check_login_word(word: str) -> str:
     """Return a host or user name that may stand in a shell's command line without quotes.
 
-    ProxyCommand and Match exec of the SSH config put it there. Refused is what OpenSSH refuses of a host.
-    Raises ValueError.
+    ProxyCommand and Match exec of the SSH config put it there. Refused is what OpenSSH refuses of a
+    host. Raises ValueError.
     """
     if word.startswith("-") or any(c.isspace() for c in word):
         raise ValueError("must hold no spaces and not begin with a dash")
@@ -280,8 +280,8 @@ _ADB_URL = re.compile(r"adb://(?:(?P<user>[^@/?]*)@)?(?P<serial>[^/?@]*)/?(?:\?(
 def phone_from_url(text: str) -> Device:
     """Return the phone that ``adb://[user@][serial][?shell]`` names.
 
-    Without a serial: the only one that is attached. ``%20`` and the like are decoded. With ``?shell``
-    through adb's own shell. Raises InventoryError.
+    Without a serial: the only one that is attached. ``%20`` and the like are decoded. With
+    ``?shell`` through adb's own shell. Raises InventoryError.
     """
     match = _ADB_URL.fullmatch(text)
     if match is None or match["user"] == "" or match["way"] not in (None, "shell"):
@@ -310,8 +310,7 @@ def load_inventory(path: Path | None = None) -> dict[str, Device]:
 
     A name in the file wins over a board's. Without a path: ``devices.toml`` in the current folder,
     else ``edgeflare/devices.toml`` in the user's configuration folder ($XDG_CONFIG_HOME, else
-    ~/.config), else no file.
-    Raises InventoryError, naming file, line and key.
+    ~/.config), else no file. Raises InventoryError, naming file, line and key.
     """
     path = find_inventory(path)
     return with_managed({} if path is None else _read_inventory(path), _read_inventory)
@@ -352,7 +351,8 @@ def resolve_device(text: str, inventory: Mapping[str, Device]) -> Device:
     """Return the device that the user named.
 
     ``local``, a name of the inventory (which wins), ``ssh://[user@]host[:port]``, or
-    ``adb://[user@][serial]``, or ``scheme://...`` of a transport plug-in. Raises InventoryError with the nearest name.
+    ``adb://[user@][serial]``, or ``scheme://...`` of a transport plug-in. Raises InventoryError
+    with the nearest name.
     """
     if text in inventory:
         return inventory[text]

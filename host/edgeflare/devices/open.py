@@ -31,9 +31,10 @@ def open_device(
     """Return a session with the model loaded on the device; the session owns its connection.
 
     The runtime is the one given, else the device's, else by the model's extension; `options` win
-    over the device's. `progress` is called with a message for each upload. The lease is taken before the model is
-    loaded, and shared where the device is. `connect` reaches the device. Raises UsageError, ModelError,
-    DeviceError and its kinds; DeviceBusyError where another holds the device.
+    over the device's. `progress` is called with a message for each upload. The lease is taken
+    before the model is loaded, and shared where the device is. `connect` reaches the device. Raises
+    UsageError, ModelError, DeviceError and its kinds; DeviceBusyError where another holds the
+    device.
     """
     chosen = runtime or device.runtime or runtime_for(model)
     check_runtime(chosen)
@@ -43,11 +44,11 @@ def open_device(
     calibration = calibration_file(chosen, wanted)
     transport = connect(device, ask)
     try:
-        seen = probe(transport, device)
-        require(seen, chosen)
+        probed = probe(transport, device)
+        require(probed, chosen)
 
         there = provision(
-            transport, seen, device, model, calibration, runtime=chosen, progress=progress
+            transport, probed, device, model, calibration, runtime=chosen, progress=progress
         )
         return DeviceSession.open(
             transport,
@@ -95,10 +96,10 @@ def device_status(device: Device, *, ask: Prompt | None = None) -> DeviceReport:
     """
     transport = connect(device, ask)
     try:
-        seen = probe(transport, device)
-        require(seen)
-        path = provision_agent(transport, seen, device)
-        link = AgentLink.open(transport, path, seen.root, Limits())
+        probed = probe(transport, device)
+        require(probed)
+        path = provision_agent(transport, probed, device)
+        link = AgentLink.open(transport, path, probed.root, Limits())
         try:
             return request_report(link)
         finally:

@@ -1,9 +1,10 @@
 """The runtimes that a device may run a model with, and what can be set of each.
 
-A user's runtime is an entry point of the group ``edgeflare.runtimes``: a subclass of `edgeflare_agent.runtimes.Runtime`
-whose `name` is the entry point's and whose `suffixes` are those of its model files. The file it stands in goes to the
-device as part of the agent, so it is written for Python 3.8 and imports the standard library, numpy,
-`edgeflare_agent` and, when a model is loaded, its engine alone.
+A user's runtime is an entry point of the group ``edgeflare.runtimes``: a subclass of
+`edgeflare_agent.runtimes.Runtime` whose `name` is the entry point's and whose `suffixes` are those
+of its model files. The file it stands in goes to the device as part of the agent, so it is written
+for Python 3.8 and imports the standard library, numpy, `edgeflare_agent` and, when a model is
+loaded, its engine alone.
 """
 
 import ast
@@ -50,16 +51,16 @@ class DeviceOptions(TypedDict, total=False):
     """Options of the runtime on a device; what is absent is left to the runtime.
 
     `threads`: of one inference. `delegate` (TFLite): the default (XNNPACK) delegate on or off.
-    `kernels` (TFLite): optimised or reference ones. `providers` (ONNX): execution providers, in order;
-    `provider_options` (ONNX): {provider: {option: value}}; `allow_fallback` (ONNX): whether the CPU may run
-    what they can't. `graph_optimization` (ONNX): how far the
-    graph may be rewritten.
+    `kernels` (TFLite): optimised or reference ones. `providers` (ONNX): execution providers, in
+    order; `provider_options` (ONNX): {provider: {option: value}}; `allow_fallback` (ONNX): whether
+    the CPU may run what they can't. `graph_optimization` (ONNX): how far the graph may be
+    rewritten.
 
-    Of TensorRT, where it builds an engine from an ``.onnx``: `precision` of the layers; `tf32`: whether
-    fp32 may be rounded to TF32; `workspace_mb`: memory for building and running, in MiB; `calibration`:
-    a ``.npy`` on the host with prepared input tensors, float32 [N, ...], for int8 of a model without
-    Q/DQ nodes (see `edgeflare.write_calibration`); `input_shape`: sizes of axes that the file leaves
-    open.
+    Of TensorRT, where it builds an engine from an ``.onnx``: `precision` of the layers; `tf32`:
+    whether fp32 may be rounded to TF32; `workspace_mb`: memory for building and running, in MiB;
+    `calibration`: a ``.npy`` on the host with prepared input tensors, float32 [N, ...], for int8 of
+    a model without Q/DQ nodes (see `edgeflare.write_calibration`); `input_shape`: sizes of axes
+    that the file leaves open.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]

@@ -20,8 +20,7 @@ _LEAST_S = 1e-9
 class Latencies:
     """Counts times by size, in buckets 2 % wide; no locks.
 
-    Any fraction of them is known to within 1 %, and a minute of a device that answers evenly takes some
-    ten numbers. `buckets` is what another one's `buckets` gave.
+    Quantiles are exact to 1 %. `buckets`: counts to start from, as `Latencies.buckets` gives them.
     """
 
     def __init__(self, buckets: Mapping[int, int] | None = None) -> None:
@@ -38,19 +37,19 @@ class Latencies:
         return dict(sorted(self._counts.items()))
 
     def add(self, seconds: Sequence[float]) -> None:
-        """Count some times, best many at once; none is below a nanosecond."""
+        """Count times in seconds; many at once are cheaper. Less than a nanosecond counts as one."""
         logarithms = np.log(np.maximum(np.asarray(seconds, np.float64), _LEAST_S))
         found, counts = np.unique(np.floor(logarithms / _STEP), return_counts=True)
         self._counts.update(dict(zip(map(int, found), map(int, counts), strict=True)))
 
     def merge(self, buckets: Mapping[int, int]) -> None:
-        """Count what another one counted."""
+        """Add the counts of another `Latencies`."""
         self._counts.update(buckets)
 
     def within(self, fraction: float, longest: float | None = None) -> float | None:
         """Return the time in seconds that this fraction stayed within, by nearest rank; None: there are none.
 
-        `longest` is the longest of all, where it is known: no fraction is said to take longer.
+        `longest`: the longest of all where it is known, an upper limit of the result.
         """
         rank = max(1, math.ceil(fraction * self.count))
         for bucket, count in sorted(self._counts.items()):
@@ -62,7 +61,7 @@ class Latencies:
 
 
 MINUTE_S = 60
-_AT_ONCE = 1 << 16
+_COUNT_AFTER = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -115,43 +114,43 @@ class Minutes:
         self._current = _Minute(0)
         self._past: list[_Minute] = []
         self._seen: Health | None = None
-        self._since_boot: frozenset[str] | None = None
+        self._reasons_since_boot: frozenset[str] | None = None
 
-    def answered(self, seconds: Sequence[float]) -> None:
+    def record_reply(self, seconds: Sequence[float]) -> None:
         """Record the device's own seconds for some queries."""
         with self._lock:
             minute = self._now()
             minute.empty = False
             minute.uncounted.extend(seconds)
-            if len(minute.uncounted) >= _AT_ONCE:
+            if len(minute.uncounted) >= _COUNT_AFTER:
                 minute.count()
 
-    def see(self, health: Health) -> None:
+    def record_health(self, health: Health) -> None:
         """Record a health reading; one that was recorded before, or the initial one, is ignored."""
         with self._lock:
             if health is self._seen or health.uptime_s <= 0:
                 return
             self._seen = health
-            self._now().read(health, self._news(health.throttled_since_boot))
+            self._now().read(health, self._new_reasons(health.throttled_since_boot))
 
     def take(self, *, all_of_it: bool = False) -> list[DeviceMinute]:
         """Return the finished minutes that were not returned yet, the oldest first.
 
-        `all_of_it`: and what there is of the present one, of which the rest will come as another.
+        `all_of_it`: also the current minute so far; the rest of it comes later as another record.
         """
         with self._lock:
             self._now()
             if all_of_it:
                 self._close(self._current.number)
             past, self._past = self._past, []
-        return [minute.told(self._name) for minute in past]
+        return [minute.summary(self._name) for minute in past]
 
-    def _news(self, since_boot: Sequence[str] | None) -> list[str]:
+    def _new_reasons(self, since_boot: Sequence[str] | None) -> list[str]:
         """Return the reasons of throttling since boot that the last reading did not have."""
         if since_boot is None:
             return []
-        before, self._since_boot = self._since_boot, frozenset(since_boot)
-        return [] if before is None else sorted(self._since_boot - before)
+        before, self._reasons_since_boot = self._reasons_since_boot, frozenset(since_boot)
+        return [] if before is None else sorted(self._reasons_since_boot - before)
 
     def _now(self) -> "_Minute":
         number = math.floor(self._wall() / MINUTE_S)
@@ -176,18 +175,18 @@ class _Minute:
         self.uncounted = array("d")
         self._readings: list[tuple[Health, list[str]]] = []
 
-    def read(self, health: Health, news: list[str]) -> None:
-        """Record a reading; `news`: reasons of throttling since the last one, perhaps over by now."""
+    def read(self, health: Health, new_reasons: list[str]) -> None:
+        """Record a reading; `new_reasons`: reasons of throttling since the last one, perhaps over by now."""
         self.empty = False
-        self._readings.append((health, news))
+        self._readings.append((health, new_reasons))
 
-    def told(self, name: str) -> DeviceMinute:
+    def summary(self, name: str) -> DeviceMinute:
         self.count()
         healths = [health for health, _ in self._readings]
         temperatures = _known(health.temperature_c for health in healths)
         loads = _known(health.gpu_load for health in healths)
-        told = [(one, news) for one, news in self._readings if one.throttled is not None or news]
-        slowed = [(one, news) for one, news in told if one.throttled or news]
+        reporting = [(one, new) for one, new in self._readings if one.throttled is not None or new]
+        slowed = [(one, new) for one, new in reporting if one.throttled or new]
         battery = [one for one in healths if one.battery_percent is not None]
         queries = self._latencies.count
         slowest = self._slowest_s if queries else None
@@ -205,10 +204,10 @@ class _Minute:
             frequency_least_mhz=min(_known(one.frequency_mhz for one in healths), default=None),
             gpu_load_mean=_mean(loads),
             gpu_least_mhz=min(_known(one.gpu_mhz for one in healths), default=None),
-            readings=len(told),
+            readings=len(reporting),
             throttled_readings=len(slowed),
             throttle_reasons=tuple(
-                dict.fromkeys(w for one, news in slowed for w in (*one.throttle_reasons, *news))
+                dict.fromkeys(w for one, new in slowed for w in (*one.throttle_reasons, *new))
             ),
             battery_percent=battery[-1].battery_percent if battery else None,
             battery_charging=battery[-1].battery_charging if battery else None,
@@ -239,7 +238,7 @@ class Slowed:
     _reasons: dict[str, None] = field(default_factory=dict)
 
     def add(self, minute: DeviceMinute) -> None:
-        """Take in a minute, or a part of one."""
+        """Add a minute, or a part of one."""
         if minute.queries:
             self._minutes.add(minute.minute)
         if minute.throttled:
@@ -263,7 +262,7 @@ class Slowed:
 
     @property
     def words(self) -> str:
-        """What there is to say of a device that was slowed down."""
+        """A notice for the report."""
         why = f" ({', '.join(self._reasons)})" if self._reasons else ""
         unit = "minute" if self.minutes == 1 else "minutes"
         return (

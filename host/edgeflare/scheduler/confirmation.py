@@ -47,8 +47,8 @@ def confirm(
 ) -> Generator[Ask, Answer, Confirmed]:
     """Store a finding and repeat the query on the stored bytes `times` times; count each in `counters`.
 
-    If it does not repeat, or the device fails on it, the first of `earlier` that repeats is the result; if none
-    does, the finding itself. `detail` names the inputs that did not repeat.
+    If it does not repeat, or the device fails on it, the first of `earlier` that repeats is the
+    result; if none does, the finding itself. `detail` names the inputs that did not repeat.
     """
     unconfirmed: dict[str, Confirmed] = {}
     for sample, mutations in _inputs(finding):
@@ -58,14 +58,14 @@ def confirm(
         start = Confirmed(finding.status, sample, digest, mutations=mutations)
         one = yield from _repeated(start, samples, times, counters)
         if one.status is finding.status:
-            said = _joined(
+            detail = _join(
                 _not_repeated("more", list(unconfirmed)), finding.detail, *_errors(unconfirmed)
             )
-            return one._replace(detail=said)
+            return one._replace(detail=detail)
         unconfirmed[digest] = one
     first, *others = unconfirmed
-    said = _joined(_not_repeated("less", others), finding.detail, *_errors(unconfirmed))
-    return unconfirmed[first]._replace(detail=said)
+    detail = _join(_not_repeated("less", others), finding.detail, *_errors(unconfirmed))
+    return unconfirmed[first]._replace(detail=detail)
 
 
 def _inputs(finding: UnconfirmedTrigger) -> Iterator[tuple[Sample, Sequence[dict[str, Any]]]]:
@@ -107,5 +107,5 @@ def _errors(unconfirmed: dict[str, Confirmed]) -> list[str]:
     return [one.detail for one in unconfirmed.values()]
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return "; ".join(part for part in parts if part)

@@ -17,7 +17,7 @@ MOST_BYTES = 32 << 20
 """Bytes in one request: an eighth of the wire's bound on a body, and little for a device's memory."""
 
 
-class Held(NamedTuple):
+class BatchedRequest(NamedTuple):
     """One job's request and the future of its reply."""
 
     samples: Sequence[Sample]
@@ -27,9 +27,9 @@ class Held(NamedTuple):
 class RequestBatcher:
     """Collects requests and sends them together through `submit`; safe to use from several threads.
 
-    The caller of `take` must settle the futures it gets, by `send`. Replies and errors are those that each
-    request would have alone: if the device can't answer a combined request, its parts are sent again one by one, and
-    `on_resend` is called with those samples first, to count them.
+    The futures of what `take` returns are settled by `send`. Each request gets the reply or error
+    that it would get alone: where the device can't answer a combined request, its parts are sent
+    again one by one, after a call of `on_resend` with their samples.
     """
 
     def __init__(
@@ -39,37 +39,37 @@ class RequestBatcher:
     ) -> None:
         self._submit = submit
         self._on_resend = on_resend
-        self._held: list[Held] = []
+        self._requests: list[BatchedRequest] = []
         self._lock = threading.Lock()
 
     def add(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
         """Add a request; return the future of its reply."""
         future: Future[Reply[Output]] = Future()
         with self._lock:
-            self._held.append(Held(samples, future))
+            self._requests.append(BatchedRequest(samples, future))
         return future
 
     @property
-    def waiting(self) -> int:
+    def count_waiting(self) -> int:
         """Number of requests held."""
-        return len(self._held)
+        return len(self._requests)
 
-    def take(self) -> list[Held]:
+    def take(self) -> list[BatchedRequest]:
         """Remove and return all requests, in the order they came."""
         with self._lock:
-            held, self._held = self._held, []
-        return held
+            batch, self._requests = self._requests, []
+        return batch
 
-    def send(self, held: Sequence[Held]) -> None:
+    def send(self, batch: Sequence[BatchedRequest]) -> None:
         """Send requests that were taken, combined into as few as fit; returns without waiting."""
-        for part in parts(held):
+        for part in parts(batch):
             self._send_as_one(part)
 
     def give_up(self, error: EdgeFlareError) -> None:
         """Fail the requests that are held."""
         _fail(self.take(), error)
 
-    def _send_as_one(self, part: Sequence[Held]) -> None:
+    def _send_as_one(self, part: Sequence[BatchedRequest]) -> None:
         try:
             pending = self._submit([sample for one in part for sample in one.samples])
         except BaseException as error:  # noqa: BLE001 - every job of the request gets it
@@ -77,7 +77,7 @@ class RequestBatcher:
             return
         pending.add_done_callback(partial(self._answered, part))
 
-    def _answered(self, part: Sequence[Held], pending: "Future[Reply[Output]]") -> None:
+    def _answered(self, part: Sequence[BatchedRequest], pending: "Future[Reply[Output]]") -> None:
         """Give every request its share of the reply (in the link's thread)."""
         error = pending.exception()
         if isinstance(error, InferenceFailedError) and len(part) > 1:
@@ -96,15 +96,15 @@ class RequestBatcher:
 
 
 def parts(
-    held: Iterable[Held], most_samples: int = MOST_SAMPLES, most_bytes: int = MOST_BYTES
-) -> Iterator[list[Held]]:
+    batch: Iterable[BatchedRequest], most_samples: int = MOST_SAMPLES, most_bytes: int = MOST_BYTES
+) -> Iterator[list[BatchedRequest]]:
     """Group requests, in their order, within both limits.
 
     A request is never divided; one that is over a limit by itself is a group of its own.
     """
-    part: list[Held] = []
+    part: list[BatchedRequest] = []
     samples = size = 0
-    for one in held:
+    for one in batch:
         more = sum(sample.nbytes for sample in one.samples)
         over = samples + len(one.samples) > most_samples or size + more > most_bytes
         if part and over:
@@ -117,22 +117,22 @@ def parts(
         yield part
 
 
-def _fail(held: Sequence[Held], error: BaseException) -> None:
-    for one in held:
+def _fail(batch: Sequence[BatchedRequest], error: BaseException) -> None:
+    for one in batch:
         one.future.set_exception(error)
 
 
 MOST_JOBS = 512
 MOST_BATCHED_BYTES = 256 << 20
 """Memory limit of all jobs that wait together, on all devices."""
-_FEWEST_GATHERED = 16
+_LEAST_BATCHED_JOBS = 16
 
 
 class Deployed(Protocol):
     """The deployed model on one device; requests are answered in any order.
 
-    `depth` requests in flight keep it busy. `away_s`: for how long it has not been reached; `detail`
-    says why. After `withdraw` pending requests fail with DeviceAwayError.
+    `depth` requests in flight keep it busy. `away_s`: for how long it has not been reached,
+    `detail`: why. After `withdraw` pending requests fail with DeviceAwayError.
     """
 
     @property
@@ -159,22 +159,22 @@ class Deployed(Protocol):
         ...
 
 
-class Running(Generic[R]):
+class RunningJob(Generic[R]):
     """A running job; `number` is the order of its start, over all devices."""
 
-    def __init__(self, job: Job[R], lane: "DeviceQueue[R]", number: int) -> None:
+    def __init__(self, job: Job[R], queue: "DeviceQueue[R]", number: int) -> None:
         self.job = job
         self.number = number
-        self.lane = lane
+        self.queue = queue
         self.generator: JobRun[R] = job.run()
 
 
 class DeviceQueue(Generic[R]):
     """A device and the feed it takes jobs from; `spare` more jobs run than requests are in flight.
 
-    With `gathers` the jobs' requests are held until `gathered` returns them, to be sent together. Then, unless
-    `concurrency` says how many, up to 512 jobs run at once, or as many fewer as hold `memory` bytes
-    among them by the largest so far, but at least 16.
+    With `batches` the jobs' requests wait until `take_batch` returns them, to be sent together.
+    Then, without `concurrency`, up to 512 jobs run at once, limited to `memory` bytes by the
+    largest so far, but at least 16.
     """
 
     def __init__(
@@ -187,28 +187,28 @@ class DeviceQueue(Generic[R]):
         concurrency: int | None,
         spare: int,
         asked: int = 0,
-        gathers: bool = False,
+        batches: bool = False,
         memory: int = MOST_BATCHED_BYTES,
     ) -> None:
         self.device = device
         self.feed = feed
         self.shares_feed = shares_feed
-        self.gathers = gathers
-        self.running: set[Running[R]] = set()
+        self.batches = batches
+        self.running: set[RunningJob[R]] = set()
         self._limits = limits
         self._concurrency = concurrency
         self._spare = spare
         self._asked = asked
         self._lock = threading.Lock()
         self._memory = memory
-        self._most_held = 1
-        self._gathering = RequestBatcher(device.submit, self._count) if gathers else None
+        self._largest_job_bytes = 1
+        self._batcher = RequestBatcher(device.submit, self._count) if batches else None
 
-    def begin(self, job: Job[R], number: int) -> "Running[R]":
+    def begin(self, job: Job[R], number: int) -> "RunningJob[R]":
         """Start a job."""
-        running = Running(job, self, number)
+        running = RunningJob(job, self, number)
         self.running.add(running)
-        self._most_held = max(self._most_held, job.held_bytes)
+        self._largest_job_bytes = max(self._largest_job_bytes, job.held_bytes)
         return running
 
     @property
@@ -218,25 +218,26 @@ class DeviceQueue(Generic[R]):
             return self._asked
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[Output]]":
-        """Send a request to the device, and count it; or hold it."""
-        if self._gathering is not None:
-            return self._gathering.add(samples)
-        self._count(samples)
+        """Send a request to the device and count it, or add it to the batch."""
+        if self._batcher is not None:
+            return self._batcher.add(samples)
+        with self._lock:
+            self._asked += len(samples)
         return self.device.submit(samples)
 
-    def gathered(self) -> Sequence[Held]:
+    def take_batch(self) -> Sequence[BatchedRequest]:
         """Remove, count and return the held requests if every running job waits for the device; else none."""
-        if self._gathering is None or self._gathering.waiting < len(self.running):
+        if self._batcher is None or self._batcher.count_waiting < len(self.running):
             return ()
-        held = self._gathering.take()
-        for one in held:
+        batch = self._batcher.take()
+        for one in batch:
             self._count(one.samples)
-        return held
+        return batch
 
-    def send(self, held: Sequence[Held]) -> None:
-        """Send requests that `gathered` returned."""
-        if self._gathering is not None:
-            self._gathering.send(held)
+    def send(self, batch: Sequence[BatchedRequest]) -> None:
+        """Send requests that `take_batch` returned."""
+        if self._batcher is not None:
+            self._batcher.send(batch)
 
     def _count(self, samples: Sequence[Sample]) -> None:
         with self._lock:
@@ -245,8 +246,8 @@ class DeviceQueue(Generic[R]):
     def withdraw(self) -> None:
         """Fail the device's pending and held requests with DeviceAwayError."""
         self.device.withdraw()
-        if self._gathering is not None:
-            self._gathering.give_up(DeviceAwayError(f"{self.device.name} is away"))
+        if self._batcher is not None:
+            self._batcher.give_up(DeviceAwayError(f"{self.device.name} is away"))
 
     @property
     def up(self) -> bool:
@@ -262,17 +263,17 @@ class DeviceQueue(Generic[R]):
     @property
     def fill(self) -> float:
         """Running jobs divided by those needed to keep the device busy; 1.0: full."""
-        wanted = self._concurrency or self._busy
-        if self.gathers and self._limits.device_queries is not None:
+        wanted = self._concurrency or self._jobs_wanted
+        if self.batches and self._limits.device_queries is not None:
             wanted = max(1, min(wanted, self._limits.device_queries - self.asked))
         return len(self.running) / wanted
 
     @property
-    def _busy(self) -> int:
+    def _jobs_wanted(self) -> int:
         """How many jobs keep the device busy, limited by memory."""
-        if not self.gathers:
+        if not self.batches:
             return min(MOST_JOBS, self.device.depth + self._spare)
-        return max(_FEWEST_GATHERED, min(MOST_JOBS, self._memory // self._most_held))
+        return max(_LEAST_BATCHED_JOBS, min(MOST_JOBS, self._memory // self._largest_job_bytes))
 
     @property
     def can_take(self) -> bool:

@@ -11,11 +11,11 @@ from edgeflare.types import Answer, Ask, Outputs, Sample
 class Budget(NamedTuple):
     """Limits of the search from one seed.
 
-    `queries`: search queries; `host_queries`: inputs given to the original alone (those of one
-    request that the oracle's floor keeps from the device may go past it); results within these two don't
-    depend on speed. `seconds`: time spent on this chain alone: its own steps, as processor time; the original, as
-    processor time where it has one thread on the CPU, else as wall time; the deployed model, as wall time on the
-    device. Neither the link nor waiting in a queue counts. None: no limit.
+    `queries`: search queries; `host_queries`: inputs given to the original alone (one request of
+    inputs below the oracle's floor may exceed it); results within these two don't depend on speed.
+    `seconds`: time of this search alone: its own steps, as processor time; the original, as
+    processor time where it has one thread on the CPU, else as wall time; the deployed model, as
+    wall time on the device. Link and queues don't count. None: no limit.
 
     Differences: DFLARE's 180 seconds are wall time, of a search that has the machine to itself.
     """
@@ -28,10 +28,10 @@ class Budget(NamedTuple):
 class FleetLimits(NamedTuple):
     """Query limits of the devices, and how long the scheduler waits for a device that is away.
 
-    Once one device was asked `device_queries` inputs, or all together `total_queries`, with those about seeds and
-    those that only measure, no new job
-    begins there; jobs under way end. A device away for `handover_s` gives its jobs back to a feed that it
-    shares; with no device left for `patience_s` the run ends.
+    After `device_queries` inputs of one device, or `total_queries` of all (seed queries and
+    measurements included), no new job starts there; running jobs end. A device away for
+    `handover_s` gives its jobs back to a feed that it shares; with no device left for `patience_s`
+    the run ends.
     """
 
     device_queries: int | None = None
@@ -45,8 +45,8 @@ class Counters:
     """Four of the five kinds of query (what measures devices belongs to no search), and the seconds as `Budget` counts them.
 
     A query is one input given to both models (or to the device alone). `host_only` counts inputs
-    given to the original alone. `round_trips` counts the search's requests to the device, each of one
-    or more inputs. `device_seconds` is the devices' own part of all time.
+    given to the original alone. `round_trips` counts the search's requests to the device, each of
+    one or more inputs. `device_seconds` is the devices' own part of all time.
     """
 
     seed: int = 0
@@ -71,8 +71,8 @@ JobRun: TypeAlias = Generator[Ask, Answer, R]
 class Job(Protocol[R_co]):
     """One piece of work for one device; touched by one worker at a time.
 
-    `seconds_count` says whether time spent now goes to ``counters.seconds``. `held_bytes` estimates its
-    memory while it waits for a device.
+    `seconds_count` says whether time spent now goes to ``counters.seconds``. `held_bytes` estimates
+    its memory while it waits for a device.
     """
 
     counters: Counters

@@ -1,7 +1,6 @@
-"""Runs many jobs at once on one original model and the deployed model on one or more devices."""
+"""Runs many jobs at once on the original model and the deployed model on one or more devices."""
 
 import itertools
-import queue
 import threading
 import time
 from collections import deque
@@ -9,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
+from queue import Empty, PriorityQueue, SimpleQueue
 from types import TracebackType
 from typing import Generic, NamedTuple, Protocol
 
@@ -17,10 +17,10 @@ from edgeflare.errors import DeviceAwayError, DeviceError, InferenceFailedError
 from edgeflare.oracles import Oracle
 from edgeflare.scheduler.device_queue import (
     MOST_BATCHED_BYTES,
+    BatchedRequest,
     Deployed,
     DeviceQueue,
-    Held,
-    Running,
+    RunningJob,
 )
 from edgeflare.scheduler.job import Feed, FleetLimits, Job, R
 from edgeflare.types import Answer, Ask, Decision, Output, Outputs, Sample
@@ -63,7 +63,7 @@ class ResultWriter(AbstractContextManager["ResultWriter[R]"], Generic[R]):
 
 
 _LAST_STEPS_S = 2.0
-"""How long a stopping run waits for steps in progress: an original may take minutes to answer."""
+"""How long a stopping run waits for steps in progress; an original may take minutes to answer."""
 
 
 class Original(Protocol):
@@ -78,33 +78,32 @@ class Original(Protocol):
 
 
 class _Done(NamedTuple, Generic[R]):
-    running: Running[R]
+    running: RunningJob[R]
     result: R
 
 
 class _Lost(NamedTuple, Generic[R]):
     """A job whose device is lost."""
 
-    running: Running[R]
+    running: RunningJob[R]
 
 
 class Scheduler(Generic[R]):
     """Keeps every device's request queue full and the original model busy.
 
-    `feeds` gives each device, in order, the feed it takes jobs from; among devices that share a feed, jobs of
-    one that is away start again on another. A small pool of `workers` threads
-    runs the jobs' steps and the original model; the devices' links have threads of their
-    own. Two steps of one job never overlap. The result of a job does not depend on the other jobs.
-    `concurrency` jobs run on each device, by default as many as keep it busy. `asked` is how often each
-    device, by name, was queried before, for the limits. Every `tick_s` seconds devices that are away are checked.
+    `feeds` gives each device, in order, its feed of jobs; among devices that share a feed, jobs of
+    one that is away start again on another. A pool of `workers` threads runs the jobs' steps and
+    the original model; the devices' links have their own threads. Steps of one job never overlap,
+    and its result does not depend on other jobs. `concurrency` jobs run on each device, by default
+    as many as keep it busy. `asked` is the number of earlier queries of each device, by name, for
+    the limits. Devices that are away are checked every `tick_s` seconds.
 
-    `one_trip` is for devices where a round trip is very slow, or that take batches only: up to 512 jobs
-    run on each (or `concurrency`), and it is asked only once every one of them waits for it, about all
-    they ask in one request (more where that would be over 2048 samples or 32 MiB). Of large samples fewer
-    run at once: all devices' jobs hold at most 256 MiB, a search about 20 times its seed's sample, but at
-    least 16 run on each. Each sample is still
-    inferred alone, and results stay the same. A limit on queries begins no more jobs than queries are
-    left, and is passed by what those still ask.
+    `one_trip` is for devices with very slow round trips, or that take batches only: up to 512 jobs
+    run on each (or `concurrency`), and when all of them wait for the device their queries go out in
+    one request (several above 2048 samples or 32 MiB). All devices' jobs hold at most 256 MiB, a
+    search about 20 times its seed's sample, but at least 16 run on each. Each sample is still
+    inferred alone, and results stay the same. With a limit on queries no more jobs start than
+    queries are left, and what these jobs still ask may exceed it.
     """
 
     def __init__(
@@ -126,7 +125,7 @@ class Scheduler(Generic[R]):
         self._workers = workers
         self._tick_s = tick_s
         self._limits = limits or FleetLimits()
-        self._lanes: list[DeviceQueue[R]] = [
+        self._queues: list[DeviceQueue[R]] = [
             DeviceQueue(
                 device,
                 feed,
@@ -135,21 +134,21 @@ class Scheduler(Generic[R]):
                 concurrency=concurrency,
                 spare=2 * workers + 2,
                 asked=(asked or {}).get(device.name, 0),
-                gathers=one_trip,
+                batches=one_trip,
                 memory=MOST_BATCHED_BYTES // len(devices),
             )
             for device, feed in zip(devices, feeds, strict=True)
         ]
         here = {device.name for device in devices}
-        self._asked_elsewhere = sum(n for name, n in (asked or {}).items() if name not in here)
-        self._events: queue.SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
-            queue.SimpleQueue()  # None: check again whether every job of a device waits for it
+        self._asked_of_others = sum(n for name, n in (asked or {}).items() if name not in here)
+        self._events: SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
+            SimpleQueue()  # None: check again whether every job of a device waits for it
         )
-        self._steps: queue.PriorityQueue[tuple[int, int, Running[R], Callable[[], Ask]]] = (
-            queue.PriorityQueue()
+        self._steps: PriorityQueue[tuple[int, int, RunningJob[R], Callable[[], Ask]]] = (
+            PriorityQueue()
         )
         self._serial = itertools.count()
-        self._begun = 0
+        self._started = 0
         self._stopping = threading.Event()
 
     def run(
@@ -159,15 +158,15 @@ class Scheduler(Generic[R]):
     ) -> None:
         """Do every job; `on_result` is called with each result and its device's name, one at a time.
 
-        It is called in a thread of its own, where Ctrl-C cannot cut it short. `on_tick` is called
-        every `tick_s` seconds in the caller's thread. An error (of a model, a strategy, every device)
-        or Ctrl-C stops the run: what was done by then is still handed to `on_result`, then the error is raised;
-        DeviceAwayError where no device is left. Ends early where the limits are used up: `left` says so.
+        `on_result` runs in its own thread, which Ctrl-C does not interrupt; `on_tick` every
+        `tick_s` seconds in the caller's. An error (of a model, a strategy, all devices) or Ctrl-C
+        stops the run; it is raised after finished results were passed on: DeviceAwayError where no
+        device is left. Ends early at the limits; see `left`.
         """
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="edgeflare-step")
-        with ResultWriter(on_result) as keeper:
+        with ResultWriter(on_result) as writer:
             try:
-                self._loop(pool, keeper, on_tick)
+                self._loop(pool, writer, on_tick)
                 pool.shutdown()
             except BaseException:
                 self._stopping.set()
@@ -176,130 +175,132 @@ class Scheduler(Generic[R]):
                 )
                 ending.start()
                 ending.join(_LAST_STEPS_S)
-                self._hand_over_the_rest(keeper)
+                self._write_remaining(writer)
                 raise
 
     @property
     def left(self) -> bool:
-        """Whether jobs remain that were not begun."""
-        return any(lane.feed.left for lane in self._lanes)
+        """Whether jobs remain that were not started."""
+        return any(queue.feed.left for queue in self._queues)
 
     @property
     def under_way(self) -> list[Job[R]]:
-        """The jobs that have begun and not ended."""
-        return [one.job for lane in self._lanes for one in tuple(lane.running)]
+        """The jobs that were started and have not ended."""
+        return [one.job for queue in self._queues for one in tuple(queue.running)]
 
     def _loop(
-        self, pool: ThreadPoolExecutor, keeper: ResultWriter[R], on_tick: Callable[[], None]
+        self, pool: ThreadPoolExecutor, writer: ResultWriter[R], on_tick: Callable[[], None]
     ) -> None:
         next_tick = time.monotonic() + self._tick_s
         while True:
             self._fill(pool)
-            self._send_gathered(pool)
-            if not any(lane.running for lane in self._lanes) and not self._wait_worth():
+            self._send_batches(pool)
+            if not any(queue.running for queue in self._queues) and not self._should_wait():
                 return
             try:
                 event = self._events.get(timeout=max(0.0, next_tick - time.monotonic()))
-            except queue.Empty:
+            except Empty:
                 event = None
             if event is not None:
-                self._take(event, keeper)
+                self._take(event, writer)
             if time.monotonic() >= next_tick:
-                keeper.check()
-                self._tend()
+                writer.check()
+                self._check_devices()
                 on_tick()
                 next_tick = time.monotonic() + self._tick_s
 
     def _fill(self, pool: ThreadPoolExecutor) -> None:
         """Start jobs on the least-loaded device until all queues are full."""
-        while not self._all_spent() and (ready := [one for one in self._lanes if one.can_take]):
-            lane = min(ready, key=lambda one: one.fill)
-            job = lane.feed.take()
+        while not self._all_spent() and (ready := [one for one in self._queues if one.can_take]):
+            queue = min(ready, key=lambda one: one.fill)
+            job = queue.feed.take()
             if job is not None:
-                self._begun += 1
-                running = lane.begin(job, self._begun)
+                self._started += 1
+                running = queue.begin(job, self._started)
                 self._submit(pool, running, running.generator.__next__)
 
-    def _send_gathered(self, pool: ThreadPoolExecutor) -> None:
+    def _send_batches(self, pool: ThreadPoolExecutor) -> None:
         """Send the held requests of each device whose jobs all wait, in a worker's thread."""
-        for lane in self._lanes:
-            if held := lane.gathered():
-                pool.submit(self._send, lane, held)
+        for queue in self._queues:
+            if batch := queue.take_batch():
+                pool.submit(self._send, queue, batch)
 
-    def _send(self, lane: DeviceQueue[R], held: Sequence[Held]) -> None:
+    def _send(self, queue: DeviceQueue[R], batch: Sequence[BatchedRequest]) -> None:
         if self._stopping.is_set():
             return
         try:
-            lane.send(held)
+            queue.send(batch)
         except BaseException as error:  # noqa: BLE001 - raised again in `run`
             self._events.put(error)
 
-    def _wait_worth(self) -> bool:
+    def _should_wait(self) -> bool:
         """Whether to wait, with no job running, for a device that is away and has work left."""
         if self._all_spent():
             return False
-        if all(lane.device.state is DeviceState.RETIRED for lane in self._lanes) and self.left:
-            raise self._nobody_left()
-        return any(lane.useful for lane in self._lanes)
+        if all(queue.device.state is DeviceState.RETIRED for queue in self._queues) and self.left:
+            raise self._no_device_left()
+        return any(queue.useful for queue in self._queues)
 
     def _all_spent(self) -> bool:
         """Whether the queries made and about to be made reach the limit for all devices."""
         total = self._limits.total_queries
         if total is None:
             return False
-        about_to = sum(len(lane.running) for lane in self._lanes if lane.gathers)
-        asked = self._asked_elsewhere + sum(lane.asked for lane in self._lanes)
+        about_to = sum(len(queue.running) for queue in self._queues if queue.batches)
+        asked = self._asked_of_others + sum(queue.asked for queue in self._queues)
         return asked + about_to >= total
 
-    def _take(self, event: "_Done[R] | _Lost[R] | BaseException", keeper: ResultWriter[R]) -> None:
+    def _take(self, event: "_Done[R] | _Lost[R] | BaseException", writer: ResultWriter[R]) -> None:
         if isinstance(event, BaseException):
             raise event
-        lane = event.running.lane
-        lane.running.discard(event.running)
+        queue = event.running.queue
+        queue.running.discard(event.running)
         if isinstance(event, _Done):
-            keeper.keep(event.result, lane.device.name)
+            writer.keep(event.result, queue.device.name)
         else:
             event.running.generator.close()
-            lane.feed.give_back(event.running.job)
+            queue.feed.give_back(event.running.job)
 
-    def _hand_over_the_rest(self, keeper: ResultWriter[R]) -> None:
+    def _write_remaining(self, writer: ResultWriter[R]) -> None:
         while True:
             try:
                 event = self._events.get_nowait()
-            except queue.Empty:
+            except Empty:
                 return
             if isinstance(event, _Done):
-                keeper.keep(event.result, event.running.lane.device.name)
+                writer.keep(event.result, event.running.queue.device.name)
 
-    def _tend(self) -> None:
+    def _check_devices(self) -> None:
         """Move jobs off devices that stay away; raise DeviceAwayError where no device is left."""
-        for lane in self._lanes:
+        for queue in self._queues:
             others_up = any(
-                other.up and other.feed is lane.feed for other in self._lanes if other is not lane
+                other.up and other.feed is queue.feed
+                for other in self._queues
+                if other is not queue
             )
-            if lane.should_hand_over(others_up):
-                lane.withdraw()
-        at_work = any(lane.up and (lane.running or lane.can_take) for lane in self._lanes)
+            if queue.should_hand_over(others_up):
+                queue.withdraw()
+        at_work = any(queue.up and (queue.running or queue.can_take) for queue in self._queues)
         away = [
-            lane.device.away_s
-            for lane in self._lanes
-            if lane.device.state is DeviceState.AWAY and lane.useful
+            queue.device.away_s
+            for queue in self._queues
+            if queue.device.state is DeviceState.AWAY and queue.useful
         ]
         if not at_work and away and min(away) >= self._limits.patience_s:
-            raise self._nobody_left()
+            raise self._no_device_left()
 
-    def _nobody_left(self) -> DeviceError:
+    def _no_device_left(self) -> DeviceError:
         reasons = "; ".join(
-            f"{lane.device.name}: {lane.device.detail or lane.device.state.value}"
-            for lane in self._lanes
-            if not lane.up
+            f"{queue.device.name}: {queue.device.detail or queue.device.state.value}"
+            for queue in self._queues
+            if not queue.up
         )
         return DeviceAwayError(f"no device is left that could go on ({reasons})")
 
     def _advance(self, pool: ThreadPoolExecutor) -> None:
         """Run one step of the oldest job that has one.
 
-        So where the host is the bottleneck, searches end one after the other, and not all at the same time.
+        So searches end one after the other where the host is the bottleneck.
         """
         *_, running, step = self._steps.get_nowait()
         if self._stopping.is_set():
@@ -310,8 +311,8 @@ class Scheduler(Generic[R]):
             ask = step()
             pending = None
             if ask.of != "original":
-                pending = running.lane.submit(ask.samples)
-                if running.lane.gathers:
+                pending = running.queue.submit(ask.samples)
+                if running.queue.batches:
                     self._events.put(None)
             asked: Sequence[Output] | None = None
             seconds: Sequence[float] = ()
@@ -335,7 +336,7 @@ class Scheduler(Generic[R]):
     def _fail(
         self,
         pool: ThreadPoolExecutor,
-        running: Running[R],
+        running: RunningJob[R],
         error: InferenceFailedError,
         pending: "Future[Reply[Output]] | None",
     ) -> None:
@@ -349,7 +350,7 @@ class Scheduler(Generic[R]):
     def _answered(
         self,
         pool: ThreadPoolExecutor,
-        running: Running[R],
+        running: RunningJob[R],
         ask: Ask,
         original: Sequence[Output] | None,
         pending: "Future[Reply[Output]]",
@@ -360,7 +361,7 @@ class Scheduler(Generic[R]):
             if isinstance(error, InferenceFailedError):
                 self._submit(pool, running, partial(running.generator.throw, error))
             elif error is not None:
-                retired = running.lane.device.state is DeviceState.RETIRED
+                retired = running.queue.device.state is DeviceState.RETIRED
                 gone = retired or isinstance(error, DeviceAwayError)
                 self._events.put(_Lost(running) if gone else error)
             else:
@@ -375,7 +376,7 @@ class Scheduler(Generic[R]):
             self._events.put(fault)
 
     def _submit(
-        self, pool: ThreadPoolExecutor, running: Running[R], step: Callable[[], Ask]
+        self, pool: ThreadPoolExecutor, running: RunningJob[R], step: Callable[[], Ask]
     ) -> None:
         self._steps.put((running.number, next(self._serial), running, step))
         try:
@@ -386,7 +387,7 @@ class Scheduler(Generic[R]):
 
     def _send_answer(
         self,
-        running: Running[R],
+        running: RunningJob[R],
         ask: Ask,
         original: Sequence[Output] | None,
         deployed: Sequence[Output] | None,

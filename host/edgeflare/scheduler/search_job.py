@@ -59,9 +59,9 @@ class BudgetExceeded(Exception):  # noqa: N818 - no error: how a search ends
 class QueryMeter:
     """Passes the queries of one search on, within its budget; counts in `counters`, fills `front`.
 
-    `sent`: the samples of the last request, to either model or both. `meant`: inputs so far that were meant for
-    both models where there is a floor; `kept`: how many of them were not sent to the device, because the original's
-    margin is below the floor.
+    `sent`: the samples of the last request, to either model or both. `intended`: inputs for both
+    models where there is a floor; `withheld`: how many of them were not sent to the device, because
+    the original's margin is below it.
     """
 
     oracle: Oracle
@@ -69,24 +69,25 @@ class QueryMeter:
     counters: Counters
     front: ParetoFront
     sent: Sequence[Sample] = ()
-    meant: int = 0
-    kept: int = 0
+    intended: int = 0
+    withheld: int = 0
 
     @property
     def floor_warning(self) -> str:
         """A warning where the margin floor held back most inputs from the device; else empty."""
-        if 2 * self.kept <= self.meant:
+        if 2 * self.withheld <= self.intended:
             return ""
         return (
-            f"{self.kept:,} of {self.meant:,} inputs were below the margin floor of {self.oracle.floor:g}, so that the "
+            f"{self.withheld:,} of {self.intended:,} inputs were below the margin floor of {self.oracle.floor:g}, so that the "
             "device was not asked about them; a lower --margin-floor lets them count"
         )
 
     def ask(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
         """Yield the requests that an `Ask` of the strategy needs; return the answer for the strategy.
 
-        With a floor, inputs meant for both models are given to the original first, and those on which its
-        margin is below the floor are not sent to the device. Raises BudgetExceeded, InferenceFailedError.
+        With a floor, inputs meant for both models are given to the original first, and those on
+        which its margin is below the floor are not sent to the device. Raises BudgetExceeded,
+        InferenceFailedError.
         """
         self.sent = ask.samples
         if ask.of == "original":
@@ -115,8 +116,8 @@ class QueryMeter:
             for place, one in enumerate(known)
             if one is not None and not is_below(self.oracle.floor, one)
         ]
-        self.meant += len(ask.samples)
-        self.kept += len(ask.samples) - len(places)
+        self.intended += len(ask.samples)
+        self.withheld += len(ask.samples) - len(places)
         self.counters.host_only += len(ask.samples) - len(places)
         self._pay_host(0)
         if not places:
@@ -155,15 +156,14 @@ class QueryMeter:
 class SearchJobResult:
     """How the search from one seed ended.
 
-    `sample` is the triggering (or unstable, or non-finite) input, None where there is none; `outputs`
-    are both models' answers on it when it was confirmed, and `confirmed` says how often it was.
-    `mutations` lead from the seed to a triggering input; they are empty for a non-finite one, which
-    ends a search before its strategy is asked. `front`: the deviations in the order they were found, without those
-    that an earlier one beats in both margin and L2. `detail` says why a search failed; `sample` is the
-    input on which it did, where it was the only one of its request. `starved`: the budget ended a search of
-    which the margin floor held back most inputs from the device; `detail` has the number. Of a search that had a
-    triggering input and continued for a better one, `detail` says whether the time budget, a failure or a non-finite
-    output ended it, and which inputs did not repeat.
+    `sample` is the triggering (or unstable, or non-finite) input, or the only one of a failed
+    request; `outputs` are both models' answers on it at its confirmation, `confirmed` counts the
+    repetitions. `mutations` lead from the seed to a triggering input; they are empty for a
+    non-finite one. `front`: the deviations in the order they were found, without those that an
+    earlier one beats in both margin and L2. `starved`: the budget ended a search of which the
+    margin floor withheld most inputs from the device. `detail`: why a search failed, how many
+    inputs were withheld, what ended the search for a better triggering input, and which inputs did
+    not repeat.
     """
 
     seed: Seed
@@ -181,7 +181,7 @@ class SearchJobResult:
 
 
 class SearchSettings(NamedTuple):
-    """Settings shared by all searches of a campaign; `oracle` is the one that the scheduler uses."""
+    """Settings shared by all searches of a campaign; `oracle` is the scheduler's, too."""
 
     strategy: Strategy
     budget: Budget
@@ -216,7 +216,7 @@ class SearchJob:
         """
         self.counters = Counters(seed=1)
         self.front = ParetoFront(self.seed.sample)
-        natural = _FINDINGS_AT_THE_SEED.get(self.seed.outputs.decision)
+        natural = _STATUS_OF_SEED.get(self.seed.outputs.decision)
         self.seconds_count = natural is None
         if natural is not None:
             return (yield from self._confirm(UnconfirmedTrigger(natural, self.seed.sample)))
@@ -241,53 +241,46 @@ class SearchJob:
         answer: Answer | None = None
         while True:
             try:
-                ask = self._stepped(search, answer)
-            except _Ended as end:
-                outcome = end.outcome
+                ask = next(search) if answer is None else search.send(answer)
+            except StopIteration as stop:
+                outcome: Outcome = stop.value
                 if outcome.sample is None:
                     return self._result(Status.GAVE_UP, detail=outcome.reason)
                 return _found(outcome)
+            except EdgeFlareError:
+                raise
+            except Exception as error:
+                raise StrategyError(
+                    f"the search from seed {self.seed.id} failed in its strategy or in a mutation "
+                    f"operator: {type(error).__name__}: {error}"
+                ) from error
             if late and ask.best is not None:
-                return self._cut_short(Status.TIMEOUT, ask, meter.floor_warning)
+                return self._end_by_budget(Status.TIMEOUT, ask, meter.floor_warning)
             try:
                 answer = yield from meter.ask(ask)
             except BudgetExceeded:
-                return self._cut_short(Status.EXHAUSTED, ask, meter.floor_warning)
+                return self._end_by_budget(Status.EXHAUSTED, ask, meter.floor_warning)
             except InferenceFailedError as error:
-                return self._broken_off(meter.sent, error, ask.best)
+                return self._end_by_failure(meter.sent, error, ask.best)
             for sample, outputs in zip(ask.samples, answer.outputs, strict=True):
                 if outputs.decision is Decision.NONFINITE:
                     return UnconfirmedTrigger(
-                        Status.NONFINITE, sample, detail=self._put_aside(ask.best)
+                        Status.NONFINITE, sample, detail=self._store_unconfirmed(ask.best)
                     )
             limit = rules.budget.seconds
             late = limit is not None and self.counters.seconds > limit
             if late and not _deviates(answer):
-                return self._cut_short(Status.TIMEOUT, ask, meter.floor_warning)
+                return self._end_by_budget(Status.TIMEOUT, ask, meter.floor_warning)
 
-    def _stepped(self, search: Search, answer: Answer | None) -> Ask:
-        """Return what the strategy asks next. Raises _Ended, StrategyError and the strategy's EdgeFlareError."""
-        try:
-            return next(search) if answer is None else search.send(answer)
-        except StopIteration as stop:
-            raise _Ended(stop.value) from None
-        except EdgeFlareError:
-            raise
-        except Exception as error:
-            raise StrategyError(
-                f"the search from seed {self.seed.id} failed in its strategy or in a mutation "
-                f"operator: {type(error).__name__}: {error}"
-            ) from error
-
-    def _cut_short(
+    def _end_by_budget(
         self, status: Status, ask: Ask, starved: str
     ) -> "SearchJobResult | UnconfirmedTrigger":
         """End a search whose budget is spent: with its best triggering input, where it has one."""
         if ask.best is None or ask.best.sample is None:
             return self._result(status, detail=starved, starved=bool(starved))
-        return _found(ask.best, _LATE if status is Status.TIMEOUT else "")
+        return _found(ask.best, _TIME_IS_UP if status is Status.TIMEOUT else "")
 
-    def _broken_off(
+    def _end_by_failure(
         self, samples: Sequence[Sample], error: InferenceFailedError, best: Outcome | None
     ) -> SearchJobResult | UnconfirmedTrigger:
         """End a search after a failed inference: with its best triggering input, where it has one."""
@@ -297,7 +290,7 @@ class SearchJob:
         where = f" on an input (digest {failed.sample_digest})" if failed.sample_digest else ""
         return _found(best, f"the search for a more severe one failed{where}: {error}")
 
-    def _put_aside(self, best: Outcome | None) -> str:
+    def _store_unconfirmed(self, best: Outcome | None) -> str:
         """Store the best triggering input of a search that ends with another result; return a note on it, or ""."""
         if best is None or best.sample is None:
             return ""
@@ -324,16 +317,10 @@ class SearchJob:
         return SearchJobResult(self.seed, number, status, self.counters, front=front, **found)
 
 
-class _Ended(Exception):  # noqa: N818 - no error: the strategy has returned
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__()
-        self.outcome = outcome
-
-
 _SAMPLES_HELD = 20
-_LATE = "the time budget ended the search for a more severe one"
+_TIME_IS_UP = "the time budget ended the search for a more severe one"
 
-_FINDINGS_AT_THE_SEED = {
+_STATUS_OF_SEED = {
     Decision.DEVIATION: Status.SEED_DEVIATES,
     Decision.NONFINITE: Status.NONFINITE,
 }

@@ -1,4 +1,4 @@
-"""An agent of the host's own process that speaks the real wire and answers as a test states."""
+"""An agent within the test's process that speaks the real wire protocol and replies as the test defines."""
 
 import json
 import os
@@ -28,7 +28,7 @@ from edgeflare_agent.wire import (
 )
 
 Answer: TypeAlias = bytes | Frame | Literal["end"] | None
-"""Bytes for the wire as they are, a frame, the end of the agent, or nothing at all."""
+"""Raw bytes for the wire, a frame, the end of the agent, or nothing."""
 
 Change: TypeAlias = Mapping[str, Any] | Callable[[Frame], Answer | Sequence[Answer]]
 """What becomes of a reply: fields to be set in its header, or a function of the honest frame."""
@@ -41,10 +41,11 @@ _SINGLE = (bytes, Frame, str)
 class Replace:
     """One kind of reply, replaced.
 
-    `kind` names the frame, such as ``"LOADED"``; see `edgeflare_agent.wire.Kind` for all. `by` is set in the
-    header of the honest reply, or called with that reply: it returns a frame, bytes for the wire, ``"end"`` for
-    the end of the agent, None for no answer, or several of these. The replies of one kind are counted from 0 over all streams of the agent; those
-    from `first` on are replaced, `times` of them, None: all.
+    `kind` names the frame, such as ``"LOADED"``; see `edgeflare_agent.wire.Kind` for all. `by` is
+    set in the header of the honest reply, or called with that reply: it returns a frame, bytes for
+    the wire, ``"end"`` for the end of the agent, None for no answer, or several of these. The
+    replies of one kind are counted from 0 over all streams of the agent; those from `first` on are
+    replaced, `times` of them, None: all.
     """
 
     kind: str
@@ -52,7 +53,7 @@ class Replace:
     first: int = 0
     times: int | None = None
 
-    def concerns(self, kind: Kind, number: int) -> bool:
+    def applies_to(self, kind: Kind, number: int) -> bool:
         """Whether the reply of this kind and number is replaced."""
         end = float("inf") if self.times is None else self.first + self.times
         return kind is Kind[self.kind] and self.first <= number < end
@@ -61,10 +62,11 @@ class Replace:
 class FakeAgent:
     """A device that answers nonsense wherever a test says so, and else is an honest agent.
 
-    It loads anything. Its model is `loaded`, fields of a LOADED header over those of a model with one float32
-    input [1, 4, 4, 1] and one float32 output [1, 10]; `infer` returns the array for one raw sample (default: zeros),
-    or what a decoder made of it. `stderr` is what the program leaves there, `status` its exit status, None:
-    it is not known. `received` counts the frames that came, by kind, `replaced` the replies that were replaced.
+    It loads anything. Its model is `loaded`, fields of a LOADED header over those of a model with
+    one float32 input [1, 4, 4, 1] and one float32 output [1, 10]; `infer` returns the array for one
+    raw sample (default: zeros), or what a decoder made of it. `stderr` is what the program leaves
+    there, `status` its exit status, None: it is not known. `received` counts the frames that came,
+    by kind, `replaced` the replies that were replaced.
 
     `transport` is a device that consists of the agent alone, for a `DeviceSession`; `wrap` puts the agent in the
     place of another device's, so that a whole campaign meets it; `serve` makes a program of it::
@@ -110,8 +112,8 @@ class FakeAgent:
     def serve(self) -> NoReturn:
         """Be the agent on this process's own stdin and stdout, and end as it is to end.
 
-        For a script that stands in for a device's Python command: it hands what begins with ``-`` to a real one,
-        and calls this for the rest.
+        For a script that stands in for a device's Python command: it hands what begins with ``-``
+        to a real one, and calls this for the rest.
         """
         stream = FakeStream(self)
 
@@ -148,10 +150,10 @@ class FakeAgent:
     def reply(self, frame: Frame) -> list[bytes]:
         """Return what the agent writes on a frame of the host, nothing for no answer; ``b""``: it ends."""
         self.received[frame.kind.name] += 1
-        honest = self._honest(frame)
-        return [] if honest is None else self._replaced(honest)
+        default = self._default_reply(frame)
+        return [] if default is None else self._replaced(default)
 
-    def _honest(self, frame: Frame) -> Frame | None:
+    def _default_reply(self, frame: Frame) -> Frame | None:
         id_ = {"id": frame.header.get("id")}
         if frame.kind is Kind.PING:
             return Frame(Kind.PONG, {**frame.header, **_HEALTH})
@@ -179,9 +181,9 @@ class FakeAgent:
             number = self._sent[frame.kind]
             self._sent[frame.kind] += 1
         for replace in self.plan:
-            if replace.concerns(frame.kind, number):
+            if replace.applies_to(frame.kind, number):
                 self.replaced[frame.kind.name] += 1
-                return list(_written(replace.by, frame))
+                return list(_replacement(replace.by, frame))
         return [_bytes(frame)]
 
 
@@ -198,7 +200,7 @@ class FakeTransport:
 
     def run(self, arguments: Sequence[str], stdin: bytes = b"", *, timeout: float) -> Completed:
         """Run the device's Python command; see `Transport`."""
-        return self._there().run(arguments, stdin, timeout=timeout)
+        return self._inner_transport().run(arguments, stdin, timeout=timeout)
 
     def open(self, arguments: Sequence[str]) -> "FakeStream":
         """Start the agent, whatever was to be started."""
@@ -207,14 +209,14 @@ class FakeTransport:
 
     def put(self, local: Path, remote: str) -> None:
         """Copy a file; see `Transport`."""
-        self._there().put(local, remote)
+        self._inner_transport().put(local, remote)
 
     def close(self) -> None:
         """Close the transport within. Safe to repeat."""
         if self._inner is not None:
             self._inner.close()
 
-    def _there(self) -> Transport:
+    def _inner_transport(self) -> Transport:
         if self._inner is None:
             raise UnreachableError(f"{self.name} is a fake agent and nothing else")
         return self._inner
@@ -226,7 +228,7 @@ class FakeStream:
     def __init__(self, agent: FakeAgent) -> None:
         self._agent = agent
         self._out: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._ahead = b""
+        self._buffer = b""
         self._in = bytearray()
         self._closed = threading.Event()
         for piece in agent.greeting():
@@ -234,11 +236,11 @@ class FakeStream:
 
     def read(self, n: int) -> bytes:
         """Return at least one and at most n bytes, waiting for them; ``b""`` when the stream is closed."""
-        if not self._ahead and not self._closed.is_set():
-            self._ahead = self._out.get()
-            if not self._ahead:
+        if not self._buffer and not self._closed.is_set():
+            self._buffer = self._out.get()
+            if not self._buffer:
                 self._closed.set()
-        piece, self._ahead = self._ahead[:n], self._ahead[n:]
+        piece, self._buffer = self._buffer[:n], self._buffer[n:]
         return piece
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
@@ -292,11 +294,11 @@ def raw_frame(kind: str | int, header: str, body: bytes = b"") -> bytes:
     return b"".join(seal(number, header.encode("utf-8", "surrogatepass"), [body], len(body)))
 
 
-def _written(change: Change, honest: Frame) -> Iterator[bytes]:
+def _replacement(change: Change, default: Frame) -> Iterator[bytes]:
     if not callable(change):
-        yield _bytes(honest._replace(header={**honest.header, **change}))
+        yield _bytes(default._replace(header={**default.header, **change}))
         return
-    answers = change(honest)
+    answers = change(default)
     for one in [answers] if answers is None or isinstance(answers, _SINGLE) else answers:
         if isinstance(one, Frame):
             yield _bytes(one)

@@ -57,8 +57,8 @@ class FakeModel:
 class StrategyRun:
     """What a strategy did: how it ended, and all that it asked, in order, with the answers.
 
-    `outcome` is None where an answer that is not finite ended the search. `queries` counts the inputs that the deployed
-    model was asked about, `host_queries` those for the original alone.
+    `outcome` is None where an answer that is not finite ended the search. `queries` counts the
+    inputs that the deployed model was asked about, `host_queries` those for the original alone.
     """
 
     outcome: Outcome | None = None
@@ -79,8 +79,8 @@ def run_strategy(
 ) -> StrategyRun:
     """Search from one seed input as a campaign does, without confirmation.
 
-    `oracle` None compares top-1 labels; `seed` is that of the strategy's randomness. A search that would exceed
-    `max_queries` ends with the best outcome it has told of.
+    `oracle` None compares top-1 labels; `seed` is that of the strategy's randomness. A search that
+    would exceed `max_queries` ends with the best outcome it has told of.
     """
     judge = oracle or LabelOracle()
     run = StrategyRun()

@@ -1,4 +1,4 @@
-"""Which faults a device's streams meet, one after the other."""
+"""Plans of faults for the successive streams of a device."""
 
 import random
 import threading
@@ -35,8 +35,9 @@ _PLACED = ("direction", "at")
 class Fault:
     """One thing that goes wrong.
 
-    `stream` numbers the streams of one device as they are opened, 0 first, over all its connections.
-    The fault comes just before byte `at` (0 is the first) of that stream's `direction`:
+    `stream` numbers the streams of one device as they are opened, 0 first, over all its
+    connections. The fault comes just before byte `at` (0 is the first) of that stream's
+    `direction`:
 
     - ``delay``: that byte and all after it come `seconds` later.
     - ``drop``: `count` bytes vanish. Both ends may then wait for each other; heartbeats end that.
@@ -97,26 +98,26 @@ class Fault:
 
 
 class FaultInjector:
-    """Passes bytes on, changed by the faults that change bytes; for one thread at a time.
+    """Applies the faults that change bytes, and calls `on_fault` with them; for one thread at a time.
 
-    `happened` is told of those. The others are yielded between the bytes, for the stream to carry out.
+    Other faults are yielded between the bytes, for the stream to execute.
     """
 
-    def __init__(self, faults: Iterable[Fault], happened: Callable[[Fault], None]) -> None:
+    def __init__(self, faults: Iterable[Fault], on_fault: Callable[[Fault], None]) -> None:
         self._faults = deque(sorted(faults, key=lambda fault: fault.at))
-        self._happened = happened
+        self._happened = on_fault
         self._position = 0
-        self._dropping = 0
+        self._bytes_to_drop = 0
         self._mask = 0
-        self._repeating = 0
+        self._bytes_to_repeat = 0
         self._copy = b""
 
     @property
     def clear(self) -> bool:
         """True where all bytes pass unchanged from now on."""
-        return not (self._faults or self._dropping or self._mask or self._repeating)
+        return not (self._faults or self._bytes_to_drop or self._mask or self._bytes_to_repeat)
 
-    def passing(self, data: bytes) -> Iterator[bytes | Fault]:
+    def apply(self, data: bytes) -> Iterator[bytes | Fault]:
         """Yield what comes of these bytes, the next ones of the direction: pieces, never empty, and faults."""
         begin = self._position
         self._position += len(data)
@@ -124,43 +125,43 @@ class FaultInjector:
         twice = False
         while self._faults and self._faults[0].at < self._position:
             fault = self._faults.popleft()
-            yield from self._through(data[done : fault.at - begin])
+            yield from self._transform(data[done : fault.at - begin])
             done = fault.at - begin
             if fault.kind == "drop":
-                self._dropping += fault.count
+                self._bytes_to_drop += fault.count
             elif fault.kind == "corrupt":
                 self._mask ^= fault.mask
             elif fault.kind == "duplicate" and fault.count == 0:
                 twice = True
             elif fault.kind == "duplicate":
-                self._repeating, self._copy = fault.count, b""
+                self._bytes_to_repeat, self._copy = fault.count, b""
             else:
                 yield fault
                 continue
             self._happened(fault)
-        yield from self._through(data[done:])
+        yield from self._transform(data[done:])
         if twice:
             yield data
 
-    def _through(self, data: bytes) -> Iterator[bytes]:
-        lost = min(self._dropping, len(data))
-        self._dropping -= lost
+    def _transform(self, data: bytes) -> Iterator[bytes]:
+        lost = min(self._bytes_to_drop, len(data))
+        self._bytes_to_drop -= lost
         rest = data[lost:]
         if rest and self._mask:
             rest = bytes([rest[0] ^ self._mask]) + rest[1:]
             self._mask = 0
-        if rest and self._repeating:
-            head, rest = rest[: self._repeating], rest[self._repeating :]
-            self._repeating -= len(head)
+        if rest and self._bytes_to_repeat:
+            head, rest = rest[: self._bytes_to_repeat], rest[self._bytes_to_repeat :]
+            self._bytes_to_repeat -= len(head)
             self._copy += head
             yield head
-            if not self._repeating:
+            if not self._bytes_to_repeat:
                 yield self._copy
         if rest:
             yield rest
 
 
-_GO_ON: tuple[Kind, ...] = ("delay", "duplicate", "refuse")
+_STREAM_SURVIVES: tuple[Kind, ...] = ("delay", "duplicate", "refuse")
 _EARLY = 1024
 _ONE_EARLY_IN = 4
 _MOST_BYTES = 64
@@ -183,14 +184,14 @@ def draw(
             yield Fault(kind, stream + 1, count=1 + rng.randrange(_MOST_REFUSALS))
             continue
         reached[direction] += gap
-        details = _details(rng, kind, longest_delay_s)
+        details = _draw_details(rng, kind, longest_delay_s)
         yield Fault(kind, stream, direction, reached[direction], **details)
-        if kind not in _GO_ON:
+        if kind not in _STREAM_SURVIVES:
             stream += 1
             reached = dict.fromkeys(DIRECTIONS, 0)
 
 
-def _details(rng: random.Random, kind: Kind, longest_delay_s: float) -> dict[str, Any]:
+def _draw_details(rng: random.Random, kind: Kind, longest_delay_s: float) -> dict[str, Any]:
     """Draw what else there is to a fault of this kind.
 
     Half of the duplicates are whole pieces, half of the corruptions a single bit.
@@ -206,31 +207,29 @@ def _details(rng: random.Random, kind: Kind, longest_delay_s: float) -> dict[str
 
 
 class FaultPlan:
-    """A finite schedule of faults for the successive streams of one device; safe to use from threads.
+    """A finite schedule of faults for the successive streams of one device; thread-safe.
 
-    `faults` faults are drawn from a generator of the plan's own, seeded with `seed`: each of one of
-    `kinds`, all equally often, in either direction, and up to `span` bytes after the one before it or
-    after the stream's beginning; every fourth within 1,024 bytes, where the handshake is. After a fault
-    that breaks a stream (drop, truncate, corrupt, cut, kill) the next ones are for the next stream; a
-    delay or a duplicate is followed by more on the same stream, a refusal concerns the next stream.
-    So a device breaks down about once in every `span` / 2 bytes of a direction, until the plan is
-    used up; then it lets everything through, and a campaign ends.
+    `faults` faults are drawn from a generator seeded with `seed`: each of one of `kinds`, all
+    equally often, in either direction, up to `span` bytes after the one before it or after the
+    stream's start; every fourth within 1,024 bytes, where the handshake is. After a fault that
+    breaks a stream (drop, truncate, corrupt, cut, kill) the next ones are for the next stream;
+    after a delay or a duplicate for the same one; a refusal is for the next. So a device fails
+    about once every `span` / 2 bytes of a direction, until the plan is used up.
 
-    To choose `span`, see how many bytes go each way (a request is its samples' bytes and about 100
-    more, a reply the output's and about 100 more) and divide by the number of faults that all
-    are to be met in that time: for 300 requests of 16 bytes and 8 faults, 4,096. A fault is never met
-    where a stream carries too few bytes, or has ended before it; `fired` tells which were. Streams end
-    without a fault being seen as such where bytes are dropped: both ends wait until a heartbeat
-    is overdue, so choose small heartbeats, or leave ``drop`` out of `kinds`.
+    To choose `span`, divide the bytes of a direction (a request or reply is its arrays' bytes and
+    about 100 more) by the number of faults: for 300 requests of 16 bytes and 8 faults, 4,096. A
+    fault is not met where a stream carries too few bytes or ends before it; see `fired`. After
+    ``drop`` both ends wait until a heartbeat is overdue: choose short heartbeats, or leave it out
+    of `kinds`.
 
-    `spare`: bytes of the first stream, in each direction, without a fault, so that a campaign
-    gets under way (a device that can't be reached at the start is an error, not a fault to bear). The
-    longest delay is `longest_delay_s` seconds.
+    `spare`: bytes of the first stream, in each direction, without a fault, so that a campaign can
+    start (a device that can't be reached at the start is an error). The longest delay is
+    `longest_delay_s` seconds.
 
-    The plan's place is the plan's: give the same object to every connection of the device (`wrap`), and
-    another plan to every other device. ``repr`` is Python that makes the same plan anew, at its
-    beginning; `to_json` and `from_json` do so by way of a file. `faults` are all, in order; `fired`
-    those that have happened so far. Raises UsageError for arguments that make no sense.
+    The plan has state: use the same object for every connection of a device (`wrap`), and another
+    for each other device. ``repr``, or `to_json` and `from_json`, make the same plan anew, at its
+    start. `faults` are all, in order; `fired` those that have happened. Raises UsageError for
+    invalid arguments.
     """
 
     def __init__(
@@ -295,7 +294,7 @@ class FaultPlan:
             self._refused = 0
         return tuple(f for f in self.faults if f.stream == stream and f.kind != "refuse")
 
-    def happened(self, fault: Fault) -> None:
+    def on_fault(self, fault: Fault) -> None:
         """Note that a fault has happened."""
         with self._changing:
             self._fired.append(fault)
@@ -316,8 +315,8 @@ class FaultPlan:
         fired = list(self.fired)
         lines = []
         for fault in self.faults:
-            happened = fault in fired
-            if happened:
+            met = fault in fired
+            if met:
                 fired.remove(fault)
-            lines.append(f"    {fault!r},  # {'happened' if happened else 'not met'}")
+            lines.append(f"    {fault!r},  # {'happened' if met else 'not met'}")
         return "\n".join(["FaultPlan.of([", *lines, "])"])

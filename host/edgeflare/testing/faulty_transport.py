@@ -1,4 +1,4 @@
-"""A way to a device on which a plan's faults happen."""
+"""A transport with the faults of a plan."""
 
 import re
 import threading
@@ -20,9 +20,9 @@ _CLOSE_S = 30.0
 class FaultyStream:
     """A stream that meets these faults; fulfils `edgeflare.devices.Stream`.
 
-    `kill` ends the process with this id on the device and says whether it did; `happened` is told of
-    every fault that happens. Where a fault has ended what comes from the device, `exit_status` is -1,
-    as it is over SSH where the link is lost.
+    `kill` kills the process with this id on the device and returns whether it did; `on_fault` is
+    called with every fault that happens. Where a fault has ended the direction from the device,
+    `exit_status` is None.
     """
 
     def __init__(
@@ -32,19 +32,19 @@ class FaultyStream:
         *,
         name: str,
         kill: Callable[[int], bool],
-        happened: Callable[[Fault], None],
+        on_fault: Callable[[Fault], None],
     ) -> None:
         self._inner = inner
         self._name = name
         self._kill = kill
-        self._happened = happened
+        self._happened = on_fault
         mine = tuple(faults)
         self._to_device, self._from_device = (
-            FaultInjector((fault for fault in mine if fault.direction == direction), happened)
+            FaultInjector((fault for fault in mine if fault.direction == direction), on_fault)
             for direction in ("to device", "from device")
         )
-        self._arrived: deque[bytes | Fault] = deque()
-        self._seeking = any(fault.kind == "kill" for fault in mine)
+        self._received: deque[bytes | Fault] = deque()
+        self._pid_wanted = any(fault.kind == "kill" for fault in mine)
         self._first = bytearray()
         self._pid: int | None = None
         self._to_kill: list[Fault] = []
@@ -57,18 +57,18 @@ class FaultyStream:
     def read(self, n: int) -> bytes:
         """Return at least one and at most n bytes; ``b""`` at the end, also where a fault made it."""
         while not self._read_ended.is_set():
-            if not self._arrived and not self._fetch(n):
+            if not self._received and not self._fetch(n):
                 return b""
-            if not self._arrived:
+            if not self._received:
                 continue  # all that came was dropped
-            piece = self._arrived.popleft()
+            piece = self._received.popleft()
             if isinstance(piece, Fault):
-                self._carry_out(piece)
+                self._execute(piece)
                 continue
             if self._read_ended.is_set():
                 break
             if len(piece) > n:
-                self._arrived.appendleft(piece[n:])
+                self._received.appendleft(piece[n:])
             return piece[:n]
         return b""
 
@@ -79,9 +79,9 @@ class FaultyStream:
             self._inner.write(blocks)
             return
         data = b"".join(memoryview(block).cast("B") for block in blocks if len(block))
-        for piece in self._to_device.passing(data):
+        for piece in self._to_device.apply(data):
             if isinstance(piece, Fault):
-                self._carry_out(piece)
+                self._execute(piece)
                 self._check_writable()
             else:
                 self._inner.write([piece])
@@ -106,19 +106,19 @@ class FaultyStream:
         data = self._inner.read(n)
         if not data:
             return False
-        if self._seeking:
-            self._seek_pid(data)
+        if self._pid_wanted:
+            self._find_pid(data)
         if self._from_device.clear:
-            self._arrived.append(data)
+            self._received.append(data)
         else:
-            self._arrived.extend(self._from_device.passing(data))
+            self._received.extend(self._from_device.apply(data))
         return True
 
     def _check_writable(self) -> None:
         if self._write_ended.is_set():
             raise UnreachableError(f"the link to {self._name} was cut, as its fault plan says")
 
-    def _carry_out(self, fault: Fault) -> None:
+    def _execute(self, fault: Fault) -> None:
         if fault.kind == "kill":
             with self._killing:
                 self._to_kill.append(fault)
@@ -137,14 +137,14 @@ class FaultyStream:
             closer.start()
             self._closer = closer  # others join it: only once it runs
 
-    def _seek_pid(self, data: bytes) -> None:
+    def _find_pid(self, data: bytes) -> None:
         self._first += data
         match = _PID.search(self._first)
         if match is not None:
             self._pid = int(match[1])
             self._kill_if_known()
         if match is not None or len(self._first) > _PID_WITHIN:
-            self._seeking = False
+            self._pid_wanted = False
 
     def _kill_if_known(self) -> None:
         with self._killing:
@@ -179,9 +179,9 @@ Connect = Callable[[Device, Callable[[str], str | None] | None], Transport]
 class FaultyTransport:
     """A transport whose streams meet the faults of a plan; fulfils `edgeflare.devices.Transport`.
 
-    `run` and `put` are left alone. `close` closes the transport within. To kill a program, the
-    device's Python command is run beside it, which makes sure first that the process id still is
-    that program's; a device that can't be reached for that keeps it.
+    `run` and `put` are without faults. To kill a program, the device's Python command is run, which
+    first checks that the process id is still that program's; a device that can't be reached for
+    that keeps running it.
     """
 
     def __init__(self, inner: Transport, plan: FaultPlan) -> None:
@@ -203,7 +203,7 @@ class FaultyTransport:
             faults,
             name=self.name,
             kill=lambda pid: self._kill(pid, arguments),
-            happened=self._plan.happened,
+            on_fault=self._plan.on_fault,
         )
 
     def put(self, local: Path, remote: str) -> None:
@@ -233,8 +233,8 @@ def connecting(
 ) -> Connect:
     """Return a `connect` for `open_device` and campaigns in which devices meet their plans' faults.
 
-    `plans`: by the device's name; a device without one is reached as ever. Refusals come at once, before
-    anything is asked of the device. A fake agent takes the place of the device's own.
+    `plans`: by the device's name; a device without one is connected unchanged. Refusals come before
+    the connection. A fake agent replaces the device's own.
     """
 
     def connect_with_faults(

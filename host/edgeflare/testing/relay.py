@@ -1,4 +1,4 @@
-"""A way between a TCP client and a server that is long, narrow, dead or cut at will."""
+"""A TCP relay with configurable delay and rate, whose connections can be silenced or cut."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 from edgeflare.errors import UsageError
 
-_PROCESS = Path(__file__).with_name("relay_server.py")
+_SCRIPT = Path(__file__).with_name("relay_server.py")
 _END_S = 10.0
 
 
@@ -19,15 +19,12 @@ class Relay:
     """A TCP relay on 127.0.0.1 in front of a server; a context manager.
 
     Clients connect to `host` and `port` in place of the server's `server_host` and `server_port`.
-    Every byte comes out unchanged and in order, `to_server_s` or `to_client_s` seconds after it came in,
-    about a millisecond more at most where the machine has time for it; the round trip is the sum. The
-    end of a direction and a reset travel with the bytes. The handshake of a new connection isn't
-    delayed: it is accepted at once. `bytes_per_s`, where given, is the rate of each direction of each
-    connection; otherwise bandwidth is unlimited.
+    Bytes, the end of a direction and resets are forwarded unchanged and in order after
+    `to_server_s` or `to_client_s` seconds (about a millisecond more at most on an idle machine).
+    New connections are accepted at once. `bytes_per_s` limits each direction of each connection.
 
-    The relay runs in a process of its own, so that it neither slows the program that uses it nor waits
-    for it. `cut`, `silence` and `mend` return when they have taken effect, and may be called from any
-    thread. Raises UsageError for a negative delay, or a rate that isn't positive::
+    The relay runs in its own process. `cut`, `silence` and `mend` return when they have taken effect, and may be
+    called from any thread. Raises UsageError for a negative delay, or a rate that isn't positive::
 
         with Relay("127.0.0.1", 22, to_server_s=0.01, to_client_s=0.01) as relay:
             device = Device(name="far away", host=relay.host, port=relay.port)
@@ -57,14 +54,14 @@ class Relay:
             "to_client_s": to_client_s,
             "bytes_per_s": bytes_per_s,
         }
-        self._telling = threading.Lock()
+        self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._port = 0
 
     @property
     def port(self) -> int:
         """The port that clients connect to, the same as long as the relay runs. Raises UsageError."""
-        self._running()
+        self._running_process()
         return self._port
 
     def start(self) -> Self:
@@ -72,14 +69,14 @@ class Relay:
         if self._process is not None:
             raise UsageError("the relay runs already")
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(_PROCESS), json.dumps(self._settings)],
+            [sys.executable, "-I", str(_SCRIPT), json.dumps(self._settings)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
         try:
-            self._port = int(self._answer(self._process))
+            self._port = int(self._read_answer(self._process))
         except BaseException:
             self.close()
             raise
@@ -87,22 +84,22 @@ class Relay:
 
     def cut(self) -> None:
         """Reset all connections at both ends; refuse new ones until `mend`."""
-        self._tell("cut")
+        self._command("cut")
 
     def silence(self) -> None:
         """Let all bytes vanish, those under way, too, until `mend`; connections stay up, as on a pulled cable.
 
         New connections are accepted, and hear nothing.
         """
-        self._tell("silence")
+        self._command("silence")
 
     def mend(self) -> None:
         """Undo `cut` and `silence`.
 
-        Connections that have lost bytes in silence, or were begun in it, are reset: a TCP connection
-        never goes on with a hole in it.
+        Connections that have lost bytes in silence, or were begun in it, are reset: a TCP
+        connection never goes on with a hole in it.
         """
-        self._tell("mend")
+        self._command("mend")
 
     def close(self) -> None:
         """End the relay and reset its connections. Safe to repeat."""
@@ -128,20 +125,20 @@ class Relay:
     ) -> None:
         self.close()
 
-    def _running(self) -> "subprocess.Popen[str]":
+    def _running_process(self) -> "subprocess.Popen[str]":
         if self._process is None:
             raise UsageError("the relay does not run: use it in a `with` statement, or start it")
         return self._process
 
-    def _tell(self, command: str) -> None:
-        with self._telling:
-            process = self._running()
+    def _command(self, command: str) -> None:
+        with self._lock:
+            process = self._running_process()
             if process.stdin is not None:
                 process.stdin.write(f"{command}\n")
                 process.stdin.flush()
-            self._answer(process)
+            self._read_answer(process)
 
-    def _answer(self, process: "subprocess.Popen[str]") -> str:
+    def _read_answer(self, process: "subprocess.Popen[str]") -> str:
         answer = process.stdout.readline() if process.stdout is not None else ""
         if not answer:
             raise UsageError("the relay's process has ended; what it said is on stderr")

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, cast
 
-MOST_UNDER_WAY = 64 << 20
-LINGER_NOT: Final = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+MAX_QUEUED_BYTES = 64 << 20
+RESET_ON_CLOSE: Final = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 
 
 class Settings(NamedTuple):
@@ -30,23 +30,23 @@ class Settings(NamedTuple):
     bytes_per_s: float | None
 
 
-class Item(NamedTuple):
-    """Something under way: bytes; b"" is the end of the direction, None a reset."""
+class Packet(NamedTuple):
+    """Bytes in transit; b"" is the end of the direction, None a reset."""
 
     due: float
     data: bytes | None
 
 
-class Way:
-    """One direction of a connection: a queue in which everything stays for the delay."""
+class Pipe:
+    """One direction of a connection: a queue that delays every packet."""
 
     def __init__(self, link: "Link", delay_s: float, bytes_per_s: float | None) -> None:
         self._link = link
         self._delay_s = delay_s
         self._rate = bytes_per_s
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[Item] = deque()
-        self._under_way = 0
+        self._queue: deque[Packet] = deque()
+        self._queued_bytes = 0
         self._free_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._sink_full = False
@@ -54,37 +54,37 @@ class Way:
         self.sink: asyncio.Transport | None = None
         self.ended = False
 
-    def push(self, data: bytes | None) -> None:
-        """Send off bytes, the end or a reset."""
+    def send(self, data: bytes | None) -> None:
+        """Queue bytes, the end or a reset."""
         if self._link.relay.silent:
-            self._link.lost_bytes = True
+            self._link.has_lost_bytes = True
             return
         self._free_at = max(self._loop.time(), self._free_at)
         if self._rate is not None and data:
             self._free_at += len(data) / self._rate
-        self._queue.append(Item(self._free_at + self._delay_s, data))
-        self._under_way += len(data or b"")
-        if self._under_way > MOST_UNDER_WAY and self.source is not None:
+        self._queue.append(Packet(self._free_at + self._delay_s, data))
+        self._queued_bytes += len(data or b"")
+        if self._queued_bytes > MAX_QUEUED_BYTES and self.source is not None:
             self.source.pause_reading()
         if self._timer is None:
             self._deliver()
 
-    def lose(self) -> bool:
-        """Lose all that is under way; return whether there was anything."""
+    def drop_all(self) -> bool:
+        """Drop all queued packets; return whether there were any."""
         lost = bool(self._queue)
         self._queue.clear()
-        self._under_way = 0
+        self._queued_bytes = 0
         return lost
 
-    def sink_full(self, full: bool) -> None:
-        """Wait with what is due, or no longer."""
+    def set_sink_full(self, full: bool) -> None:
+        """Pause or resume delivery."""
         self._sink_full = full
         if not full:
             self._deliver()
 
     def stop(self) -> None:
         """Deliver nothing more."""
-        self.lose()
+        self.drop_all()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -98,14 +98,14 @@ class Way:
                 self._timer = self._loop.call_at(item.due, self._deliver)
                 return
             self._queue.popleft()
-            self._hand_over(item.data)
+            self._write(item.data)
 
-    def _hand_over(self, data: bytes | None) -> None:
+    def _write(self, data: bytes | None) -> None:
         if data is None or self.sink is None:
             self._link.reset()
         elif data:
-            self._under_way -= len(data)
-            if self._under_way <= MOST_UNDER_WAY and self.source is not None:
+            self._queued_bytes -= len(data)
+            if self._queued_bytes <= MAX_QUEUED_BYTES and self.source is not None:
                 self.source.resume_reading()
             self.sink.write(data)
         else:
@@ -115,42 +115,42 @@ class Way:
             self._link.close_if_ended()
 
 
-class End(asyncio.Protocol):
-    """The client's or the server's end of a connection; what it says goes `out`."""
+class EndProtocol(asyncio.Protocol):
+    """The client's or the server's end of a connection; received bytes go to `out`."""
 
-    def __init__(self, link: "Link", out: Way, back: Way) -> None:
+    def __init__(self, link: "Link", out: Pipe, back: Pipe) -> None:
         self._link, self._out, self._back = link, out, back
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport: what goes out is read from it, what comes back is written to it."""
+        """Connect both pipes to the transport."""
         mine = cast("asyncio.Transport", transport)
         mine.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._out.source = self._back.sink = mine
-        self._link.joined(mine)
+        self._link.end_connected(mine)
 
     def data_received(self, data: bytes) -> None:
-        """Send off what this end says."""
-        self._out.push(data)
+        """Forward bytes."""
+        self._out.send(data)
 
     def eof_received(self) -> bool:
-        """Send off that this end says no more; it may still listen."""
-        self._out.push(b"")
+        """Forward the end of this direction; the other stays open."""
+        self._out.send(b"")
         return True
 
     def pause_writing(self) -> None:
-        """This end reads too slowly."""
-        self._back.sink_full(True)
+        """Pause the pipe to this end."""
+        self._back.set_sink_full(True)
 
     def resume_writing(self) -> None:
-        """This end reads again."""
-        self._back.sink_full(False)
+        """Resume the pipe to this end."""
+        self._back.set_sink_full(False)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Send off that this end is gone."""
+        """Report that this end is closed."""
         mine = self._out.source
         self._out.source = self._back.sink = None
         if mine is not None:
-            self._link.left(mine, self._out)
+            self._link.end_closed(mine, self._out)
 
 
 class Link:
@@ -159,63 +159,63 @@ class Link:
     def __init__(self, relay: "RelayServer") -> None:
         settings = relay.settings
         self.relay = relay
-        self.lost_bytes = relay.silent
-        self._to_server = Way(self, settings.to_server_s, settings.bytes_per_s)
-        self._to_client = Way(self, settings.to_client_s, settings.bytes_per_s)
+        self.has_lost_bytes = relay.silent
+        self._to_server = Pipe(self, settings.to_server_s, settings.bytes_per_s)
+        self._to_client = Pipe(self, settings.to_client_s, settings.bytes_per_s)
         self._transports: set[asyncio.Transport] = set()
-        self._gone = False
+        self._closed = False
         self._connecting: asyncio.Task[None] | None = None
         relay.links.add(self)
 
-    def accepted(self) -> End:
+    def accepted(self) -> EndProtocol:
         """Return the client's end and connect to the server."""
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
-        return End(self, self._to_server, self._to_client)
+        return EndProtocol(self, self._to_server, self._to_client)
 
     async def _connect(self) -> None:
         settings = self.relay.settings
         try:
             await asyncio.get_running_loop().create_connection(
-                lambda: End(self, self._to_client, self._to_server),
+                lambda: EndProtocol(self, self._to_client, self._to_server),
                 settings.server_host,
                 settings.server_port,
             )
         except OSError:
             self.reset()
         else:
-            self._to_server.sink_full(False)
+            self._to_server.set_sink_full(False)
 
-    def joined(self, transport: asyncio.Transport) -> None:
-        """Note an end; one that joins a connection which is gone is reset."""
+    def end_connected(self, transport: asyncio.Transport) -> None:
+        """Add an end; reset it where the connection is closed already."""
         self._transports.add(transport)
-        if self._gone:
+        if self._closed:
             _reset(transport)
 
-    def left(self, transport: asyncio.Transport, out: Way) -> None:
-        """Note that an end is gone; the other one learns of it when the delay has passed."""
+    def end_closed(self, transport: asyncio.Transport, out: Pipe) -> None:
+        """Remove an end; the other one is reset after the delay."""
         self._transports.discard(transport)
         if not self._transports:
-            self._gone = True
+            self._closed = True
             self.relay.links.discard(self)
-        elif not self._gone:
-            out.push(None)
+        elif not self._closed:
+            out.send(None)
 
     def close_if_ended(self) -> None:
-        """Close both ends once nothing goes either way."""
+        """Close both ends once both directions have ended."""
         if self._to_server.ended and self._to_client.ended:
             self._end(lambda transport: transport.close())
 
     def silence(self) -> None:
-        """Lose what is under way."""
-        lost = [way.lose() for way in (self._to_server, self._to_client)]
-        self.lost_bytes = self.lost_bytes or any(lost)
+        """Drop all bytes in transit."""
+        lost = [way.drop_all() for way in (self._to_server, self._to_client)]
+        self.has_lost_bytes = self.has_lost_bytes or any(lost)
 
     def reset(self) -> None:
         """Reset both ends at once."""
         self._end(_reset)
 
     def _end(self, close: Callable[[asyncio.Transport], None]) -> None:
-        self._gone = True
+        self._closed = True
         self._to_server.stop()
         self._to_client.stop()
         if self._connecting is not None and not self._connecting.done():
@@ -229,7 +229,7 @@ class Link:
 def _reset(transport: asyncio.Transport) -> None:
     with suppress(OSError):
         sock = transport.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
     transport.abort()
 
 
@@ -241,7 +241,7 @@ class RelayServer:
         self.links: set[Link] = set()
         self.silent = False
         self._port = 0
-        self._held = self._hold()
+        self._reserved = self._reserve_port()
         self._listening: asyncio.AbstractServer | None = None
 
     async def start(self) -> int:
@@ -249,7 +249,7 @@ class RelayServer:
         await self._listen()
         return self._port
 
-    async def obey(self, command: str) -> None:
+    async def execute(self, command: str) -> None:
         """Carry out a command."""
         await {"cut": self._cut, "silence": self._silence, "mend": self._mend}[command]()
 
@@ -257,7 +257,7 @@ class RelayServer:
         if self._listening is not None:
             self._listening.close()
             self._listening = None
-            self._held = self._hold()
+            self._reserved = self._reserve_port()
         await self._reset(tuple(self.links))
 
     async def _silence(self) -> None:
@@ -267,7 +267,7 @@ class RelayServer:
 
     async def _mend(self) -> None:
         self.silent = False
-        await self._reset([link for link in self.links if link.lost_bytes])
+        await self._reset([link for link in self.links if link.has_lost_bytes])
         if self._listening is None:
             await self._listen()
 
@@ -277,8 +277,8 @@ class RelayServer:
         while self.links.intersection(links):
             await asyncio.sleep(0)
 
-    def _hold(self) -> socket.socket:
-        """Keep the port without listening: connections to it are refused."""
+    def _reserve_port(self) -> socket.socket:
+        """Bind the port without listening: connections to it are refused."""
         held = socket.socket()
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", self._port))
@@ -287,7 +287,7 @@ class RelayServer:
 
     async def _listen(self) -> None:
         self._listening = await asyncio.get_running_loop().create_server(
-            lambda: Link(self).accepted(), sock=self._held, backlog=128
+            lambda: Link(self).accepted(), sock=self._reserved, backlog=128
         )
 
 
@@ -296,17 +296,17 @@ async def relay(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     server = RelayServer(settings)
     print(await server.start(), flush=True)  # noqa: T201  the answer to who started this
-    over = asyncio.Event()
+    finished = asyncio.Event()
 
     def listen() -> None:
         for line in sys.stdin:
-            asyncio.run_coroutine_threadsafe(server.obey(line.strip()), loop).result()
+            asyncio.run_coroutine_threadsafe(server.execute(line.strip()), loop).result()
             print("done", flush=True)  # noqa: T201
-        loop.call_soon_threadsafe(over.set)
+        loop.call_soon_threadsafe(finished.set)
 
     threading.Thread(target=listen, daemon=True).start()
-    await over.wait()
-    await server.obey("cut")
+    await finished.wait()
+    await server.execute("cut")
 
 
 def main(arguments: list[str]) -> None:

@@ -38,7 +38,7 @@ def real_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Adb
         process = subprocess.Popen([str(ADB), "nodaemon", "server"], stdout=log, stderr=log)
     for _ in range(200):
         with suppress(UnreachableError, OSError):
-            AdbServer(server.host, server.port)._dialled(Deadline(1)).close()
+            AdbServer(server.host, server.port)._dial(Deadline(1)).close()
             break
         time.sleep(0.05)
     yield server

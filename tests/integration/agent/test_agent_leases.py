@@ -30,7 +30,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[AgentProcess, AgentProcess]]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for an agent that may be about to end."""
-    monkeypatch.setattr(leases, "_LEAVING_S", 0.0)
+    monkeypatch.setattr(leases, "_EXIT_S", 0.0)
 
 
 def assert_busy(answer: Frame, about: str) -> None:
@@ -262,13 +262,13 @@ def test_how_long_it_has_been_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_an_agent_that_asks_for_ever_does_not_keep_the_others_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "_PATIENCE_S", 0.1)
-    with Leases(str(tmp_path))._looking(), pytest.raises(BusyError, match="try again"):
+    monkeypatch.setattr(leases, "_LOCK_WAIT_S", 0.1)
+    with Leases(str(tmp_path))._locked(), pytest.raises(BusyError, match="try again"):
         Leases(str(tmp_path)).take("day", "s", "day", share=False)
 
 
 def test_a_heartbeat_is_answered_while_a_lease_is_waited_for(agent: AgentProcess) -> None:
-    with Leases(str(agent.root))._looking():
+    with Leases(str(agent.root))._locked():
         agent.send(
             Kind.LEASE, {"id": 1, "holder": "h", "session": "s", "about": "a", "share": True}
         )

@@ -82,7 +82,7 @@ def test_many_requests_from_many_threads_each_get_their_own_answer(
         thread.join()
     for value in range(256):
         assert answers[value].result().outputs[0] == pytest.approx(16 * value / 255, rel=1e-5)
-    assert (session.in_flight, session.queued) == (0, 0)
+    assert session.in_flight == 0
 
 
 def test_callbacks_may_submit_the_next_request(session: DeviceSession) -> None:

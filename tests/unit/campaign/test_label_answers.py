@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from fake_sessions import FakeSession, Steps
 
-from edgeflare.campaign.model_pair import DeployedModel
 from edgeflare.devices import ReconnectingSession, Reply
 from edgeflare.errors import ModelError
 from edgeflare.models import OutputReader
@@ -32,11 +31,12 @@ class Indices(FakeSession):
         return answered
 
 
-def deployed(index: int) -> DeployedModel:
+def deployed(index: int) -> ReconnectingSession:
     device = Indices(index)
     steady = ReconnectingSession(device, lambda: device, rng=random.Random(1), background=Steps())
     reader = OutputReader(TensorInfo("label", (1,), "int64"), "label", 3)
-    return DeployedModel(steady, reader)
+    steady.read_with(reader.read)
+    return steady
 
 
 def test_each_sample_has_scores_of_its_own() -> None:

@@ -30,7 +30,7 @@ from edgeflare.scheduler import (
     SearchJobResult,
     SearchSettings,
 )
-from edgeflare.scheduler.device_queue import Held, parts
+from edgeflare.scheduler.device_queue import BatchedRequest, parts
 from edgeflare.strategies import build_strategy
 from edgeflare.types import Ask, Outcome, Sample, Search, Seed, Status
 
@@ -161,11 +161,13 @@ def test_a_request_is_divided_only_where_it_would_be_too_large() -> None:
 
 @given(sizes=st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=5), max_size=20))
 def test_parts_keep_order_and_limits_and_are_as_few_as_that_allows(sizes: list[list[int]]) -> None:
-    held = [Held([np.zeros(n, np.uint8) for n in question], Future()) for question in sizes]
+    held = [
+        BatchedRequest([np.zeros(n, np.uint8) for n in question], Future()) for question in sizes
+    ]
     divided = list(parts(held, most_samples=8, most_bytes=64))
     assert [one for part in divided for one in part] == held
 
-    def fits(part: Sequence[Held]) -> bool:
+    def fits(part: Sequence[BatchedRequest]) -> bool:
         samples = [sample for one in part for sample in one.samples]
         return len(samples) <= 8 and sum(sample.nbytes for sample in samples) <= 64
 

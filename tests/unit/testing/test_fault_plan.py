@@ -66,7 +66,7 @@ def test_a_plan_told_is_the_plan_again() -> None:
 def test_a_plan_tells_what_happened() -> None:
     cut = Fault("cut", at=3)
     plan = FaultPlan.of([cut, Fault("delay", at=9, seconds=0.5), cut])
-    plan.happened(cut)
+    plan.on_fault(cut)
     assert plan.fired == (cut,)
     shown = str(plan).splitlines()
     assert shown[1].endswith("# happened")

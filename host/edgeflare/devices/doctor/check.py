@@ -1,11 +1,11 @@
-"""A device tried step by step, for people."""
+"""Checks a device step by step, from the connection to one inference."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from edgeflare.devices.doctor import connection, hardware, software
+from edgeflare.devices.doctor import hardware, software
 from edgeflare.devices.doctor.facts import read_system
-from edgeflare.devices.doctor.result import CheckLine, bad, failed
+from edgeflare.devices.doctor.result import CheckLine, bad, failed, good, line_of, note
 from edgeflare.devices.doctor.software import agent
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.probe import (
@@ -17,17 +17,22 @@ from edgeflare.devices.provisioning.probe import (
     probe,
 )
 from edgeflare.devices.runtimes import RuntimeName, runtime_for
-from edgeflare.devices.transports.base import Transport
+from edgeflare.devices.transports.base import Login, Transport
 from edgeflare.errors import (
+    AuthenticationError,
     DeviceDiskFullError,
     DeviceProtocolError,
     DeviceTimeoutError,
     EdgeFlareError,
+    HostKeyError,
     ModelError,
     UnreachableError,
 )
 
 __all__ = ["CheckLine", "check"]
+
+_SHOWN = 3
+_LONGEST = 60
 
 
 def check(
@@ -37,25 +42,25 @@ def check(
     model: Path | None = None,
     tell: Callable[[CheckLine], None] | None = None,
 ) -> list[CheckLine]:
-    """Try all that a run needs, from the connection to one inference, a line each.
+    """Check all that a run needs, from the connection to one inference; return a line for each.
 
-    The inference is one of `model`, or of small models that come with EdgeFlare on each runtime that is
-    installed. Never raises for the device's faults: the line that failed says what and what to do; what
-    could not be tried after it is left out, and a line says so. `tell` is given each line at once.
-    Raises UsageError and ModelError for the path `model` alone.
+    The inference uses `model`, or else EdgeFlare's own small models on each installed runtime.
+    Faults of the device don't raise: the failed line says what is wrong and what to do, a last line
+    what was skipped. `tell` is called with each line at once. Raises UsageError and ModelError for
+    the path `model` alone.
     """
     runtime = None if model is None else device.runtime or runtime_for(model)
     if model is not None and not model.is_file():
         raise ModelError(f"there is no model file {model}")
     lines = []
-    for line in _try(device, transport_factory, model, runtime):
+    for line in _lines(device, transport_factory, model, runtime):
         lines.append(line)
         if tell is not None:
             tell(line)
     return lines
 
 
-def _try(
+def _lines(
     device: Device,
     transport_factory: Callable[[], Transport],
     model: Path | None,
@@ -64,21 +69,21 @@ def _try(
     try:
         transport = transport_factory()
     except EdgeFlareError as error:
-        yield from connection.not_reached(error, device)
+        yield from _not_connected(error, device)
         return
     try:
-        yield from _try_device(transport, device, model, runtime)
+        yield from _device_lines(transport, device, model, runtime)
     finally:
         transport.close()
 
 
-def _try_device(
+def _device_lines(
     transport: Transport, device: Device, model: Path | None, runtime: RuntimeName | None
 ) -> Iterator[CheckLine]:
-    yield from connection.reached(transport, device)
+    yield from _connected(transport, device)
     try:
-        seen_machine = read_system(transport, device)
-        seen = probe(transport, device)
+        system = read_system(transport, device)
+        probed = probe(transport, device)
     except UnreachableError as error:
         yield failed("connection", error)
         return
@@ -91,32 +96,101 @@ def _try_device(
         return
     named = runtime or device.runtime
     wanted: tuple[RuntimeName, ...] = (named,) if named else ("tflite", "onnx")
-    yield from connection.shell(seen_machine.printed, device)
-    yield software.python(seen, seen_machine.facts)
-    if check_python(seen) is None:
-        yield from software.packages(seen, wanted)
+    yield from _shell(system.printed, device)
+    yield software.python(probed, system.facts)
+    if check_python(probed) is None:
+        yield software.numpy(probed, wanted)
+        yield software.runtimes(probed, wanted)
     yield from software.calibration(wanted, device)
-    yield software.cache_folder(seen)
-    disk = hardware.disk(seen, seen_machine.facts, model.stat().st_size if model else 0)
+    yield line_of("cache folder", check_cache(probed), probed.root)
+    disk = hardware.disk(probed, system.facts, model.stat().st_size if model else 0)
     yield disk
-    yield from hardware.machine(seen_machine)
-    first = _first_to_mend(seen)
+    yield from hardware.machine(system)
+    first = _blocking_problem(probed)
     if first is not None:
-        yield connection.not_tried(first)
+        yield _not_tried(first)
         return
-    tried = tuple(name for name in wanted if check_runtime(seen, name) is None)
+    tried = tuple(name for name in wanted if check_runtime(probed, name) is None)
     try:
-        yield from agent(transport, seen, device, tried, model, one_will_do=len(wanted) > 1)
+        yield from agent(transport, probed, device, tried, model, one_is_enough=len(wanted) > 1)
     except DeviceDiskFullError as error:
         if disk.ok:  # a quota, or somebody else's file meanwhile
             yield failed("disk", error)
-        yield connection.not_tried("disk")
+        yield _not_tried("disk")
 
 
-def _first_to_mend(seen: Probe) -> str | None:
-    """Return the line without whose mending no agent can be tried."""
-    problems = (check_python(seen), check_numpy(seen), check_cache(seen))
+def _blocking_problem(probed: Probe) -> str | None:
+    """Return the name of the first line that must be fixed before an agent can start."""
+    problems = (check_python(probed), check_numpy(probed), check_cache(probed))
     names = ("python", "numpy", "cache folder")
     return next(
         (name for name, problem in zip(names, problems, strict=True) if problem is not None), None
     )
+
+
+def _connected(transport: Transport, device: Device) -> Iterator[CheckLine]:
+    """Yield the lines of an open connection."""
+    login = getattr(transport, "login", None)
+    if not isinstance(login, Login):
+        yield good("connection", _place(device))
+        return
+    to = f"{device.transport} to {login.user}@{login.address}"
+    yield good("connection", f"{to}, where {login.server} answers")
+    detail = f"{login.by}; host key {login.host_key} is trusted"
+    advice = f"set a key up with: {login.key_command}"
+    if login.by == "password":
+        yield note("key", f"logged in with a {detail}", advice)
+    elif login.by == "nothing":
+        yield note("key", f"the server asks for neither key nor password: {detail}", None)
+    else:
+        yield good("key", f"logged in with {detail}" if login.by else detail)
+
+
+def _not_connected(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]:
+    """Yield the lines of a connection that failed; where only the login did, the connection is fine."""
+    from edgeflare.devices.transports.adb.phones import PhoneLockedError  # it needs paramiko
+
+    if isinstance(error, PhoneLockedError) or not isinstance(
+        error, AuthenticationError | HostKeyError
+    ):
+        yield failed("connection", error)
+        return
+    yield good("connection", f"{_place(device)}: an SSH server answers")
+    line = failed("key", error)
+    if isinstance(error, AuthenticationError) and device.key is not None:
+        other = "name the right one as `key` in the device's inventory entry"
+        line = line._replace(fix=f"{line.fix}, or {other}" if line.fix else other)
+    yield line
+
+
+def _shell(printed: str, device: Device) -> Iterator[CheckLine]:
+    """Yield the line on what the login shell prints around a command's output."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    if not lines:
+        if device.transport != "local":
+            yield good("shell", "prints nothing of its own")
+        return
+    shown = " | ".join(line[:_LONGEST] for line in lines[:_SHOWN])
+    more = f" and {len(lines) - _SHOWN} more lines" if len(lines) > _SHOWN else ""
+    if device.transport == "local":
+        yield note("shell", f"the Python command prints beside its answer: {shown}{more}")
+        return
+    yield note(
+        "shell",
+        f"a login prints: {shown}{more}; EdgeFlare reads past it, sftp and scp do not",
+        "let only people see it: put what prints below this line in ~/.bashrc there: "
+        "case $- in *i*) ;; *) return;; esac",
+    )
+
+
+def _not_tried(first: str) -> CheckLine:
+    """Return the line on the skipped checks, for which `first` must be fixed."""
+    packages = "numpy, runtimes, " if first == "python" else ""
+    rest = "delegate, round trip, bandwidth, smoke inference, lease"
+    return note("not tried", f"{packages}{rest}: mend {first} first")
+
+
+def _place(device: Device) -> str:
+    if device.transport == "local":
+        return "a process on this machine"
+    return f"{device.transport} to {device.host or device.serial or device.name}"

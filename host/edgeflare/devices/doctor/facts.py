@@ -1,4 +1,4 @@
-"""What a device's system tells of it, by one script: clock, processor, memory, disk, heat."""
+"""System facts of a device, read by one script: clock, processor, memory, disk, heat."""
 
 import time
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from edgeflare._internal.text import first_problem
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.provisioning.scripts import ask_script, invalid_answer
+from edgeflare.devices.provisioning.scripts import invalid_answer, run_script_with_output
 from edgeflare.devices.transports.base import Transport
 
 FACTS = r"""
@@ -192,19 +192,18 @@ def pythons():
     plain = which("python3")
     return found or ([plain] if plain else [])
 """
-"""Facts of machine and system; ``cache``: the cache folder, ``vcgencmd``: names of the Pi's tool,
-``root``: what stands for / (of /proc and /sys)."""
+"""The script; ``cache``: the cache folder, ``vcgencmd``: names of the Pi's tool, ``root``: the root of /proc and /sys."""
 
 
 _TIMEOUT_S = 60.0
 _VCGENCMD = ("vcgencmd", "/usr/bin/vcgencmd", "/opt/vc/bin/vcgencmd")
 
 
-class _Told(BaseModel):
+class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Cpu(_Told):
+class Cpu(_FrozenModel):
     """The processor; `implementer` and `part` are Arm's numbers, `flags` x86 flags or Arm features."""
 
     model: str | None = None
@@ -215,27 +214,27 @@ class Cpu(_Told):
     flags: tuple[str, ...] | None = None
 
 
-class Memory(_Told):
-    """Bytes of memory; None: the system doesn't tell."""
+class Memory(_FrozenModel):
+    """Bytes of memory; None: unknown."""
 
     available: int | None = None
     total: int | None = None
 
 
-class Disk(_Told):
-    """Bytes on the cache folder's disk, and the files that may still be made there."""
+class Disk(_FrozenModel):
+    """Bytes on the cache folder's disk, and how many more files it can hold."""
 
     free: int | None = None
     total: int | None = None
     files_free: int | None = None
 
 
-class Facts(_Told):
+class Facts(_FrozenModel):
     """The result of the script. `clock` is the device's time as it began, in seconds since 1970.
 
-    `hottest` is (degrees Celsius, sensor), `firmware` a Raspberry Pi's throttling bits, `coolers` the
-    kernel's means against heat that are at work on the processor, `pythons` the paths of Python 3.8
-    and newer (or, if none has its version in its name, of python3), newest first.
+    `hottest` is (degrees Celsius, sensor), `firmware` a Raspberry Pi's throttling bits, `coolers`
+    the kernel's active cooling devices of the processor, `pythons` the paths of Python 3.8 and
+    newer (or, if none has its version in its name, of python3), newest first.
     """
 
     clock: float
@@ -252,9 +251,10 @@ class Facts(_Told):
 
 
 class SystemReading(NamedTuple):
-    """Facts, what the login shell printed beside them, and how far the device's clock is ahead.
+    """Facts, other output of the login shell, and how far the device's clock is ahead.
 
-    `clock_ahead_s` is known to within `clock_within_s`, half of the time that nothing else explains.
+    `clock_ahead_s` is known to within `clock_within_s`, half of the round trip without the script's
+    own time.
     """
 
     facts: Facts
@@ -267,7 +267,7 @@ def read_system(transport: Transport, device: Device) -> SystemReading:
     """Run the script. Raises DevicePythonError, DeviceProtocolError and what the transport raises."""
     parameters = {"cache": device.cache, "vcgencmd": _VCGENCMD, "root": "/"}
     sent, begun = time.time(), time.monotonic()
-    answer = ask_script(transport, device.python, FACTS, parameters, _TIMEOUT_S)
+    answer = run_script_with_output(transport, device.python, FACTS, parameters, _TIMEOUT_S)
     taken = time.monotonic() - begun
     try:
         facts = Facts.model_validate(answer.value)

@@ -14,24 +14,34 @@ _FEW_FILES = 16
 _LITTLE_MEMORY = 100_000_000
 _WRONG_CLOCK_S = 60.0
 _HOT_C = 80.0
-_UNTOLD = "the system doesn't tell"
+_NOT_REPORTED = "the system doesn't tell"
 _BITS = ("under-voltage", "frequency capped", "throttled", "soft temperature limit")
-"""A Raspberry Pi's bits 0-3; bits 16-19 say that it was so since boot."""
-_WEAK = 0x1_0001
+"""A Raspberry Pi's bits 0-3 for now; bits 16-19 are the same since boot."""
+_UNDER_VOLTAGE = 0x1_0001
 
 
-def disk(seen: Probe, facts: Facts, model_bytes: int) -> CheckLine:
-    """Judge the space for the agent, a model of this size and what else a run writes."""
+def disk(probed: Probe, facts: Facts, model_bytes: int) -> CheckLine:
+    """Check the space for the agent, a model of this size and what else a run writes."""
     free, files_free = facts.disk.free, facts.disk.files_free
     if free is None:
-        return good("disk", f"{_UNTOLD} how much is free")
+        return good("disk", f"{_NOT_REPORTED} how much is free")
     whole = f" of {_size(facts.disk.total)}" if facts.disk.total else ""
-    detail = f"{_size(free)} free{whole} at {seen.root}"
+    detail = f"{_size(free)} free{whole} at {probed.root}"
     if free < _LITTLE_DISK + model_bytes:
-        return bad("disk", f"{detail}, nearly full" if free else f"{detail}, full", _space(seen))
+        return bad(
+            "disk",
+            f"{detail}, nearly full" if free else f"{detail}, full",
+            _how_to_make_space(probed),
+        )
     if files_free is not None and files_free < _FEW_FILES:
-        return bad("disk", f"{detail}, but no more files can be made there", _space(seen))
-    return note("disk", detail, _space(seen)) if free < _SOME_DISK else good("disk", detail)
+        return bad(
+            "disk", f"{detail}, but no more files can be made there", _how_to_make_space(probed)
+        )
+    return (
+        note("disk", detail, _how_to_make_space(probed))
+        if free < _SOME_DISK
+        else good("disk", detail)
+    )
 
 
 def machine(reading: SystemReading) -> Iterator[CheckLine]:
@@ -44,12 +54,12 @@ def machine(reading: SystemReading) -> Iterator[CheckLine]:
     yield _temperature(facts)
 
 
-def _space(seen: Probe) -> str:
-    """Return what makes room, with what a prune would gain."""
-    held = sum(size for files in seen.files.values() for size in files.values())
+def _how_to_make_space(probed: Probe) -> str:
+    """Return advice on freeing space, with what a prune would free."""
+    held = sum(size for files in probed.files.values() for size in files.values())
     ways = ["free some there (`du -xk ~ | sort -n | tail` shows what takes it)"]
     if held:
-        ways.append(f"`edgeflare devices prune {seen.name} --all` frees {_size(held)}")
+        ways.append(f"`edgeflare devices prune {probed.name} --all` frees {_size(held)}")
     ways.append("or give a folder on another disk as `cache` in the device's inventory entry")
     return "; ".join(ways)
 
@@ -57,7 +67,7 @@ def _space(seen: Probe) -> str:
 def _memory(facts: Facts) -> CheckLine:
     available, total = facts.memory.available, facts.memory.total
     if available is None:
-        return good("memory", _UNTOLD)
+        return good("memory", _NOT_REPORTED)
     detail = f"{_size(available)} available" + (f" of {_size(total)}" if total else "")
     if available < _LITTLE_MEMORY:
         advice = "end programs there (`ps aux --sort=-rss | head` shows the largest) or add swap"
@@ -94,7 +104,9 @@ def _cpu(facts: Facts) -> CheckLine:
 
 def _governor(facts: Facts) -> CheckLine:
     if not facts.governors:
-        return good("governor", f"{_UNTOLD} (no cpufreq): the clock is fixed, or set by the host")
+        return good(
+            "governor", f"{_NOT_REPORTED} (no cpufreq): the clock is fixed, or set by the host"
+        )
     detail = ", ".join(facts.governors)
     if facts.governors == ("performance",):
         return good("governor", detail)
@@ -107,18 +119,18 @@ def _governor(facts: Facts) -> CheckLine:
 
 
 def _temperature(facts: Facts) -> CheckLine:
-    told = _sensor(facts) + _firmware(facts)
+    readings = _sensor(facts) + _firmware(facts)
     if facts.coolers:
-        told.append(f"slowed down against heat by {', '.join(facts.coolers)}")
-    if not told:
-        return good("temperature", _UNTOLD)
+        readings.append(f"slowed down against heat by {', '.join(facts.coolers)}")
+    if not readings:
+        return good("temperature", _NOT_REPORTED)
     advice = []
     bits = facts.firmware or 0
-    if bits & _WEAK:
+    if bits & _UNDER_VOLTAGE:
         advice.append("give it a stronger power supply and a short cable")
-    if bits & ~_WEAK or facts.coolers or (facts.hottest and facts.hottest[0] >= _HOT_C):
+    if bits & ~_UNDER_VOLTAGE or facts.coolers or (facts.hottest and facts.hottest[0] >= _HOT_C):
         advice.append("give it a fan or heat sink, and let it cool down")
-    detail = "; ".join(told)
+    detail = "; ".join(readings)
     if not advice:
         return good("temperature", detail)
     return note("temperature", f"{detail}: it slows down", " and ".join(advice))
@@ -132,14 +144,14 @@ def _sensor(facts: Facts) -> list[str]:
 
 
 def _firmware(facts: Facts) -> list[str]:
-    """Put a Raspberry Pi's bits in words."""
+    """Describe a Raspberry Pi's throttling bits."""
     if facts.firmware is None:
         return []
-    told = []
+    states = []
     for when, shift in (("now", 0), ("since boot", 16)):
         words = [word for bit, word in enumerate(_BITS) if facts.firmware >> (bit + shift) & 1]
-        told += [f"{when}: {', '.join(words)}"] if words else []
-    return told or ["not throttled since boot"]
+        states += [f"{when}: {', '.join(words)}"] if words else []
+    return states or ["not throttled since boot"]
 
 
 def _size(count: int | None) -> str:

@@ -1,4 +1,4 @@
-"""One small inference: what runs it, how long it takes, and whether the answer is this machine's."""
+"""One small inference: what runs it, how long it takes, and whether the answer equals this machine's."""
 
 import statistics
 import time
@@ -36,9 +36,9 @@ _OF_A_MODEL = {"calibration", "input_shape", "precision"}
 
 @dataclass(frozen=True)
 class InferenceResult:
-    """What a model said to one input: its raw first output, and seconds for each of several tries.
+    """The raw first output of a model for one input, and the seconds of each of several runs.
 
-    `effect` is the runtime in effect, as the agent describes it; `output` the output's description.
+    `effect` is the runtime in effect, as the agent describes it; `output` describes the output.
     """
 
     effect: Mapping[str, Any]
@@ -78,8 +78,8 @@ class Trial:
 
     runtime: RuntimeName
     model: Path
-    there: InferenceResult | EdgeFlareError
-    here: InferenceResult | EdgeFlareError | None
+    on_device: InferenceResult | EdgeFlareError
+    on_host: InferenceResult | EdgeFlareError | None
     """None: the device is this machine itself."""
 
 
@@ -91,40 +91,41 @@ def demo_model(runtime: RuntimeName) -> Path:
 def try_model(
     link: Callable[[], AgentLink],
     transport: Transport,
-    seen: Probe,
+    probed: Probe,
     device: Device,
     runtime: RuntimeName,
     model: Path | None,
 ) -> Trial:
-    """Run a model, or else the small one, on the agent behind `link` and with default options here.
+    """Run a model, or else the small one, on the agent of `link` and, with default options, on this machine.
 
-    Here it runs with the runtime of its file: TensorRT's engine of an ``.onnx`` meets onnxruntime.
+    This machine uses the runtime of the file's extension: an ``.onnx`` on TensorRT is compared with
+    onnxruntime.
     """
     file = model or demo_model(runtime)
     options = _options(device, runtime, own_model=model is not None)
 
-    def answer_there() -> InferenceResult:
+    def answer_on_device() -> InferenceResult:
         calibration = calibration_file(runtime, options)
-        there = provision(transport, seen, device, file, calibration, runtime=runtime)
-        data = {} if there.data is None else {"calibration": there.data.name}
-        return _answer(link(), there, runtime, {**options, **data})
+        on_device = provision(transport, probed, device, file, calibration, runtime=runtime)
+        data = {} if on_device.data is None else {"calibration": on_device.data.name}
+        return _answer(link(), on_device, runtime, {**options, **data})
 
-    there = _caught(answer_there)
-    if isinstance(there, EdgeFlareError) or _is_this_interpreter(device):
-        return Trial(runtime, file, there, None)
+    on_device = _result_or_error(answer_on_device)
+    if isinstance(on_device, EdgeFlareError) or _is_this_interpreter(device):
+        return Trial(runtime, file, on_device, None)
     usual = BY_EXTENSION.get(file.suffix.lower(), runtime)
-    return Trial(runtime, file, there, _caught(lambda: _answer_here(usual, file)))
+    return Trial(runtime, file, on_device, _result_or_error(lambda: _answer_on_host(usual, file)))
 
 
-def open_link(transport: Transport, agent: str, seen: Probe, device: Device) -> AgentLink:
+def open_link(transport: Transport, agent: str, probed: Probe, device: Device) -> AgentLink:
     """Start the agent at this path. Raises what `AgentLink.open` raises."""
     limits = Limits(None, device.heartbeat_s, device.timeout_s)
-    return AgentLink.open(transport, agent, seen.root, limits)
+    return AgentLink.open(transport, agent, probed.root, limits)
 
 
-def difference(there: InferenceResult, here: InferenceResult) -> float:
+def difference(on_device: InferenceResult, on_host: InferenceResult) -> float:
     """Return the greatest absolute difference of two raw outputs; infinite where only one is finite."""
-    first, second = (np.asarray(one.values, dtype=np.float64) for one in (there, here))
+    first, second = (np.asarray(one.values, dtype=np.float64) for one in (on_device, on_host))
     if first.shape != second.shape:
         return float("inf")
     unlike = ~((first == second) | (np.isnan(first) & np.isnan(second)))
@@ -132,20 +133,24 @@ def difference(there: InferenceResult, here: InferenceResult) -> float:
     return float(np.max(apart, initial=0.0)) if np.isfinite(apart).all() else float("inf")
 
 
-def is_alike(there: InferenceResult, here: InferenceResult) -> bool:
+def answers_equal(on_device: InferenceResult, on_host: InferenceResult) -> bool:
     """Whether two answers are equal: exactly where the output is quantised, else to rounding."""
-    apart = difference(there, here)
-    if apart == 0 or there.output.quantization is not None or there.values.dtype.kind in "iu":
+    apart = difference(on_device, on_host)
+    if (
+        apart == 0
+        or on_device.output.quantization is not None
+        or on_device.values.dtype.kind in "iu"
+    ):
         return apart == 0
-    values = here.values.astype(np.float64)
+    values = on_host.values.astype(np.float64)
     largest = np.max(np.abs(values[np.isfinite(values)]), initial=1.0)
     return bool(apart <= _CLOSE * largest)
 
 
 def _answer(
-    link: AgentLink, there: Provisioned, runtime: RuntimeName, options: Mapping[str, Any]
+    link: AgentLink, on_device: Provisioned, runtime: RuntimeName, options: Mapping[str, Any]
 ) -> InferenceResult:
-    session = DeviceSession.load(link, there, runtime, options)
+    session = DeviceSession.load(link, on_device, runtime, options)
     output = session.model.outputs[0]
     spec = plain_input(session.model.inputs[0])
     session.configure(spec, output.name)
@@ -160,25 +165,25 @@ def _answer(
     return InferenceResult(session.model.runtime, output, values, seconds)
 
 
-def _answer_here(runtime: RuntimeName, model: Path) -> InferenceResult:
+def _answer_on_host(runtime: RuntimeName, model: Path) -> InferenceResult:
     try:
         folder = TemporaryDirectory(ignore_cleanup_errors=True)
     except OSError as error:
         raise DeviceError(f"no temporary folder can be made here: {error.strerror}") from error
     with folder as cache:
-        here = LOCAL.model_copy(update={"name": "this machine", "cache": cache})
-        transport = LocalTransport(here.name, here.python)
-        seen = probe(transport, here)
-        require(seen, runtime)
-        there = provision(transport, seen, here, model, runtime=runtime)
-        link = open_link(transport, there.agent_path, seen, here)
+        on_host = LOCAL.model_copy(update={"name": "this machine", "cache": cache})
+        transport = LocalTransport(on_host.name, on_host.python)
+        probed = probe(transport, on_host)
+        require(probed, runtime)
+        on_device = provision(transport, probed, on_host, model, runtime=runtime)
+        link = open_link(transport, on_device.agent_path, probed, on_host)
         try:
-            return _answer(link, there, runtime, {})
+            return _answer(link, on_device, runtime, {})
         finally:
             link.close()
 
 
-def _caught(answer: Callable[[], InferenceResult]) -> InferenceResult | EdgeFlareError:
+def _result_or_error(answer: Callable[[], InferenceResult]) -> InferenceResult | EdgeFlareError:
     try:
         return answer()
     except EdgeFlareError as error:
@@ -188,8 +193,8 @@ def _caught(answer: Callable[[], InferenceResult]) -> InferenceResult | EdgeFlar
 def plain_input(tensor: TensorInfo) -> InputSpec:
     """Return a spec that fills any input, whatever it means, with pixels / 255.
 
-    An open first axis is a batch of 1, another one has a usual image's length; with no more axes than the batch's
-    and one other the input may be a clip of any length, and has a second's.
+    An open first axis is a batch of 1, another one has a usual image's length; with no more axes
+    than the batch's and one other the input may be a clip of any length, and has a second's.
     """
     length = _USUAL_SAMPLES if len(tensor.shape) == 2 else _USUAL_SIDE
     usual = (1, *(length for _ in tensor.shape[1:]))

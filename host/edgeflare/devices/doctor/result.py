@@ -1,4 +1,4 @@
-"""One line of a check, and how an error's sentence becomes one."""
+"""One line of a check, and its making from an error's sentence."""
 
 from typing import Literal, NamedTuple
 
@@ -12,8 +12,8 @@ _TOLD_WITH_A_COLON = (DeviceDiskFullError, DevicePythonError, DeviceRuntimeError
 class CheckLine(NamedTuple):
     """The result of one check: what was found and, where that is a problem, what to do.
 
-    `ok` is False for what keeps the device from work. `noted`: not wrong, but worth knowing; `fix` then
-    tells what would change it, if anything does.
+    `ok` is False for what keeps the device from work. `noted`: not wrong, but worth knowing; `fix`
+    then tells what would change it, if anything does.
     """
 
     name: str
@@ -31,30 +31,30 @@ class CheckLine(NamedTuple):
 
 
 def good(name: str, detail: str) -> CheckLine:
-    """Return a line about something that is as it should be."""
+    """Return a line on something without a problem."""
     return CheckLine(name, True, detail, None)
 
 
 def note(name: str, detail: str, advice: str | None = None) -> CheckLine:
-    """Return a line about something worth knowing."""
+    """Return a line on something worth knowing."""
     return CheckLine(name, True, detail, advice, noted=True)
 
 
 def bad(name: str, detail: str, fix: str | None) -> CheckLine:
-    """Return a line about something that must be mended."""
+    """Return a line on something that must be fixed."""
     return CheckLine(name, False, detail, fix)
 
 
-def judged(name: str, problem: Problem | None, detail: str) -> CheckLine:
-    """Return the line of what a device has, or lacks."""
+def line_of(name: str, problem: Problem | None, detail: str) -> CheckLine:
+    """Return the line of a problem, or of `detail` where there is none."""
     return good(name, detail) if problem is None else bad(name, problem.what, problem.fix)
 
 
 def failed(name: str, error: Exception, *, advice_is_last: bool = False) -> CheckLine:
     """Return the line of an error: its sentence up to the first ``;`` (or last), then what to do.
 
-    What stands in parentheses or backquotes is not looked into. A sentence on Python, a runtime or
-    space that has no ``;`` is divided at its last colon.
+    Marks in parentheses or backquotes don't count. A sentence on Python, a runtime or space that
+    has no ``;`` is split at its last colon.
     """
     text = str(error)
     ends = _ends(text, "; ")
@@ -68,7 +68,7 @@ def failed(name: str, error: Exception, *, advice_is_last: bool = False) -> Chec
 
 
 def _ends(text: str, mark: str) -> list[int]:
-    """Return where the parts end that a mark divides."""
+    """Return the positions of a separator outside parentheses and backquotes."""
     found, depth, quoted = [], 0, False
     for place, character in enumerate(text):
         if character == "`":

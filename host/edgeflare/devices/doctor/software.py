@@ -1,4 +1,4 @@
-"""Python, numpy, runtimes and the cache folder."""
+"""Checks of Python, numpy, runtimes, and of a running agent."""
 
 import shlex
 import statistics
@@ -10,22 +10,21 @@ from edgeflare.devices.doctor.facts import Facts
 from edgeflare.devices.doctor.inference import (
     InferenceResult,
     Trial,
+    answers_equal,
     difference,
-    is_alike,
     open_link,
     try_model,
 )
-from edgeflare.devices.doctor.result import CheckLine, bad, failed, good, judged, note
+from edgeflare.devices.doctor.result import CheckLine, bad, failed, good, line_of, note
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.probe import (
     OLDEST_PYTHON,
     Probe,
-    behind_wrapper,
-    check_cache,
     check_numpy,
     check_python,
     check_runtime,
     how_to_install,
+    with_interpreter,
 )
 from edgeflare.devices.provisioning.scripts import run_script
 from edgeflare.devices.provisioning.upload import provision_agent
@@ -40,27 +39,21 @@ from edgeflare.errors import DeviceDiskFullError, EdgeFlareError, UsageError
 _OLD_TFLITE = "tflite-runtime"
 
 
-def python(seen: Probe, facts: Facts) -> CheckLine:
-    """Judge the Python; where it is too old, a newer one that is there already is named."""
-    problem = check_python(seen)
+def python(probed: Probe, facts: Facts) -> CheckLine:
+    """Check the Python; where it is too old, name a newer one on the device."""
+    problem = check_python(probed)
     if problem is None:
-        return good("python", f"{seen.python}, {seen.executable}, {seen.arch}")
+        return good("python", f"{probed.python}, {probed.executable}, {probed.arch}")
     newer = next((path for path in facts.pythons if _is_newer(path)), None)
     if newer is None:
         return bad("python", problem.what, problem.fix)
-    command = behind_wrapper(seen.command, newer)
+    command = with_interpreter(probed.command, newer)
     return bad(
         "python",
         problem.what,
-        f"{newer} is there: try it with `edgeflare devices check {shlex.quote(seen.name)} --python "
+        f"{newer} is there: try it with `edgeflare devices check {shlex.quote(probed.name)} --python "
         f'{shlex.quote(command)}`, then give python = "{command}" in the device\'s inventory entry',
     )
-
-
-def packages(seen: Probe, wanted: tuple[RuntimeName, ...]) -> Iterator[CheckLine]:
-    """Yield the lines of numpy and the runtimes."""
-    yield _numpy(seen, wanted)
-    yield _runtimes(seen, wanted)
 
 
 def calibration(wanted: tuple[RuntimeName, ...], device: Device) -> Iterator[CheckLine]:
@@ -72,50 +65,46 @@ def calibration(wanted: tuple[RuntimeName, ...], device: Device) -> Iterator[Che
         yield bad("calibration", str(error), None)
 
 
-def cache_folder(seen: Probe) -> CheckLine:
-    """Judge whether the cache folder can be used."""
-    return judged("cache folder", check_cache(seen), seen.root)
-
-
-def _numpy(seen: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
-    problem = check_numpy(seen)
+def numpy(probed: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
+    """Check numpy, and whether the TFLite runtime was built for its version."""
+    problem = check_numpy(probed)
     if problem is not None:
         return bad("numpy", problem.what, problem.fix)
-    if not _clashes(seen):
-        return good("numpy", seen.numpy or "")
-    clash = check_runtime(seen, "tflite")
+    if not _clashes(probed):
+        return good("numpy", probed.numpy or "")
+    clash = check_runtime(probed, "tflite")
     assert clash is not None  # noqa: S101 - that is what a clash is
-    if any(check_runtime(seen, name) is None for name in wanted) or "tflite" not in wanted:
+    if any(check_runtime(probed, name) is None for name in wanted) or "tflite" not in wanted:
         return note("numpy", f"{clash.what}: TFLite models can't run", clash.fix)
     return bad("numpy", clash.what, clash.fix)
 
 
-def _clashes(seen: Probe) -> bool:
+def _clashes(probed: Probe) -> bool:
     """Whether a TFLite runtime is there and numpy is too new for it."""
     return (
-        seen.numpy is not None
-        and _OLD_TFLITE in seen.runtimes
-        and check_runtime(seen, "tflite") is not None
+        probed.numpy is not None
+        and _OLD_TFLITE in probed.runtimes
+        and check_runtime(probed, "tflite") is not None
     )
 
 
-def _runtimes(seen: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
-    """Judge what is installed; a clash with numpy is the line above's."""
+def runtimes(probed: Probe, wanted: tuple[RuntimeName, ...]) -> CheckLine:
+    """Check what is installed; a clash with numpy is in the line of numpy."""
     problems = [
-        None if name == "tflite" and _clashes(seen) else check_runtime(seen, name)
+        None if name == "tflite" and _clashes(probed) else check_runtime(probed, name)
         for name in wanted
     ]
-    detail = ", ".join(f"{package} {version}" for package, version in seen.runtimes.items())
+    detail = ", ".join(f"{package} {version}" for package, version in probed.runtimes.items())
     if None in problems:
         return good("runtimes", detail)
     first = problems[0]
-    if len(wanted) == 1 or seen.runtimes:
-        return judged("runtimes", first, detail)
+    if len(wanted) == 1 or probed.runtimes:
+        return line_of("runtimes", first, detail)
     return bad(
         "runtimes",
-        f"none is installed for {seen.executable} on {seen.name}",
+        f"none is installed for {probed.executable} on {probed.name}",
         f"for TFLite models: {first.fix if first else ''}; "
-        f"for ONNX models: {how_to_install(seen, 'onnxruntime')}",
+        f"for ONNX models: {how_to_install(probed, 'onnxruntime')}",
     )
 
 
@@ -138,7 +127,7 @@ def main():
 
 
 @dataclass(frozen=True)
-class _Told:
+class _AgentMeasurements:
     """Measurements of one agent: round trips in seconds, bytes per second (None: too fast to measure)."""
 
     report: DeviceReport
@@ -148,26 +137,26 @@ class _Told:
 
 def agent(
     transport: Transport,
-    seen: Probe,
+    probed: Probe,
     device: Device,
     runtimes: Sequence[RuntimeName],
     model: Path | None,
     *,
-    one_will_do: bool,
+    one_is_enough: bool,
 ) -> Iterator[CheckLine]:
     """Yield the lines that need an agent; the last of them says who uses the device.
 
     `runtimes` are those that can be tried, with `model` or else a small one of EdgeFlare's own;
-    `one_will_do`: where one of them works, another that fails is only noted. Where others hold the
-    device, no model is loaded. Raises DeviceDiskFullError before the first line.
+    `one_is_enough`: where one of them works, another that fails is only noted. Where others hold
+    the device, no model is loaded. Raises DeviceDiskFullError before the first line.
     """
-    agents = _Agents(transport, seen, device, runtimes)
+    agents = _AgentRestarter(transport, probed, device, runtimes)
     try:
-        agents.bring()
-        told = _asked(agents.link())
-        lease = _lease(told.report)
+        agents.upload()
+        measured = _measure(agents.link())
+        lease = _lease(measured.report)
         names = () if lease.noted else runtimes
-        trials = [try_model(agents.link, transport, seen, device, name, model) for name in names]
+        trials = [try_model(agents.link, transport, probed, device, name, model) for name in names]
     except DeviceDiskFullError:
         raise
     except EdgeFlareError as error:
@@ -176,36 +165,38 @@ def agent(
     finally:
         agents.close()
     if trials:
-        yield _delegate(transport, seen, trials)
-    yield _round_trip(told)
-    yield _bandwidth(told)
-    spare = one_will_do and any(isinstance(trial.there, InferenceResult) for trial in trials)
+        yield _delegate(transport, probed, trials)
+    yield _round_trip(measured)
+    yield _bandwidth(measured)
+    optional = one_is_enough and any(
+        isinstance(trial.on_device, InferenceResult) for trial in trials
+    )
     for trial in trials:
-        yield _smoke(trial, spare=spare)
+        yield _smoke(trial, optional=optional)
     if runtimes and not trials:
         yield note(_SMOKE, "not tried: others use the device")
     yield lease
 
 
-class _Agents:
-    """One agent for all, and a new one where a model has brought it down."""
+class _AgentRestarter:
+    """Shares one agent among the checks, and starts a new one where a model has crashed it."""
 
     def __init__(
-        self, transport: Transport, seen: Probe, device: Device, runtimes: Sequence[RuntimeName]
+        self, transport: Transport, probed: Probe, device: Device, runtimes: Sequence[RuntimeName]
     ) -> None:
         self._transport = transport
-        self._seen = seen
+        self._seen = probed
         self._device = device
         self._runtimes = runtimes
         self._path = ""
         self._link: AgentLink | None = None
 
-    def bring(self) -> None:
-        """Bring the agent there. Raises DeviceDiskFullError, DeviceError."""
+    def upload(self) -> None:
+        """Upload the agent. Raises DeviceDiskFullError, DeviceError."""
         self._path = provision_agent(self._transport, self._seen, self._device, self._runtimes)
 
     def link(self) -> AgentLink:
-        """Return the link to an agent that lives. Raises what `AgentLink.open` raises."""
+        """Return the link to a running agent. Raises what `AgentLink.open` raises."""
         if self._link is not None and self._link.failure is not None:
             self.close()
         if self._link is None:
@@ -219,10 +210,12 @@ class _Agents:
             self._link = None
 
 
-def _asked(link: AgentLink) -> _Told:
+def _measure(link: AgentLink) -> _AgentMeasurements:
     report = request_report(link)
     round_trips = [link.round_trip() for _ in range(_PINGS)]
-    return _Told(report, round_trips, measure_bandwidth(link.round_trip, min(round_trips)))
+    return _AgentMeasurements(
+        report, round_trips, measure_bandwidth(link.round_trip, min(round_trips))
+    )
 
 
 def _lease(report: DeviceReport) -> CheckLine:
@@ -230,14 +223,14 @@ def _lease(report: DeviceReport) -> CheckLine:
     return note("lease", f"in use by {'; '.join(held)}") if held else good("lease", "free")
 
 
-def _round_trip(told: _Told) -> CheckLine:
-    times = [1000 * one for one in told.round_trips]
+def _round_trip(measured: _AgentMeasurements) -> CheckLine:
+    times = [1000 * one for one in measured.round_trips]
     middle = statistics.median(times)
     return good("round trip", f"{middle:.2f} ms ({min(times):.2f} to {max(times):.2f} ms)")
 
 
-def _bandwidth(told: _Told) -> CheckLine:
-    speed = told.bandwidth
+def _bandwidth(measured: _AgentMeasurements) -> CheckLine:
+    speed = measured.bandwidth
     if speed is None:
         return good("bandwidth", "more than can be measured with 1 MB")
     detail = f"{speed / 1e6:.3g} MB/s towards the device"
@@ -250,23 +243,23 @@ def _bandwidth(told: _Told) -> CheckLine:
     )
 
 
-def _delegate(transport: Transport, seen: Probe, trials: Sequence[Trial]) -> CheckLine:
-    """Tell what is in effect; `ok` even where nothing ran: the smoke inference's line says why."""
+def _delegate(transport: Transport, probed: Probe, trials: Sequence[Trial]) -> CheckLine:
+    """Return the line on what is in effect; ok even where nothing ran, which the inference's line explains."""
     words = [
-        f"{trial.runtime}: {trial.there.accelerated_by}"
+        f"{trial.runtime}: {trial.on_device.accelerated_by}"
         for trial in trials
-        if isinstance(trial.there, InferenceResult)
+        if isinstance(trial.on_device, InferenceResult)
     ]
     used = {
         provider
         for trial in trials
-        if isinstance(trial.there, InferenceResult)
-        for provider in trial.there.effect.get("providers") or ()
+        if isinstance(trial.on_device, InferenceResult)
+        for provider in trial.on_device.effect.get("providers") or ()
     }
     if not used:
         return good("delegate", "; ".join(words) or "nothing is in effect")
     try:
-        answer = run_script(transport, seen.command, _PROVIDERS, {}, _PROVIDERS_S)
+        answer = run_script(transport, probed.command, _PROVIDERS, {}, _PROVIDERS_S)
         others = [one for one in texts(answer, "providers") if one not in used]
     except (EdgeFlareError, ValueError):
         others = []
@@ -274,28 +267,28 @@ def _delegate(transport: Transport, seen: Probe, trials: Sequence[Trial]) -> Che
     return good("delegate", "; ".join(words) + more)
 
 
-def _smoke(trial: Trial, *, spare: bool) -> CheckLine:
-    there, here = trial.there, trial.here
-    if isinstance(there, EdgeFlareError):
-        line = failed(_SMOKE, there)
+def _smoke(trial: Trial, *, optional: bool) -> CheckLine:
+    on_device, on_host = trial.on_device, trial.on_host
+    if isinstance(on_device, EdgeFlareError):
+        line = failed(_SMOKE, on_device)
         detail = line.detail
         if trial.model.name not in detail:
             detail = f"{trial.model.name} by {trial.runtime}: {detail}"
         fix = line.fix or "try another model, with --model"
-        return note(_SMOKE, detail, fix) if spare else bad(_SMOKE, detail, fix)
-    detail = f"{trial.model.name}: {there.median_ms:.2f} ms by {there.runtime}"
-    if here is None:
+        return note(_SMOKE, detail, fix) if optional else bad(_SMOKE, detail, fix)
+    detail = f"{trial.model.name}: {on_device.median_ms:.2f} ms by {on_device.runtime}"
+    if on_host is None:
         return good(_SMOKE, detail)
-    if isinstance(here, EdgeFlareError):
-        why = failed(_SMOKE, here).detail
+    if isinstance(on_host, EdgeFlareError):
+        why = failed(_SMOKE, on_host).detail
         return good(_SMOKE, f"{detail}; not compared with this machine's answer: {why}")
-    apart = difference(there, here)
-    if is_alike(there, here):
+    apart = difference(on_device, on_host)
+    if answers_equal(on_device, on_host):
         rounding = f", up to rounding ({apart:.1g})" if apart else ""
         return good(_SMOKE, f"{detail}; the answer equals this machine's{rounding}")
-    steps = " steps of its quantisation" if there.output.quantization else ""
+    steps = " steps of its quantisation" if on_device.output.quantization else ""
     return note(
         _SMOKE,
-        f"{detail}; the answer differs from this machine's ({here.runtime}) by up to "
+        f"{detail}; the answer differs from this machine's ({on_host.runtime}) by up to "
         f"{apart:.3g}{steps}: triggers found on one may not hold on the other",
     )

@@ -1,4 +1,4 @@
-"""What a device has and lacks, checked before anything is uploaded."""
+"""Probes a device before anything is uploaded: Python, numpy, runtimes, cache folder."""
 
 import shlex
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from edgeflare_agent.install_hints import OLD_NUMPY, ON_JETSON, tflite_packages
 OLDEST_PYTHON = (3, 8)
 _PROBE_S = 60.0
 _TFLITE, _OLD_TFLITE, _ONNX = "ai-edge-litert", "tflite-runtime", "onnxruntime"
-_SERVED_BY = {
+_PACKAGES_OF = {
     "tflite": (_TFLITE, _OLD_TFLITE),
     "onnx": (_ONNX, "onnxruntime-gpu"),
     "tensorrt": TENSORRT_PACKAGES,
@@ -29,13 +29,14 @@ _SERVED_BY = {
 
 @dataclass(frozen=True)
 class Probe:
-    """What the device said. Paths are the device's own, sizes in bytes.
+    """The result of probing a device. Paths are the device's own, sizes in bytes.
 
-    `name` and `command` are the device's name and Python command. `numpy` is its version, or None and
-    `numpy_problem` the text of the error. `runtimes` is {package: version}; `files` is {"agents":
-    {name: size}, "models": ...} below the cache folder `root`; `cache_problem` says why that can't be
-    used, `free_bytes` what is left there. `arch` is what the interpreter is built for, ``armv8l`` where
-    it is a 32-bit one under a 64-bit kernel. `managed`: pip refuses to install for this Python (PEP 668).
+    `name` and `command` are the device's name and Python command. `numpy` is its version, or None
+    and `numpy_problem` the text of the error. `runtimes` is {package: version}; `files` is
+    {"agents": {name: size}, "models": ...} below the cache folder `root`; `cache_problem` says why
+    that can't be used, `free_bytes` what is left there. `arch` is what the interpreter is built
+    for, ``armv8l`` where it is a 32-bit one under a 64-bit kernel. `managed`: pip refuses to
+    install for this Python (PEP 668).
     """
 
     name: str
@@ -65,7 +66,7 @@ _PROBE = TypeAdapter(Probe)
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that a device lacks: the error's class, what is wrong and what to do about it."""
+    """A problem of a device: the error's class, what is wrong and what to do about it."""
 
     kind: type[DeviceError]
     what: str
@@ -79,8 +80,8 @@ class Problem:
 def probe(transport: Transport, device: Device) -> Probe:
     """Inspect a device and make its cache folders (mode 0700) where they are missing.
 
-    Raises DevicePythonError where there is no Python at all, DeviceProtocolError where something else
-    answers, and what the transport raises. Other problems are in the result; see `require`.
+    Raises DevicePythonError where there is no Python at all, DeviceProtocolError where something
+    else answers, and what the transport raises. Other problems are in the result; see `require`.
     """
     parameters = {"cache": device.cache, "packages": RUNTIME_PACKAGES}
     answer = run_script(transport, device.python, PROBE, parameters, _PROBE_S)
@@ -90,118 +91,118 @@ def probe(transport: Transport, device: Device) -> Probe:
         raise invalid_answer(device.name, first_problem(error)) from error
 
 
-def require(seen: Probe, runtime: str | None = None) -> None:
-    """Raise for the first thing that a device lacks to run models with a runtime.
+def require(probed: Probe, runtime: str | None = None) -> None:
+    """Raise for the first problem that keeps a device from running models with a runtime.
 
-    Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or DeviceError,
-    each with what to do, such as the pip command for that device's Python.
+    Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or
+    DeviceError, each with what to do, such as the pip command for that device's Python.
     """
     problems = (
-        check_python(seen),
-        check_numpy(seen, runtime),
-        check_runtime(seen, runtime) if runtime else None,
-        check_cache(seen),
+        check_python(probed),
+        check_numpy(probed, runtime),
+        check_runtime(probed, runtime) if runtime else None,
+        check_cache(probed),
     )
     for problem in problems:
         if problem is not None:
             raise problem.error()
 
 
-def check_python(seen: Probe) -> Problem | None:
+def check_python(probed: Probe) -> Problem | None:
     """Return what is wrong with the device's Python."""
-    if seen.version >= OLDEST_PYTHON:
+    if probed.version >= OLDEST_PYTHON:
         return None
     return Problem(
         DevicePythonError,
-        f"Python on {seen.name} is {seen.python} ({seen.executable}) and EdgeFlare's agent needs 3.8 "
+        f"Python on {probed.name} is {probed.python} ({probed.executable}) and EdgeFlare's agent needs 3.8 "
         "or newer",
         "install a newer one there and name it as `python` in the device's inventory entry",
     )
 
 
-def check_numpy(seen: Probe, runtime: str | None = None) -> Problem | None:
+def check_numpy(probed: Probe, runtime: str | None = None) -> Problem | None:
     """Return what is wrong with numpy; the advice installs the runtime with it where one is named."""
-    if seen.numpy is not None:
+    if probed.numpy is not None:
         return None
-    problem = seen.numpy_problem or ""
-    what = f"numpy is missing for {seen.executable} on {seen.name}"
+    problem = probed.numpy_problem or ""
+    what = f"numpy is missing for {probed.executable} on {probed.name}"
     if not problem.startswith(("ImportError: No module", "ModuleNotFoundError")):
-        what = f"numpy on {seen.name} is broken ({problem})"
-    packages = _packages(seen, runtime) if runtime in _SERVED_BY else ()
+        what = f"numpy on {probed.name} is broken ({problem})"
+    packages = _packages(probed, runtime) if runtime in _PACKAGES_OF else ()
     wanted = packages if OLD_NUMPY in packages else ("numpy", *packages)
-    return Problem(DeviceRuntimeError, what, how_to_install(seen, *wanted))
+    return Problem(DeviceRuntimeError, what, how_to_install(probed, *wanted))
 
 
-def check_runtime(seen: Probe, runtime: str) -> Problem | None:
+def check_runtime(probed: Probe, runtime: str) -> Problem | None:
     """Return what is missing to run models with this runtime."""
-    if runtime not in _SERVED_BY:  # the user's: it says itself what it lacks
+    if runtime not in _PACKAGES_OF:  # the user's: it reports its own problems
         return None
-    if not any(package in seen.runtimes for package in _SERVED_BY[runtime]):
+    if not any(package in probed.runtimes for package in _PACKAGES_OF[runtime]):
         return Problem(
             DeviceRuntimeError,
-            f"no runtime for {runtime} models is installed for {seen.executable} on {seen.name}",
-            _how_to_get(seen, runtime),
+            f"no runtime for {runtime} models is installed for {probed.executable} on {probed.name}",
+            _how_to_install_runtime(probed, runtime),
         )
-    if runtime == "tflite" and _TFLITE not in seen.runtimes and _major(seen.numpy) >= 2:
-        packages = _packages(seen, runtime)
+    if runtime == "tflite" and _TFLITE not in probed.runtimes and _major(probed.numpy) >= 2:
+        packages = _packages(probed, runtime)
         return Problem(
             DeviceRuntimeError,
-            f"{_OLD_TFLITE} {seen.runtimes[_OLD_TFLITE]} on {seen.name} was built for numpy 1 and "
-            f"numpy {seen.numpy} is installed",
-            how_to_install(seen, *((OLD_NUMPY,) if OLD_NUMPY in packages else packages)),
+            f"{_OLD_TFLITE} {probed.runtimes[_OLD_TFLITE]} on {probed.name} was built for numpy 1 and "
+            f"numpy {probed.numpy} is installed",
+            how_to_install(probed, *((OLD_NUMPY,) if OLD_NUMPY in packages else packages)),
         )
     return None
 
 
-def check_cache(seen: Probe) -> Problem | None:
+def check_cache(probed: Probe) -> Problem | None:
     """Return why the cache folder can't be used."""
-    if seen.cache_problem is None:
+    if probed.cache_problem is None:
         return None
     return Problem(
         DeviceError,
-        f"the cache folder {seen.root} on {seen.name} can't be used ({seen.cache_problem})",
+        f"the cache folder {probed.root} on {probed.name} can't be used ({probed.cache_problem})",
         "give a folder of the login user's as `cache` in the device's inventory entry",
     )
 
 
-def how_to_install(seen: Probe, *packages: str) -> str:
-    """Return the words that tell how to install packages for the device's Python.
+def how_to_install(probed: Probe, *packages: str) -> str:
+    """Return advice on installing packages for the device's Python.
 
-    Where pip would refuse, a virtual environment is made, and the inventory names it.
+    Where pip would refuse, it is to make a virtual environment and to name that in the inventory.
     """
-    if not seen.managed:
-        return f"run '{seen.command} -m pip install {_joined(packages)}' there"
-    folder = f"{seen.home}/edgeflare-python"
-    own = behind_wrapper(seen.command, f"{folder}/bin/python")
+    if not probed.managed:
+        return f"run '{probed.command} -m pip install {_joined(packages)}' there"
+    folder = f"{probed.home}/edgeflare-python"
+    own = with_interpreter(probed.command, f"{folder}/bin/python")
     wanted = packages if OLD_NUMPY in packages else dict.fromkeys(("numpy", *packages))
     return (
-        f"run '{seen.command} -m venv {folder} && {own} -m pip install {_joined(tuple(wanted))}' "
+        f"run '{probed.command} -m venv {folder} && {own} -m pip install {_joined(tuple(wanted))}' "
         f'there and give "{own}" as `python` in the device\'s inventory entry'
     )
 
 
-def behind_wrapper(command: str, python: str) -> str:
-    """Return the command of another interpreter in the place of a command's own, its options dropped."""
+def with_interpreter(command: str, python: str) -> str:
+    """Return a command with another interpreter in place of its own, options dropped."""
     words = shlex.split(command)
     while len(words) > 1 and words[-1].startswith("-"):
         words.pop()
     return " ".join([*words[:-1], python])
 
 
-def _how_to_get(seen: Probe, runtime: str) -> str:
-    pip = how_to_install(seen, *(_packages(seen, runtime) or TENSORRT_PACKAGES[:1]))
-    return f"{ON_JETSON}; on another board {pip}" if _may_be_jetson(seen, runtime) else pip
+def _how_to_install_runtime(probed: Probe, runtime: str) -> str:
+    pip = how_to_install(probed, *(_packages(probed, runtime) or TENSORRT_PACKAGES[:1]))
+    return f"{ON_JETSON}; on another board {pip}" if _may_be_jetson(probed, runtime) else pip
 
 
-def _packages(seen: Probe, runtime: str) -> tuple[str, ...]:
+def _packages(probed: Probe, runtime: str) -> tuple[str, ...]:
     """Return what pip installs for a runtime; nothing where the system's packages bring it."""
     if runtime == "tensorrt":
-        return () if _may_be_jetson(seen, runtime) else TENSORRT_PACKAGES[:1]
-    return (_ONNX,) if runtime == "onnx" else tflite_packages(seen.version[:2], seen.arch)
+        return () if _may_be_jetson(probed, runtime) else TENSORRT_PACKAGES[:1]
+    return (_ONNX,) if runtime == "onnx" else tflite_packages(probed.version[:2], probed.arch)
 
 
-def _may_be_jetson(seen: Probe, runtime: str) -> bool:
-    return runtime == "tensorrt" and seen.arch == "aarch64"
+def _may_be_jetson(probed: Probe, runtime: str) -> bool:
+    return runtime == "tensorrt" and probed.arch == "aarch64"
 
 
 def _joined(packages: tuple[str, ...]) -> str:

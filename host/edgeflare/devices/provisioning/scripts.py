@@ -1,7 +1,7 @@
-"""The two scripts that run on a device: they are sent to its Python's stdin with their parameters.
+"""The two scripts that run on a device, sent to its Python's stdin with their parameters.
 
-Both print one JSON object between two markers, so that what a login shell prints around it does no
-harm. Any Python since 2.7 parses both.
+Both print one JSON object between two markers, so that other output of a login shell does no harm.
+Any Python since 2.7 parses both.
 """
 
 import json
@@ -27,11 +27,11 @@ class ScriptReply(NamedTuple):
 def run_script(
     transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
 ) -> dict[str, Any]:
-    """Run a script on the device and return the JSON object that it prints; see `ask_script`."""
-    return ask_script(transport, python, script, parameters, timeout).value
+    """Run a script on the device and return the JSON object that it prints; see `run_script_with_output`."""
+    return run_script_with_output(transport, python, script, parameters, timeout).value
 
 
-def ask_script(
+def run_script_with_output(
     transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
 ) -> ScriptReply:
     """Run a script on the device and return what was printed.
@@ -51,7 +51,7 @@ def ask_script(
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise _not_ours(transport.name, python, done)
+        raise _no_script_reply(transport.name, python, done)
     return ScriptReply(answer, clean_text(before + after, LONGEST_TEXT, lines=True))
 
 
@@ -63,7 +63,9 @@ def invalid_answer(name: str, why: object) -> DeviceProtocolError:
     )
 
 
-def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | DeviceProtocolError:
+def _no_script_reply(
+    name: str, python: str, done: Completed
+) -> DevicePythonError | DeviceProtocolError:
     if done.status in (126, 127):
         return DevicePythonError(
             f"there is no Python command {python!r} on {name}: install Python 3.8 or newer there, or "
@@ -71,7 +73,7 @@ def _not_ours(name: str, python: str, done: Completed) -> DevicePythonError | De
         )
     printed = done.stdout.decode(errors="replace").split("\n") + done.stderr.split("\n")
     lines = [line.strip() for line in printed if line.strip()]
-    if len(lines) > _SHOWN_LINES:  # a traceback says what is wrong in its last one
+    if len(lines) > _SHOWN_LINES:  # the last line of a traceback has the error
         gap = ["..."] if len(lines) > _SHOWN_LINES + 1 else []
         lines = [*lines[:_SHOWN_LINES], *gap, lines[-1]]
     lines = [clean_text(line, LONGEST_LINE) for line in lines]
@@ -231,12 +233,12 @@ def free_bytes(path):
 """
 """Looks at the device and makes the cache's folders; ``cache``: path, ``packages``: see the agent.
 
-A cache folder is refused where another user could exchange what the agent runs: a symbolic link, a folder
-of another user, one that others may write (without the sticky bit), one below a folder in which every
-user may rename entries.
+A cache folder is refused where another user could exchange what the agent runs: a symbolic link, a
+folder of another user, one that others may write (without the sticky bit), one below a folder in
+which every user may rename entries.
 """
 
-TEND = r"""
+CLEAN_CACHE = r"""
 import hashlib, os, stat, time
 
 TEMPORARY = ".part"
@@ -324,7 +326,7 @@ def remove(path):
     except OSError:
         return False
 """
-"""Tends the cache: settles uploads, verifies and touches files, removes what is old.
+"""Cleans the cache: verifies and renames uploads, verifies and touches files, removes old ones.
 
 ``wanted``: ``{folder, name, sha256, size, temporary: path or null}``; ``discard``: paths;
 ``limit``: bytes or null; files used in the last ``recent_s`` seconds stay, as do all wanted ones.

@@ -16,7 +16,7 @@ import edgeflare_agent
 from edgeflare._internal.files import is_disk_full, write_whole
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.probe import Probe, check_cache, check_python
-from edgeflare.devices.provisioning.scripts import TEND, invalid_answer, run_script
+from edgeflare.devices.provisioning.scripts import CLEAN_CACHE, invalid_answer, run_script
 from edgeflare.devices.runtimes import users_runtime
 from edgeflare.devices.session.reported import count, texts
 from edgeflare.devices.transports.base import Transport
@@ -30,9 +30,9 @@ _REGULAR_FILE = 0o100644 << 16
 def agent_bundle(folder: Path, runtimes: Iterable[str] = ()) -> Path:
     """Return the path of the agent's zipapp in `folder`, built unless it is there already.
 
-    Those of the `runtimes` that are the user's are part of it. Its name is its content's SHA-256, ``<64 hex>.pyz``; the
-    same sources give the same bytes on every machine. Raises DiskFullError or DeviceError where it can't be written,
-    UsageError for a user's runtime that can't be used.
+    Those of the `runtimes` that are the user's are part of it. Its name is its content's SHA-256,
+    ``<64 hex>.pyz``; the same sources give the same bytes on every machine. Raises DiskFullError or
+    DeviceError where it can't be written, UsageError for a user's runtime that can't be used.
     """
     content = _bundle_bytes(runtimes)
     path = folder / f"{hashlib.sha256(content).hexdigest()}.pyz"
@@ -70,18 +70,18 @@ def _bundle_bytes(runtimes: Iterable[str]) -> bytes:
 
 
 RECENT_S = 3600
-"""A file that was used so many seconds ago, or later, may be in use and stays."""
+"""Files used within so many seconds may be in use, and stay."""
 TEMPORARY = ".part"
 _SPARE_BYTES = 256 << 10
-_TEND_S = 60.0
-_SLOWEST_HASH = 2e6
-"""Bytes a second that even a slow board reads and hashes."""
+_CLEAN_S = 60.0
+_SLOWEST_HASH_PER_S = 2e6
+"""Bytes a second that a slow board reads and hashes."""
 
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 class Data(NamedTuple):
-    """A file beside the model: its name below ``root``/models on the device, its path on the host."""
+    """A further file of a model: its name below ``root``/models on the device, its path on the host."""
 
     name: str
     source: Path
@@ -89,11 +89,11 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Provisioned:
-    """What is on the device now; paths are the device's own.
+    """The files on the device after provisioning; paths are the device's own.
 
     `model_name` is ``<sha256>.<extension>`` below ``root``/models, `source` the model's path on the
-    host; `uploaded` are the names of the files that were not there before, or not whole; `data` is what
-    the model needs beside itself, if anything.
+    host; `uploaded` are the names of files that were missing or incomplete; `data` is a further
+    file of the model.
     """
 
     agent_path: str
@@ -106,7 +106,7 @@ class Provisioned:
 
     @property
     def user_paths(self) -> dict[str, str]:
-        """Each path on the device that a user knows by another: the host's."""
+        """The paths on the device, mapped to the user's own on the host."""
         known = {self.model_path: str(self.source)}
         if self.data is not None:
             known[f"{self.root}/models/{self.data.name}"] = str(self.data.source)
@@ -138,48 +138,50 @@ class _File:
 
 def provision(
     transport: Transport,
-    seen: Probe,
+    probed: Probe,
     device: Device,
     model: Path,
     data: Path | None = None,
     *,
     runtime: str | None = None,
-    progress: Tell | None = None,
+    progress: Progress | None = None,
 ) -> Provisioned:
-    """Bring agent, model and its data to the device unless they are there, by their SHA-256.
+    """Upload agent, model and its data to the device unless files with their SHA-256 are there.
 
-    The agent has the `runtime`, where that is the user's. The device hashes all of them each time. Uploads go to a temporary name, are checked there and
-    renamed, so that several hosts may do this at once. After an upload the least recently used files go until the cache keeps `device.cache_limit_mb`.
-    Raises ModelError, DeviceDiskFullError, DeviceError and what the transport raises.
+    The agent contains `runtime` where that is a user's. The device hashes the files each time.
+    Uploads go to a temporary name, are checked and renamed, so that several hosts may do this at
+    once. After an upload the least recently used files are removed until the cache has at most
+    `device.cache_limit_mb`. Raises ModelError, DeviceDiskFullError, DeviceError and what the
+    transport raises.
     """
     with TemporaryDirectory() as folder:
-        agent = _described(agent_bundle(Path(folder), filter(None, [runtime])), "agents")
-        loaded = _described(model, "models")
-        beside = None if data is None else _described(data, "models")
-        files = [agent, loaded, *([] if beside is None else [beside])]
-        uploaded = _bring(transport, seen, device, files, progress)
+        agent = _hashed(agent_bundle(Path(folder), filter(None, [runtime])), "agents")
+        loaded = _hashed(model, "models")
+        extra = None if data is None else _hashed(data, "models")
+        files = [agent, loaded, *([] if extra is None else [extra])]
+        uploaded = _upload_missing(transport, probed, device, files, progress)
     return Provisioned(
-        f"{seen.root}/agents/{agent.name}",
-        seen.root,
+        f"{probed.root}/agents/{agent.name}",
+        probed.root,
         loaded.name,
         loaded.sha256,
         model,
         uploaded,
-        None if beside is None else Data(beside.name, beside.local),
+        None if extra is None else Data(extra.name, extra.local),
     )
 
 
 def provision_agent(
-    transport: Transport, seen: Probe, device: Device, runtimes: Sequence[str] = ()
+    transport: Transport, probed: Probe, device: Device, runtimes: Sequence[str] = ()
 ) -> str:
-    """Bring the agent alone to the device, with those of the `runtimes` that are the user's; return its path there."""
+    """Upload the agent alone, with those of the `runtimes` that are the user's; return its path there."""
     with TemporaryDirectory() as folder:
-        agent = _described(agent_bundle(Path(folder), runtimes), "agents")
-        _bring(transport, seen, device, [agent], None)
-    return f"{seen.root}/agents/{agent.name}"
+        agent = _hashed(agent_bundle(Path(folder), runtimes), "agents")
+        _upload_missing(transport, probed, device, [agent], None)
+    return f"{probed.root}/agents/{agent.name}"
 
 
-def _described(path: Path, folder: str) -> _File:
+def _hashed(path: Path, folder: str) -> _File:
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
@@ -191,45 +193,45 @@ def _described(path: Path, folder: str) -> _File:
         raise ModelError(f"can't read {what} {path}: {error.strerror}") from error
 
 
-def _bring(
+def _upload_missing(
     transport: Transport,
-    seen: Probe,
+    probed: Probe,
     device: Device,
     files: Sequence[_File],
-    progress: Tell | None,
+    progress: Progress | None,
 ) -> tuple[str, ...]:
     missing = [
-        file for file in files if seen.files.get(file.folder, {}).get(file.name) != file.size
+        file for file in files if probed.files.get(file.folder, {}).get(file.name) != file.size
     ]
     uploads: Counter[str] = Counter()
     while True:
-        _check_space(seen, missing)
+        _check_space(probed, missing)
         temporaries = {}
         for file in missing:
             if progress is not None:
-                progress(f"uploading {file.label} to {seen.name} ({file.size / 1e6:.1f} MB)")
-            temporaries[file.name] = _put(transport, seen, file)
+                progress(f"uploading {file.label} to {probed.name} ({file.size / 1e6:.1f} MB)")
+            temporaries[file.name] = _upload(transport, probed, file)
         uploads.update(temporaries.keys())
-        bad = _settle(transport, seen, device, files, temporaries)
+        bad = _verify(transport, probed, device, files, temporaries)
         missing = [file for file in files if file.name in bad]
         if not missing:
             return tuple(uploads)
         for file in missing:
             if uploads[file.name] > 1:
                 raise DeviceError(
-                    f"{file.label} arrived damaged on {seen.name} twice: its disk, its memory or "
+                    f"{file.label} arrived damaged on {probed.name} twice: its disk, its memory or "
                     "the link changes bytes; try another folder as `cache`, then another card"
                 )
 
 
-def _settle(
+def _verify(
     transport: Transport,
-    seen: Probe,
+    probed: Probe,
     device: Device,
     files: Sequence[_File],
     temporaries: dict[str, str],
 ) -> list[str]:
-    """Have the device check and rename what was uploaded; return the names that are not right."""
+    """Have the device check and rename the uploaded files; return the names of the damaged ones."""
     wanted = [
         {
             "folder": file.folder,
@@ -241,65 +243,65 @@ def _settle(
         for file in files
     ]
     limit = device.cache_limit_mb * 1_000_000 if temporaries else None
-    timeout = _TEND_S + sum(file.size for file in files) / _SLOWEST_HASH
-    answer = collect_garbage(transport, seen, wanted=wanted, limit=limit, timeout=timeout)
+    timeout = _CLEAN_S + sum(file.size for file in files) / _SLOWEST_HASH_PER_S
+    answer = collect_garbage(transport, probed, wanted=wanted, limit=limit, timeout=timeout)
     return list(answer["bad"])
 
 
 def collect_garbage(
     transport: Transport,
-    seen: Probe,
+    probed: Probe,
     *,
     wanted: Sequence[dict[str, Any]] = (),
     discard: Sequence[str] = (),
     limit: int | None = None,
     recent_s: float = RECENT_S,
-    timeout: float = _TEND_S,
+    timeout: float = _CLEAN_S,
 ) -> dict[str, Any]:
     """Run the script that checks files in the cache and collects garbage; return {"bad": names, "files": removed, "bytes": removed}."""
     parameters = {
-        "root": seen.root,
+        "root": probed.root,
         "wanted": list(wanted),
         "discard": list(discard),
         "limit": limit,
         "recent_s": recent_s,
         "stale_s": RECENT_S,
     }
-    answer = run_script(transport, seen.command, TEND, parameters, timeout)
+    answer = run_script(transport, probed.command, CLEAN_CACHE, parameters, timeout)
     try:
         removed = {name: count(answer, name) or 0 for name in ("files", "bytes")}
         return {"bad": texts(answer, "bad"), **removed}
     except ValueError as error:
-        raise invalid_answer(seen.name, error) from error
+        raise invalid_answer(probed.name, error) from error
 
 
-def _check_space(seen: Probe, missing: Sequence[_File]) -> None:
+def _check_space(probed: Probe, missing: Sequence[_File]) -> None:
     needed = sum(file.size for file in missing) + _SPARE_BYTES
-    if missing and seen.free_bytes is not None and needed > seen.free_bytes:
+    if missing and probed.free_bytes is not None and needed > probed.free_bytes:
         raise DeviceDiskFullError(
-            f"{seen.root} on {seen.name} has {seen.free_bytes} bytes free and {needed} are needed: "
-            + _make_space(seen)
+            f"{probed.root} on {probed.name} has {probed.free_bytes} bytes free and {needed} are needed: "
+            + _how_to_make_space(probed)
         )
 
 
-def _put(transport: Transport, seen: Probe, file: _File) -> str:
-    """Upload to a unique temporary name beside the file's place and return that path."""
-    path = f"{seen.root}/{file.folder}/{file.sha256}-{uuid.uuid4().hex}{TEMPORARY}"
+def _upload(transport: Transport, probed: Probe, file: _File) -> str:
+    """Upload to a unique temporary name in the file's folder and return that path."""
+    path = f"{probed.root}/{file.folder}/{file.sha256}-{uuid.uuid4().hex}{TEMPORARY}"
     try:
         transport.put(file.local, path)
     except DeviceDiskFullError as error:
-        collect_garbage(transport, seen, discard=[path])
+        collect_garbage(transport, probed, discard=[path])
         raise DeviceDiskFullError(
-            f"no space was left in {seen.root} on {seen.name} for {file.label} ({file.size} "
-            f"bytes): {_make_space(seen)}"
+            f"no space was left in {probed.root} on {probed.name} for {file.label} ({file.size} "
+            f"bytes): {_how_to_make_space(probed)}"
         ) from error
     return path
 
 
-def _make_space(seen: Probe) -> str:
-    """Return the words that tell how to make space."""
+def _how_to_make_space(probed: Probe) -> str:
+    """Return advice on freeing space."""
     return (
-        f"free some there, run `edgeflare devices prune {seen.name}`, or give a folder on another "
+        f"free some there, run `edgeflare devices prune {probed.name}`, or give a folder on another "
         "disk as `cache` in the device's inventory entry"
     )
 
@@ -311,15 +313,14 @@ class PruneReport(NamedTuple):
     bytes: int
 
 
-def prune(transport: Transport, seen: Probe, everything: bool) -> PruneReport:
+def prune(transport: Transport, probed: Probe, everything: bool) -> PruneReport:
     """Remove cached agents and models: what was not used in the last hour, or everything.
 
-    Uploads of other hosts that are under way are left alone. Raises DeviceError and what the
-    transport raises.
+    Other hosts' current uploads are left alone. Raises DeviceError and what the transport raises.
     """
-    for problem in (check_python(seen), check_cache(seen)):
+    for problem in (check_python(probed), check_cache(probed)):
         if problem is not None:
             raise problem.error()
     recent_s = -RECENT_S if everything else RECENT_S
-    answer = collect_garbage(transport, seen, limit=-1, recent_s=recent_s)
+    answer = collect_garbage(transport, probed, limit=-1, recent_s=recent_s)
     return PruneReport(answer["files"], answer["bytes"])

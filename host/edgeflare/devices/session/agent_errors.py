@@ -1,4 +1,4 @@
-"""What the agent reports, and how it ended, as the host's errors."""
+"""Maps the agent's errors and exit statuses to the host's errors."""
 
 import signal
 from collections.abc import Sequence
@@ -83,8 +83,8 @@ def died(
 ) -> AgentDiedError:
     """Return the error for an agent whose stream ended.
 
-    `status` is the exit status (negative or above 128: a signal; None: it is not known), `stderr` its
-    last lines there, `printed` the lines that came on stdout in place of a handshake.
+    `status` is the exit status (negative or above 128: a signal; None: it is not known), `stderr`
+    its last lines there, `printed` the lines that came on stdout in place of a handshake.
     """
     crashed = status is not None and status not in _ORDERLY
     text = f"the agent on {name} {_ending(status)}"

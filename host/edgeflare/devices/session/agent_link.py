@@ -1,8 +1,8 @@
 """The host's end of the wire to one agent: handshake, pipelined requests, heartbeats.
 
-Three threads: the writer waits for frames to send, the reader settles futures, the watch sends
-heartbeats and ends the link when the agent hangs. None of them ends, however it does, without ending the
-link, and with it every wait for a future: the watch is the deadline of them all.
+Three threads: the writer sends frames, the reader settles futures, the watch sends heartbeats and
+ends the link when the agent hangs. When one of them ends, the link ends, and every pending future
+fails.
 """
 
 import threading
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import clean_text
 from edgeflare.devices.session import agent_errors, reported
 from edgeflare.devices.session.flow_control import LARGEST, Compression
-from edgeflare.devices.session.health import AgentMonitor, Health, Ping, steady
+from edgeflare.devices.session.health import AgentMonitor, Health, Ping, boot_clock
 from edgeflare.devices.session.replies import check_hello
 from edgeflare.devices.session.requests import REPLIES, Request, RequestTable
 from edgeflare.devices.session.streams import BufferedReads, TimedWrites
@@ -39,8 +39,8 @@ from edgeflare_agent.wire import (
 
 
 class Limits(NamedTuple):
-    """Requests under way (None: as many as keep the device busy), seconds of silence, seconds for one
-    inference, and bytes of a frame's body; all at most."""
+    """Maxima: requests in flight (None: as many as keep the device busy), seconds of silence,
+    seconds for one inference, bytes of a frame's body."""
 
     window: int | None = None
     heartbeat_s: float = 20.0
@@ -48,26 +48,26 @@ class Limits(NamedTuple):
     max_body: int = DEFAULT_MAX_BODY
 
 
-Told = Callable[[EdgeFlareError], None]
+FailureCallback = Callable[[EdgeFlareError], None]
 
 
 class LinkFailure:
-    """Holds the first error of a link and the callbacks for a link that fails by itself; no locks."""
+    """The first error of a link, and the callbacks for one that was not closed by the host; no locks."""
 
     def __init__(self) -> None:
         self.failure: EdgeFlareError | None = None
-        self.by_itself = False
-        self._waiting: list[Told] = []
+        self.unexpected = False
+        self._waiting: list[FailureCallback] = []
 
-    def end(self, error: EdgeFlareError, by_itself: bool) -> list[Told]:
+    def end(self, error: EdgeFlareError, unexpected: bool) -> list[FailureCallback]:
         """Record why the link ended; return the callbacks to call. Only the first call counts."""
         if self.failure is not None:
             return []
-        self.failure, self.by_itself = error, by_itself
+        self.failure, self.unexpected = error, unexpected
         waiting, self._waiting = self._waiting, []
-        return waiting if by_itself else []
+        return waiting if unexpected else []
 
-    def await_end(self, callback: Told) -> bool:
+    def add_callback(self, callback: FailureCallback) -> bool:
         """Register a callback; False where the link has ended, so that the caller must call it."""
         if self.failure is None:
             self._waiting.append(callback)
@@ -75,14 +75,14 @@ class LinkFailure:
 
 
 def copy(error: EdgeFlareError) -> EdgeFlareError:
-    """Return an error of the same class and text; one that many raise would gather their tracebacks."""
+    """Return a new error of the same class and text, since tracebacks accumulate in a shared one."""
     return type(error)(str(error))
 
 
-_GRACE_S = 2.0
+_BYE_S = 2.0
 _STATUS_S = 5.0
 _BEAT_S = 2.0
-_TOGETHER = 32 << 10
+_BATCH_BYTES = 32 << 10
 _SHOWN_LINES = 3
 _HELLO = 0
 _MAY_HOLD_THE_INTERPRETER = (Kind.HELLO, Kind.LOAD)
@@ -91,8 +91,8 @@ _MAY_HOLD_THE_INTERPRETER = (Kind.HELLO, Kind.LOAD)
 class AgentLink:
     """A running agent. `hello` is its handshake's header; `name` the device's, for messages.
 
-    `user_paths` replaces words in the agent's messages: paths on the device by the user's own.
-    `compression` decides which requests travel packed.
+    `user_paths` maps paths on the device to the user's own, for messages.
+    `compression` decides which requests are compressed.
     """
 
     hello: dict[str, Any]
@@ -104,11 +104,11 @@ class AgentLink:
         self.compression = Compression("off")
         self._stream = stream
         self._changed = threading.Condition()
-        self._vitals = AgentMonitor(limits.window)
-        self._table = RequestTable(self._vitals.window)
+        self._monitor = AgentMonitor(limits.window)
+        self._table = RequestTable(self._monitor.window)
         self._control: deque[Frame | Ping] = deque()
         self._next_id = _HELLO
-        self._end = LinkFailure()
+        self._failure = LinkFailure()
         self._closing = False
         self._on_health: Callable[[Health], None] = lambda _: None
         self._most_reply_bytes = 0
@@ -128,9 +128,10 @@ class AgentLink:
 
     @classmethod
     def open(cls, transport: Transport, agent: str, root: str, limits: Limits) -> "AgentLink":
-        """Start the agent at this path, find its handshake behind what a shell prints, send START.
+        """Start the agent at this path, find its handshake after any shell output, send START.
 
-        Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError and what the transport raises.
+        Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError and what the transport
+        raises.
         """
         link = cls(transport.open([agent, "--root", root]), transport.name, limits)
         for thread in link._threads:
@@ -155,32 +156,26 @@ class AgentLink:
             return self._table.in_flight
 
     @property
-    def queued(self) -> int:
-        """Requests that wait on the host for room in the window."""
-        with self._changed:
-            return self._table.queued
-
-    @property
     def window(self) -> int:
         """Requests that may be under way right now."""
-        return self._vitals.window.size
+        return self._monitor.window.size
 
     @property
     def health(self) -> Health:
         """The values of the last heartbeat."""
-        return self._vitals.health
+        return self._monitor.health
 
     @property
     def failure(self) -> EdgeFlareError | None:
-        """Why the link ended; None while it lives."""
-        return self._end.failure
+        """Why the link ended; None while it is up."""
+        return self._failure.failure
 
-    def on_failure(self, callback: Told) -> None:
-        """Register a callback for the end of the link by itself, before the futures of its requests fail."""
+    def on_failure(self, callback: FailureCallback) -> None:
+        """Register a callback for an unexpected end of the link; it is called before the requests fail."""
         with self._changed:
-            waits = self._end.await_end(callback)
-        if not waits and self._end.failure is not None and self._end.by_itself:
-            callback(copy(self._end.failure))
+            waits = self._failure.add_callback(callback)
+        if not waits and self._failure.failure is not None and self._failure.unexpected:
+            callback(copy(self._failure.failure))
 
     def on_health(self, callback: Callable[[Health], None]) -> None:
         """Register a callback for the health: called now, and from the reader's thread after each heartbeat."""
@@ -191,10 +186,11 @@ class AgentLink:
         """Set the link's bandwidth, and the bytes of memory that the device has available."""
         with self._changed:
             if bytes_per_s is not None:
-                self._vitals.window.set_bandwidth(bytes_per_s)
+                self._monitor.window.set_bandwidth(bytes_per_s)
             if memory is not None:
-                self._vitals.window.set_memory(memory)
-            self._wake_writer()
+                self._monitor.window.set_memory(memory)
+            if self._table.can_send():
+                self._changed.notify()
 
     def request(
         self,
@@ -208,10 +204,10 @@ class AgentLink:
     ) -> "Future[Any]":
         """Queue a request without waiting for anything; the future has `read(reply)`.
 
-        `most_bytes`: how large the body of its reply may be; a larger one is refused before it is read.
-        The future's callbacks run in the reader's thread: they must be short. Its errors are those of
-        ERROR frames and of the link; a link that has failed gives a failed future. The arrays must not
-        change until it is done. Raises UsageError for a body over the limit.
+        `most_bytes`: how large the body of its reply may be; a larger one is refused before it is
+        read. The future's callbacks run in the reader's thread: they must be short. Its errors are
+        those of ERROR frames and of the link; a link that has failed gives a failed future. The
+        arrays must not change until it is done. Raises UsageError for a body over the limit.
         """
         size = sum(array.nbytes for array in arrays)
         if size > self.limits.max_body:
@@ -227,12 +223,13 @@ class AgentLink:
         allowance = self.limits.timeout_s if allowance_s is None else allowance_s
         request = Request(id_, kind, blocks, sum(map(len, blocks)), allowance, read)
         with self._changed:
-            failure = self._end.failure
+            failure = self._failure.failure
             if failure is None:
                 self._table.add(request)
                 largest = max(self._most_reply_bytes, most_bytes)
                 self._most_reply_bytes = min(largest, DEFAULT_MAX_BODY)
-                self._wake_writer()
+                if self._table.can_send():
+                    self._changed.notify()
         if failure is not None:
             request.future.set_exception(copy(failure))
         return request.future
@@ -240,9 +237,9 @@ class AgentLink:
     def ping(self, size: int = 0) -> "Future[float]":
         """Send a heartbeat now, with so many bytes; the future has the round trip in seconds."""
         with self._changed:
-            failure = self._end.failure
+            failure = self._failure.failure
             if failure is None:
-                ping = self._vitals.pings.new(size)
+                ping = self._monitor.pings.new(size)
                 self._control.append(ping)
                 self._changed.notify()
                 return ping.future
@@ -262,7 +259,7 @@ class AgentLink:
         with self._changed:
             self._closing = True
         self._send(Frame(Kind.BYE, {}))
-        self._join(self._threads[:1], _GRACE_S)
+        self._join(self._threads[:1], _BYE_S)
         self._fail(DeviceError(f"the session with {self.name} was closed"))
         self._join(self._threads, _STATUS_S)
 
@@ -276,11 +273,6 @@ class AgentLink:
             self._control.append(frame)
             self._changed.notify()
 
-    def _wake_writer(self) -> None:
-        """Wake the writer if a request can be sent; the lock is held."""
-        if self._table.can_send():
-            self._changed.notify()
-
     def _run(self, task: Callable[[], None]) -> None:
         """Run one of the threads; any error ends the link."""
         try:
@@ -288,16 +280,18 @@ class AgentLink:
         except UnreachableError as error:
             self._fail(error)
         except ProtocolError as error:
-            self._fail(self._misread(str(error)))
+            self._fail(self._protocol_error(str(error)))
         except Exception as error:  # noqa: BLE001  any error ends the link, so that no caller waits for ever
-            self._fail(self._misread(str(error) if type(error) is ValueError else repr(error)))
+            self._fail(
+                self._protocol_error(str(error) if type(error) is ValueError else repr(error))
+            )
 
     def _reader(self) -> None:
         try:
             _, frame = find_first_frame(self._from_agent.read, 0)
             self._greet(_checked(frame))
-            while self._end.failure is None:
-                self._from_agent.wait()  # the limit is that of what was asked before the reply came
+            while self._failure.failure is None:
+                self._from_agent.wait()  # requests sent meanwhile raise the limit
                 frame = _checked(read_frame(self._from_agent.read, self._most_reply_bytes))
                 if frame.kind is Kind.PONG:
                     self._pong(frame)
@@ -306,7 +300,7 @@ class AgentLink:
                 elif frame.header != self._greeting.future.result().header:
                     raise ProtocolError("another agent's handshake came in the middle")
         except EndOfStreamError:
-            self._ended()
+            self._stream_ended()
 
     def _greet(self, frame: Frame) -> None:
         if frame.kind is not Kind.HELLO or not isinstance(frame.header.get("device"), dict):
@@ -318,11 +312,11 @@ class AgentLink:
         check_hello(frame.header)
         with self._changed:
             waited_for = self._table.take(self._greeting)
-        if waited_for:  # else the link was given up just before
+        if waited_for:  # else the link has failed
             self._greeting.future.set_result(frame)
 
     def _settle(self, frame: Frame) -> None:
-        """Settle a request with its reply; until that is read it stays in the table, and fails with the link."""
+        """Settle a request with its reply; it stays in the table, to fail with the link, until that is read."""
         failed = frame.kind is Kind.ERROR
         if failed and frame.header.get("id") is None:
             self._fail(self._reported(frame))
@@ -339,20 +333,22 @@ class AgentLink:
         result = self._reported(frame) if failed else request.read(frame)
         with self._changed:
             if frame.kind is Kind.RESULT:
-                self._vitals.window.answered(sum(frame.header["seconds"]), request.size)
+                self._monitor.window.record_reply(sum(frame.header["seconds"]), request.size)
             if not self._table.take(request):
-                return  # the link was given up meanwhile
-            self._wake_writer()
+                return  # the link has failed
+            if self._table.can_send():
+                self._changed.notify()
         if failed:
             request.future.set_exception(result)
         else:
             request.future.set_result(result)
 
     def _pong(self, frame: Frame) -> None:
-        received = steady()
+        received = boot_clock()
         with self._changed:
-            ping = self._vitals.ponged(frame, received)
-            self._wake_writer()
+            ping = self._monitor.record_pong(frame, received)
+            if self._table.can_send():
+                self._changed.notify()
         if ping is not None:
             self._on_health(self.health)
             ping.future.set_result(received - ping.sent)
@@ -363,7 +359,7 @@ class AgentLink:
             message = message.replace(word, users)
         return agent_errors.reported(self.name, str(frame.header.get("code")), message)
 
-    def _misread(self, why: str) -> EdgeFlareError:
+    def _protocol_error(self, why: str) -> EdgeFlareError:
         why = clean_text(why, reported.LONGEST_LINE)
         version = self._from_agent.first_version()
         if self._greeting.future.done():
@@ -374,20 +370,22 @@ class AgentLink:
 
     def _writer(self) -> None:
         try:
-            while self._end.failure is None:
+            while self._failure.failure is None:
                 self._write_next()
         except UnreachableError:
-            self._ended()
+            self._stream_ended()
 
     def _write_next(self) -> None:
         with self._changed:
-            while self._end.failure is None and not self._control and not self._table.can_send():
+            while (
+                self._failure.failure is None and not self._control and not self._table.can_send()
+            ):
                 self._changed.wait()
-            if self._end.failure is not None:
+            if self._failure.failure is not None:
                 return
             control = list(self._control)
             self._control.clear()
-            requests = self._table.send_next(_TOGETHER)
+            requests = self._table.send_next(_BATCH_BYTES)
         blocks: list[bytes] = []
         for one in control:
             blocks += encode(one.frame() if isinstance(one, Ping) else one)
@@ -401,12 +399,14 @@ class AgentLink:
     def _watch(self) -> None:
         tick = min(self.limits.heartbeat_s / 4, self.limits.timeout_s / 4, _BEAT_S)
         while not self._stopped.wait(tick):
-            self._beat()
+            self._send_heartbeat()
             with self._changed:
-                overdue = self._table.overdue(self._to_agent.wrote_at)
+                overdue = self._table.overdue(self._to_agent.last_write_at)
                 head = self._table.head
-                inferring_s = self._vitals.health.inferring_s or 0.0
-            quiet_s = time.monotonic() - max(self._from_agent.heard_at, self._to_agent.wrote_at)
+                inferring_s = self._monitor.health.inferring_s or 0.0
+            silent_s = time.monotonic() - max(
+                self._from_agent.last_read_at, self._to_agent.last_write_at
+            )
             patient = head is not None and head.kind in _MAY_HOLD_THE_INTERPRETER
             if overdue is not None:
                 kind, allowance_s = overdue.kind, overdue.allowance_s
@@ -414,21 +414,21 @@ class AgentLink:
             elif inferring_s > self.limits.timeout_s:  # one sample of a request of many
                 timeout_s = self.limits.timeout_s
                 self._fail(agent_errors.hanging(self.name, Kind.INFER, timeout_s, self._printed()))
-            elif quiet_s > self.limits.heartbeat_s and not patient:
-                self._fail(agent_errors.silent(self.name, quiet_s))
+            elif silent_s > self.limits.heartbeat_s and not patient:
+                self._fail(agent_errors.silent(self.name, silent_s))
 
-    def _beat(self) -> None:
+    def _send_heartbeat(self) -> None:
         with self._changed:
             waits = any(isinstance(one, Ping) for one in self._control)
-            if self._greeting.future.done() and self._end.failure is None and not waits:
-                self._control.append(self._vitals.pings.new())
+            if self._greeting.future.done() and self._failure.failure is None and not waits:
+                self._control.append(self._monitor.pings.new())
                 self._changed.notify()
 
     def _printed(self) -> list[str]:
-        """Return what came in place of a handshake, for messages."""
+        """Return the lines received in place of a handshake, for messages."""
         return [] if self._greeting.future.done() else self._from_agent.first_lines(_SHOWN_LINES)
 
-    def _ended(self) -> None:
+    def _stream_ended(self) -> None:
         """Fail with the agent's exit status, at the end of its stream."""
         if self._closing:
             self._fail(DeviceError(f"the session with {self.name} was closed"))
@@ -442,13 +442,13 @@ class AgentLink:
         """End the link: call back, fail every future with this error, wake the threads, end the agent."""
         pending: list[Future[Any]]
         with self._changed:
-            to_tell = self._end.end(error, by_itself=not self._closing)
-            pending = [one.future for one in self._table.drain()] + self._vitals.pings.drain()
+            callbacks = self._failure.end(error, unexpected=not self._closing)
+            pending = [one.future for one in self._table.drain()] + self._monitor.pings.drain()
             self._changed.notify_all()
         self._stopped.set()
-        first = self._end.failure or error
+        first = self._failure.failure or error
         try:
-            for callback in to_tell:
+            for callback in callbacks:
                 callback(copy(first))
         finally:
             for future in pending:

@@ -37,9 +37,10 @@ class DeviceReport:
     """The current state of a device. None: not reported.
 
     `agent` is the agent's version, which is this host's, and its protocol; `runtimes` is {package:
-    version}; `board` is the board's name, else the CPU's; `load` the system's load average over the last
-    minute; `round_trip_s` the least of several. `throttle_reasons` are what slows the device down now, in words,
-    `throttled_since_boot` what has since it was booted; `battery_percent` is 0 to 100, `gpu_load` 0 to 1.
+    version}; `board` is the board's name, else the CPU's; `load` the system's load average over the
+    last minute; `round_trip_s` the least of several. `throttle_reasons` are what slows the device
+    down now, in words, `throttled_since_boot` what has since it was booted; `battery_percent` is 0
+    to 100, `gpu_load` 0 to 1.
     """
 
     name: str

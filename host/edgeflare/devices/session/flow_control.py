@@ -28,9 +28,9 @@ class AdaptiveWindow:
     """The size that keeps one device busy, from what is observed; no clocks, no locks, no threads.
 
     One request occupies the slower of device and link for an interval; from being sent to being
-    answered it takes the round trip, its transfer, its service and the host's own jitter. The size is
-    the second divided by the first, with a margin: at least 2, at most 512, and no more bytes than
-    `most_bytes`. A `fixed` size never changes.
+    answered it takes the round trip, its transfer, its service and the host's own jitter. The size
+    is the second divided by the first, with a margin: at least 2, at most 512, and no more bytes
+    than `most_bytes`. A `fixed` size never changes.
     """
 
     def __init__(self, fixed: int | None = None) -> None:
@@ -69,7 +69,7 @@ class AdaptiveWindow:
         self.most_bytes = max(1, min(MOST_BYTES, available_bytes // _MEMORY_SHARE))
         self._resize()
 
-    def answered(self, seconds: float, size: int) -> None:
+    def record_reply(self, seconds: float, size: int) -> None:
         """Observe a reply: the device's own seconds for the request, and the bytes of its body."""
         self._services.append(seconds)
         self._sizes.append(size)
@@ -79,7 +79,7 @@ class AdaptiveWindow:
         if self._replies <= _OFTEN_AT_FIRST or self._replies % _RECENT_REPLIES == 0:
             self._resize()
 
-    def worked(self, busy_s: float, served: int) -> None:
+    def record_totals(self, busy_s: float, served: int) -> None:
         """Observe the agent's sums since it began: seconds at work, requests answered.
 
         What is more than the device's own seconds is the agent's overhead, which occupies it, too.
@@ -116,9 +116,9 @@ _AGAIN = 2
 def measure_bandwidth(ping: Callable[[int], float], round_trip: float) -> float | None:
     """Return the link's bytes per second towards the device; None where it is too fast to tell.
 
-    `ping(size)` is a round trip in seconds with so many bytes on the way there, `round_trip` an empty
-    one. The size grows until the bytes take 20 ms and four round trips, at most to 1 MiB; the last
-    size goes out again, since TCP begins slowly, and the quickest counts.
+    `ping(size)` is a round trip in seconds with so many bytes on the way there, `round_trip` an
+    empty one. The size grows until the bytes take 20 ms and four round trips, at most to 1 MiB; the
+    last size goes out again, since TCP begins slowly, and the quickest counts.
     """
     size, enough = _FIRST, max(_LONG_S, _ROUND_TRIPS * round_trip)
     taken = ping(size) - round_trip

@@ -19,14 +19,14 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Health(NamedTuple):
-    """The values of the last heartbeat. None: not known yet, or not reported by the device.
+    """The values of the last heartbeat. None: unknown.
 
-    Since the agent began: `busy_s` at work, of `uptime_s`; `served` requests answered; `waiting` are in
-    its queue. `inferring_s`: since when the inference of one sample is under way; None where none is.
-    `throttle_reasons` are what slows the device down now, in words, `throttled_since_boot` what has since
-    it was booted. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the
-    recent ones. `clock_jump_s` is how far the device's wall clock has jumped against the host's monotonic
-    clock since the session began, 0.0 if by less than 5 s at once.
+    Since the agent started: seconds at work `busy_s` of `uptime_s`, requests answered `served`;
+    `waiting` are in its queue. `inferring_s`: duration so far of the current inference of one
+    sample. `throttle_reasons`: what slows the device down now, `throttled_since_boot`: what has
+    since boot. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the
+    recent ones. `clock_jump_s` is how far the device's wall clock has jumped against the host's
+    monotonic clock in this session, without jumps below 5 s.
     """
 
     busy_s: float = 0.0
@@ -56,16 +56,16 @@ class HealthHistory:
         self._round_trips: deque[float] = deque(maxlen=_RECENT_PINGS)
         self._clock = ClockJumpDetector()
 
-    def note(self, pong: Mapping[str, Any], sent: float, received: float, empty: bool) -> None:
-        """Record an answer; times are of `steady`, `empty` pings are those that tell the round trip.
+    def record(self, pong: Mapping[str, Any], sent: float, received: float, empty: bool) -> None:
+        """Record an answer; times are of `boot_clock`; only `empty` pings measure the round trip.
 
-        Raises ValueError for an answer that makes no sense.
+        Raises ValueError for an invalid answer.
         """
         if empty:
             self._round_trips.append(received - sent)
         wall = number(pong, "wall")
         if wall is not None:
-            self._clock.note(wall, sent, received)
+            self._clock.record(wall, sent, received)
         since_boot = pong.get("throttled_since_boot")
         self.health = Health(
             busy_s=seconds(pong, "busy_s") or 0.0,
@@ -90,8 +90,8 @@ class ClockJumpDetector:
         self.jump_s = 0.0
         self._before: tuple[float, float] | None = None
 
-    def note(self, wall: float, sent: float, received: float) -> None:
-        """Take in a clock that showed `wall` some time between two moments of `steady`."""
+    def record(self, wall: float, sent: float, received: float) -> None:
+        """Record that a clock showed `wall` between two times of `boot_clock`."""
         offset, doubt = wall - (sent + received) / 2, (received - sent) / 2
         before, self._before = self._before, (offset, doubt)
         if before is None:
@@ -101,8 +101,8 @@ class ClockJumpDetector:
             self.jump_s += step
 
 
-def steady() -> float:
-    """Return seconds on a clock that nobody sets, and that runs on while the host sleeps if it can."""
+def boot_clock() -> float:
+    """Return seconds on a monotonic clock that includes the host's sleep where the system has one."""
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
@@ -115,14 +115,14 @@ class Ping:
     def __init__(self, number: int, size: int) -> None:
         self.number = number
         self.size = size
-        self.sent = steady()
+        self.sent = boot_clock()
         self.future: Future[float] = Future()
         self.future.set_running_or_notify_cancel()
 
     def frame(self) -> Frame:
-        """Return what goes on the wire, now; its bytes can't be compressed on their way."""
+        """Return the frame to be sent now, with incompressible bytes."""
         ballast = (np.frombuffer(os.urandom(self.size), np.uint8),) if self.size else ()
-        self.sent = steady()
+        self.sent = boot_clock()
         return Frame(Kind.PING, {_NUMBER: self.number}, ballast)
 
 
@@ -167,24 +167,24 @@ class AgentMonitor:
     def __init__(self, fixed: int | None) -> None:
         self.pings = PendingHeartbeats()
         self.window = AdaptiveWindow(fixed)
-        self._record = HealthHistory()
+        self._history = HealthHistory()
 
     @property
     def health(self) -> Health:
         """The values of the last heartbeat."""
-        return self._record.health
+        return self._history.health
 
-    def ponged(self, frame: Frame, received: float) -> Ping | None:
-        """Record an answer to a heartbeat, received at this time of `steady`; None for a second one.
+    def record_pong(self, frame: Frame, received: float) -> Ping | None:
+        """Record an answer to a heartbeat, received at this time of `boot_clock`; None for a second one.
 
         Raises LookupError or ValueError for an invalid answer.
         """
         ping = self.pings.find(frame.header)
         if ping is None:
             return None
-        self._record.note(frame.header, ping.sent, received, empty=ping.size == 0)
+        self._history.record(frame.header, ping.sent, received, empty=ping.size == 0)
         self.pings.remove(ping)
-        self.window.worked(self.health.busy_s, self.health.served)
+        self.window.record_totals(self.health.busy_s, self.health.served)
         if self.health.round_trip_s is not None:
             self.window.set_round_trip(self.health.round_trip_s)
         return ping

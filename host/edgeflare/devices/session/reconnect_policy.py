@@ -12,8 +12,8 @@ from edgeflare.errors import EdgeFlareError, InferenceTimeoutError
 class Backoff:
     """Delays that are drawn from 0 to a limit, which doubles from `first_s` to `most_s` seconds.
 
-    Full jitter: many hosts that lost one device, or one host that lost many, don't come back in step.
-    (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
+    Full jitter: many hosts that lost one device, or one host that lost many, don't come back in
+    step. (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
     """
 
     first_s: float = 1.0
@@ -39,8 +39,8 @@ _QUIET_S = 60.0
 class ReconnectState:
     """Counts the attempts to reopen a device and reports them; no locks, no threads.
 
-    A loss is reported at once, then at most once a minute until `begin` is called with `anew`; the return is
-    reported only after a reported loss.
+    A loss is reported at once, then at most once a minute until `begin` is called with `new_loss`;
+    the return is reported only after a reported loss.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class ReconnectState:
         self._clock = clock
         self._since = 0.0
         self._tries = 0
-        self._at_once = False
+        self._immediately = False
         self._next_try_at = 0.0
-        self._told_at: float | None = None
-        self._told_lost = False
+        self._reported_at: float | None = None
+        self._reported_lost = False
 
     @property
     def seconds(self) -> float:
@@ -76,23 +76,23 @@ class ReconnectState:
         then = f"next try in {duration(wait)}" if wait > 0 else "trying now"
         return f"{one_line(self.cause) if self.cause else 'not reached'}; {then}"
 
-    def begin(self, cause: EdgeFlareError | None, *, anew: bool) -> None:
-        """Record that the device is lost; `anew`: it worked before, so this is a new loss."""
+    def begin(self, cause: EdgeFlareError | None, *, new_loss: bool) -> None:
+        """Record that the device is lost; `new_loss`: it worked before, so this is a new loss."""
         self.cause = cause
-        self._at_once = isinstance(cause, InferenceTimeoutError)
+        self._immediately = isinstance(cause, InferenceTimeoutError)
         self._next_try_at = now = self._clock()
-        if anew:
+        if new_loss:
             self._since = now
             self._tries = 0
-            self._told_at = None
+            self._reported_at = None
 
     def next_delay_s(self) -> float:
         """Return the seconds to wait before the next attempt, and count it; 0 first where an inference was late.
 
         Such a device is alive and reachable: a pause does not help.
         """
-        if self._at_once:
-            self._at_once = False
+        if self._immediately:
+            self._immediately = False
             self._next_try_at = self._clock()
             return 0.0
         delay = self._backoff.delay_s(self._tries, self._rng)
@@ -103,15 +103,15 @@ class ReconnectState:
     def report_lost(self) -> None:
         """Report the loss, if the last report is a minute old."""
         now = self._clock()
-        if self._told_at is None or now - self._told_at >= _QUIET_S:
-            self._told_at = now
-            self._told_lost = True
+        if self._reported_at is None or now - self._reported_at >= _QUIET_S:
+            self._reported_at = now
+            self._reported_lost = True
             self._tell(f"{self._name} is lost: {self.description}")
 
     def report_back(self, away_s: float, again: int) -> None:
         """Report that the device is back, and how many requests are sent again."""
-        if self._told_lost:
-            self._told_lost = False
+        if self._reported_lost:
+            self._reported_lost = False
             text = f"{self._name} is back after {duration(away_s)}"
             if again:
                 text += f", {again} request{'s' if again > 1 else ''} sent again"

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, TypeAlias
 
 from edgeflare.devices.equivalence import check_unchanged
 from edgeflare.devices.session.agent_link import copy
-from edgeflare.devices.session.pending import DEATHS, Kept, PendingRequests
+from edgeflare.devices.session.pending import MAX_DEATHS, PendingRequest, PendingRequests
 from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent
 from edgeflare.devices.session.replies import Reply
 from edgeflare.devices.session.session import DeviceSession
@@ -37,13 +37,11 @@ from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.decoding import RawOutput
 
-T = TypeVar("T")
-
 PERMANENT_ERRORS = (HostKeyError, UsageError, DeviceChangedError)
 """Errors of reopening after which no other attempt is made; ModelError is a UsageError."""
 _OF_THE_LINK = (AgentDiedError, DeviceProtocolError, DeviceTimeoutError, UnreachableError)
 _PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
-_STEADY_S = 60.0
+_STABLE_S = 60.0
 
 
 class _Configuration(NamedTuple):
@@ -79,16 +77,17 @@ def _closing(session: DeviceSession) -> Task:
 class ReconnectingSession:
     """A deployed model on a device that may be lost and come back; safe to use from several threads.
 
-    It takes over an open session. When a session fails, the device is AWAY: requests
-    without a reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
-    `rng`, until it returns a new session or raises a permanent error (`PERMANENT_ERRORS`), which retires
-    the device. The new session must have the first one's fingerprint; it is configured as the last
-    one was, and every pending request is sent again, the oldest first. Each future is settled once, with
-    no lock held, in a thread of the session: its callbacks may submit again, but must be short.
+    It takes over an open session. When a session fails, the device is AWAY: requests without a
+    reply stay queued in order, and `reopen` is called, with the delays of `backoff` drawn from
+    `rng`, until it returns a new session or raises a permanent error (`PERMANENT_ERRORS`), which
+    retires the device. The new session must have the first one's fingerprint; it is configured as
+    the last one was, and every pending request is sent again, the oldest first. Each future is
+    settled once, with no lock held, in a thread of the session: its callbacks may submit again, but
+    must be short.
 
-    `tell` is called with one sentence when the device is lost (at once, then at most once a minute), is back,
-    is retired, or its clock jumped; it must not raise. `name`, `device`,
-    `model` and `fingerprint` are the first session's.
+    `tell` is called with one sentence when the device is lost (at once, then at most once a
+    minute), is back, is retired, or its clock jumped; it must not raise. `name`, `device`, `model`
+    and `fingerprint` are the first session's.
     """
 
     def __init__(
@@ -112,20 +111,21 @@ class ReconnectingSession:
         self._background = background
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._kept = PendingRequests()
-        self._feeding = False
+        self._pending = PendingRequests()
+        self._read: Callable[[RawOutput], Any] | None = None
+        self._sending = False
         self._reopening = False
         self._configuration: _Configuration | None = None
         self._session: DeviceSession | None = session
         self._latest = session
         self._up_since = clock()
-        self._proven = True
+        self._has_answered = True
         self._retired: EdgeFlareError | None = None
         self._reconnects = 0
-        self._absence = ReconnectState(self.name, backoff, rng, tell, clock)
+        self._reconnect = ReconnectState(self.name, backoff, rng, tell, clock)
         self._throughput = Throughput(clock())
-        self._pulse = HealthTracker(self.name, tell)
-        session.on_health(self._pulse.record)
+        self._health = HealthTracker(self.name, tell)
+        session.on_health(self._health.record)
         session.on_failure(partial(self._lost, session))
 
     @property
@@ -141,7 +141,7 @@ class ReconnectingSession:
         A device that comes back and is lost again before it answers anything was not reached.
         """
         with self._lock:
-            return 0.0 if self._session is not None else self._absence.seconds
+            return 0.0 if self._session is not None else self._reconnect.seconds
 
     @property
     def detail(self) -> str:
@@ -162,27 +162,28 @@ class ReconnectingSession:
     @property
     def clock_jump_s(self) -> float:
         """The last jump of the device's clock, in seconds; 0.0: none."""
-        return self._pulse.clock_jump_s
+        return self._health.clock_jump_s
 
     @property
     def minutes(self) -> Minutes:
         """Telemetry of the device by minute, over all sessions."""
-        return self._pulse.minutes
+        return self._health.minutes
 
     def configure(
         self, spec: Spec, output: str | None, decoder: Mapping[str, Any] | None = None
     ) -> None:
         """Set the input specification, the output and the decoder, as `DeviceSession.configure` does.
 
-        Applies to later requests, in all sessions; while the device is away it is only stored. Raises
-        UsageError, also while requests are pending, ModelError, and the error of a device that is retired.
+        Applies to later requests, in all sessions; while the device is away it is only stored.
+        Raises UsageError, also while requests are pending, ModelError, and the error of a device
+        that is retired.
         """
         with self._lock:
             if self._retired is not None:
                 raise copy(self._retired)
-            if self._kept:
+            if self._pending:
                 raise UsageError(
-                    f"{self.name} still answers {len(self._kept)} requests; configure it after them"
+                    f"{self.name} still answers {len(self._pending)} requests; configure it after them"
                 )
             session, before = self._session, self._configuration
             self._configuration = _Configuration(spec, output, decoder)
@@ -198,46 +199,43 @@ class ReconnectingSession:
                 self._configuration = before
             raise
 
-    @overload
-    def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]": ...
+    def read_with(self, read: Callable[[RawOutput], Any]) -> None:
+        """Set what makes answers of raw outputs, in a thread of the session; for later requests."""
+        self._read = read
 
-    @overload
-    def submit(
-        self, samples: Sequence[Sample], read: Callable[[RawOutput], T]
-    ) -> "Future[Reply[T]]": ...
-
-    def submit(
-        self, samples: Sequence[Sample], read: Callable[[RawOutput], Any] | None = None
-    ) -> "Future[Reply[Any]]":
+    def submit(self, samples: Sequence[Sample], *, raw: bool = False) -> "Future[Reply[Any]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
-        `read` makes the reply's outputs of the raw ones, in a thread of the session. The future can't be cancelled,
-        and the samples must not change until it is done. Its errors: InferenceFailedError where the device can't
-        answer on them, UsageError, DeviceAwayError after `withdraw`, ModelError where an output can't be read, and
-        the error of a device that is retired.
+        The outputs are raw where `raw` says so or `read_with` was not called. The future can't be
+        cancelled, and the samples must not change until it is done. Its errors:
+        InferenceFailedError where the device can't answer on them, UsageError, DeviceAwayError
+        after `withdraw`, ModelError where an output can't be read, and the error of a device that
+        is retired.
         """
         with self._lock:
             retired = self._retired
-            kept = self._kept.add(samples, read) if retired is None else None
-        if kept is None:
+            request = (
+                self._pending.add(samples, None if raw else self._read) if retired is None else None
+            )
+        if request is None:
             refused: Future[Reply[Any]] = Future()
             refused.set_exception(retired and copy(retired))
             return refused
-        self._feed()
-        return kept.future
+        self._send_queued()
+        return request.future
 
     def status(self) -> DeviceStatus:
         """Return the device's current status."""
         latest = self._latest
         health, in_flight, depth = latest.health, latest.in_flight, latest.window
-        busy = self._pulse.busy
+        busy = self._health.busy
         with self._lock:
             state = self._state()
             up = state is DeviceState.UP
             return DeviceStatus(
                 name=self.name,
                 state=state,
-                detail=self._absence.description if state is DeviceState.AWAY else self._detail(),
+                detail=self._reconnect.description if state is DeviceState.AWAY else self._detail(),
                 queries=self._throughput.queries,
                 queries_per_s=self._throughput.per_s(self._clock()),
                 in_flight=in_flight if up else 0,
@@ -255,7 +253,7 @@ class ReconnectingSession:
     def withdraw(self) -> None:
         """Fail all pending requests with DeviceAwayError; a device that is away is still reopened."""
         with self._lock:
-            pending = self._kept.drain()
+            pending = self._pending.drain()
             why = self._detail()
         what = f"what {self.name} was asked is taken back"
         self._fail(pending, DeviceAwayError(what + (f": {why}" if why else "")))
@@ -274,60 +272,62 @@ class ReconnectingSession:
     def _detail(self) -> str:
         if self._session is not None:
             return ""
-        cause = self._retired or self._absence.cause
+        cause = self._retired or self._reconnect.cause
         return one_line(cause) if cause is not None else ""
 
-    def _feed(self) -> None:
+    def _send_queued(self) -> None:
         """Send the queued requests; one thread at a time, so that their order is preserved."""
         with self._lock:
-            if self._feeding:
+            if self._sending:
                 return
-            self._feeding = True
+            self._sending = True
         while True:
             with self._lock:
                 session = self._session
-                kept = None if session is None else self._kept.send_next(self._clock())
-                if session is None or kept is None:
-                    self._feeding = False
+                request = None if session is None else self._pending.send_next(self._clock())
+                if session is None or request is None:
+                    self._sending = False
                     return
             try:
-                inner = session.submit(kept.samples)
+                sent = session.submit(request.samples)
             except Exception as error:  # noqa: BLE001  the samples' fault; their future tells it
-                self._settle(kept, error)
+                self._settle(request, error)
             else:
-                inner.add_done_callback(partial(self._answered, kept, session))
+                sent.add_done_callback(partial(self._answered, request, session))
 
     def _answered(
-        self, kept: Kept, session: DeviceSession, inner: "Future[Reply[RawOutput]]"
+        self, request: PendingRequest, session: DeviceSession, sent: "Future[Reply[RawOutput]]"
     ) -> None:
         """Take a reply or an error from a session, in its thread."""
-        error = inner.exception()
+        error = sent.exception()
         if error is not None:
-            self._refused(kept, session, error)
+            self._refused(request, session, error)
             return
-        reply = inner.result()
+        reply = sent.result()
         with self._lock:
             now = self._clock()
-            taken = self._kept.take(kept)
-            if taken and kept.sent_at is not None:
-                self._throughput.answered(now, len(kept.samples), now - kept.sent_at)
-            self._proven = self._proven or session is self._session
+            taken = self._pending.take(request)
+            if taken and request.sent_at is not None:
+                self._throughput.record_reply(now, len(request.samples), now - request.sent_at)
+            self._has_answered = self._has_answered or session is self._session
         if taken:
-            self._pulse.minutes.answered(reply.seconds)
+            self._health.minutes.record_reply(reply.seconds)
             outputs: Sequence[Any] = reply.outputs
             try:
-                if kept.read is not None:
-                    outputs = [kept.read(output) for output in outputs]
+                if request.read is not None:
+                    outputs = [request.read(output) for output in outputs]
             except ModelError as fault:
-                kept.future.set_exception(fault)
+                request.future.set_exception(fault)
             except Exception as fault:  # noqa: BLE001  the caller waits for the future
                 text = f"an output of the deployed model can't be read: {fault}"
-                kept.future.set_exception(ModelError(text))
+                request.future.set_exception(ModelError(text))
             else:
-                kept.future.set_result(Reply(outputs, reply.seconds))
-        self._feed()
+                request.future.set_result(Reply(outputs, reply.seconds))
+        self._send_queued()
 
-    def _refused(self, kept: Kept, session: DeviceSession, error: BaseException) -> None:
+    def _refused(
+        self, request: PendingRequest, session: DeviceSession, error: BaseException
+    ) -> None:
         failure = session.failure
         if failure is None and isinstance(error, _OF_THE_LINK):
             failure = error
@@ -339,18 +339,18 @@ class ReconnectingSession:
                 return
         if type(error) is DeviceError:
             error = InferenceFailedError(str(error))
-        self._settle(kept, error)
-        self._feed()
+        self._settle(request, error)
+        self._send_queued()
 
-    def _settle(self, kept: Kept, error: BaseException) -> None:
+    def _settle(self, request: PendingRequest, error: BaseException) -> None:
         with self._lock:
-            taken = self._kept.take(kept)
+            taken = self._pending.take(request)
         if taken:
-            kept.future.set_exception(error)
+            request.future.set_exception(error)
 
-    def _fail(self, pending: Sequence[Kept], error: EdgeFlareError) -> None:
-        for kept in pending:
-            kept.future.set_exception(copy(error))
+    def _fail(self, pending: Sequence[PendingRequest], error: EdgeFlareError) -> None:
+        for request in pending:
+            request.future.set_exception(copy(error))
 
     def _lost(self, session: DeviceSession, error: EdgeFlareError) -> None:
         """Drop a failed session, once, and start reopening the device."""
@@ -358,42 +358,42 @@ class ReconnectingSession:
             if self._session is not session:
                 return
             self._session = None
-            steady = self._clock() - self._up_since >= _STEADY_S
-            self._absence.begin(error, anew=self._proven or steady)
-            given_up = self._kept.lost(died=isinstance(error, _PERHAPS_BY_INPUT))
+            stable = self._clock() - self._up_since >= _STABLE_S
+            self._reconnect.begin(error, new_loss=self._has_answered or stable)
+            given_up = self._pending.requeue(died=isinstance(error, _PERHAPS_BY_INPUT))
             idle, self._reopening = not self._reopening, True
         if idle:
-            self._background(self._coming_back(), self._stop)
+            self._background(self._reopen_until_up(), self._stop)
         self._background(_closing(session), self._stop)
         if given_up is not None:
             given_up.future.set_exception(
                 InferenceFailedError(
-                    f"{self.name} could not answer on this input {DEATHS} times in a row: "
+                    f"{self.name} could not answer on this input {MAX_DEATHS} times in a row: "
                     f"{one_line(error)}"
                 )
             )
 
-    def _coming_back(self) -> Task:
+    def _reopen_until_up(self) -> Task:
         """Reopen the device, with delays, until it is up, retired or closed; at most one runs at a time."""
         while True:
             with self._lock:
                 if self._state() is not DeviceState.AWAY:
                     self._reopening = False
                     return
-                delay = self._absence.next_delay_s()
-            self._absence.report_lost()
+                delay = self._reconnect.next_delay_s()
+            self._reconnect.report_lost()
             yield delay
             try:
                 session = self._reopen()
-                self._welcome(session)
+                self._adopt(session)
             except PERMANENT_ERRORS as error:
                 self._retire(error)
             except Exception as error:  # noqa: BLE001  whatever it is, it may pass
                 told = error if isinstance(error, EdgeFlareError) else DeviceError(repr(error))
                 with self._lock:
-                    self._absence.cause = told
+                    self._reconnect.cause = told
 
-    def _welcome(self, session: DeviceSession) -> None:
+    def _adopt(self, session: DeviceSession) -> None:
         """Configure a new session and use it. Raises DeviceChangedError and the errors of configuring."""
         taken = False
         try:
@@ -411,18 +411,18 @@ class ReconnectingSession:
         finally:
             if not taken:
                 self._background(_closing(session), self._stop)
-        self._absence.report_back(away_s, again)
-        session.on_health(self._pulse.record)
+        self._reconnect.report_back(away_s, again)
+        session.on_health(self._health.record)
         session.on_failure(partial(self._lost, session))
-        self._feed()
+        self._send_queued()
 
     def _take_into_use(self, session: DeviceSession) -> tuple[float, int]:
         self._session = self._latest = session
         self._up_since = self._clock()
-        self._proven = False
+        self._has_answered = False
         self._reconnects += 1
-        self._pulse.begin()
-        return self._absence.seconds, self._kept.sent_before
+        self._health.begin()
+        return self._reconnect.seconds, self._pending.sent_count
 
     def _configure_again(self, session: DeviceSession, configuration: _Configuration) -> None:
         try:
@@ -445,8 +445,8 @@ class ReconnectingSession:
             self._retired = error
             session, self._session = self._session, None
             if session is not None:
-                self._absence.begin(None, anew=True)
-            pending = self._kept.drain()
+                self._reconnect.begin(None, new_loss=True)
+            pending = self._pending.drain()
         self._stop.set()
         self._fail(pending, error)
         return session

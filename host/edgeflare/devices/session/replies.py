@@ -1,4 +1,4 @@
-"""What an agent says of itself and of its model, and its answers, held against what it announced."""
+"""Reads an agent's handshake, model description and answers, and checks answers against the description."""
 
 import math
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ _TEXTS = ("board", "soc", "cpu", "arch", "kernel", "os", "hostname")
 class Reply(Generic[T]):
     """A device's answer to one request, in the order of its samples.
 
-    `outputs`: what the device returned, raw (arrays of the configured output, not dequantised, or what a decoder
-    made of them), or what a reader made of that. `seconds`: the device's own time for preprocessing, inference
-    and decoding of each.
+    `outputs`: what the device returned, raw (arrays of the configured output, not dequantised, or
+    what a decoder made of them), or what a reader made of that. `seconds`: the device's own time
+    for preprocessing, inference and decoding of each.
     """
 
     outputs: Sequence[T]
@@ -36,9 +36,9 @@ class Reply(Generic[T]):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was asked.
+    """The model as the device's runtime describes it; `runtime` is what is in effect, not what was requested.
 
-    `decoder`: of a speech recogniser whose file says how its outputs are read, what identifies that.
+    `decoder` identifies the decoder in the file of a speech recogniser, if any.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -48,17 +48,18 @@ class LoadedModel:
     decoder: dict[str, Any] | None = None
 
 
-class Answers:
-    """What the answers to INFER must be like: arrays of one announced tensor, or what a decoder reads.
+class ReplyReader:
+    """Reads answers to INFER: arrays of one tensor of the model, or decoded transcripts.
 
-    `output`: the name of the tensor, None: the only one. `most_bytes`: how many the answer on one sample may have.
+    `output`: the name of the tensor, None: the only one. `most_bytes`: the limit for the answer on
+    one sample.
     """
 
     def __init__(self, model: LoadedModel, output: str | None, *, decoded: bool = False) -> None:
         named = [one for one in model.outputs if output in (None, one.name)]
         self._tensor = named[0] if named else model.outputs[0]
         self._dtypes: set[DType] = set()
-        """Those that were seen to be the announced one: asking a dtype for its name takes its time."""
+        """Dtypes known to be the announced one: `dtype.name` is slow."""
         self._decoded = decoded
         self._elements = _elements(self._tensor.shape)
         if decoded:
@@ -100,7 +101,7 @@ class Answers:
 
 
 def check_hello(header: dict[str, Any]) -> None:
-    """Raise ValueError where the handshake's fields are not of the types that others rely on."""
+    """Raise ValueError where a field of the handshake has a wrong type."""
     for name in ("python", "executable", "numpy"):
         reported.text(header, name)
     reported.text_table(header, "runtimes")
@@ -132,12 +133,12 @@ def read_model(frame: Frame) -> LoadedModel:
     return LoadedModel(inputs, outputs, runtime, reported.text_table(header, "metadata"), decoder)
 
 
-def read_nothing(_: Frame) -> None:
-    """Take a reply that has no content."""
+def read_empty(_: Frame) -> None:
+    """Read a reply without content."""
 
 
 def read_memory(frame: Frame) -> int | None:
-    """Return the memory that is available, in bytes; None where the device doesn't tell."""
+    """Return the available memory in bytes; None: unknown."""
     return reported.count(frame.header, "memory_available_bytes")
 
 
@@ -153,8 +154,8 @@ def _tensor(data: dict[str, Any]) -> TensorInfo:
 def _elements(shape: Sequence[int | None]) -> int | None:
     """Return how many values a tensor has for one sample; None: the model's file leaves it open.
 
-    An open first axis of several is the batch, which has one sample; an axis of 0 is open, too. A shape without
-    axes may be one that the file doesn't tell.
+    An open first axis of several is the batch, which has one sample; an axis of 0 is open, too. A
+    shape without axes may be one that the file doesn't tell.
     """
     known = [1, *shape[1:]] if len(shape) > 1 and not shape[0] else list(shape)
     return math.prod(n or 0 for n in known) or None if known else None

@@ -1,7 +1,7 @@
 """Values that a device reports: text without control characters, numbers in range, lists of bounded length.
 
-All that an agent says passes `checked` where it comes in; the readers below it take single fields out of a
-header and raise ValueError, naming the field, for what can't be.
+All that an agent says passes `checked` where it comes in; the readers below it take single fields
+out of a header and raise ValueError, naming the field, for what can't be.
 """
 
 import json

@@ -22,10 +22,10 @@ _SLOWEST_BYTES_S = 16 << 10
 
 @dataclass(eq=False)
 class Request:
-    """One request: its encoded frame of `size` bytes, and how its reply becomes the future's result.
+    """One request: its encoded frame of `size` bytes; `read` makes the future's result of its reply.
 
-    `allowance_s` is how long the agent may work on it. `read` raises for a reply that makes no sense. `written_at`:
-    when it was written completely, by the table's clock.
+    `allowance_s`: how long the agent may work on it. `read` raises for an invalid reply.
+    `written_at`: when it was written completely, by the table's clock.
     """
 
     id: int
@@ -41,9 +41,9 @@ class Request:
 class RequestTable:
     """Orders requests and measures how long the agent works on the oldest; no locks, no threads.
 
-    At most `window.size` requests are under way, and more than one only within `window.most_bytes`; both may
-    change at any time. The agent works in order, so the oldest under way is the one it works on: its
-    clock runs from when it was written and those before it were answered.
+    At most `window.size` requests are under way, and more than one only within `window.most_bytes`;
+    both may change at any time. The agent works in order, so the oldest under way is the one it
+    works on: its clock runs from when it was written and those before it were answered.
     """
 
     def __init__(self, window: AdaptiveWindow, clock: Callable[[], float] = time.monotonic) -> None:
@@ -107,7 +107,7 @@ class RequestTable:
         return self._sent.get(id_)
 
     def take(self, request: Request) -> bool:
-        """Remove a request that was answered; False where it is no longer in flight."""
+        """Remove an answered request; False where it is no longer in flight."""
         if request.id not in self._sent:
             return False
         if next(iter(self._sent)) == request.id:
@@ -117,7 +117,7 @@ class RequestTable:
         return True
 
     def _was_answered(self, id_: int) -> bool:
-        """Whether a request that is not under way was; ids are numbers, given out in order."""
+        """Whether a request that is not in flight was sent before; ids ascend."""
         waits = any(one.id == id_ for one in self._waiting)
         return 0 <= id_ <= self._highest and not waits
 
@@ -126,11 +126,11 @@ class RequestTable:
         """The request that the agent works on."""
         return next(iter(self._sent.values()), None)
 
-    def overdue(self, wrote_at: float) -> Request | None:
-        """Return the request that the agent has worked on for longer than it may.
+    def overdue(self, last_write_at: float) -> Request | None:
+        """Return the request that has exceeded its allowance.
 
-        `wrote_at`: when the link last took something. One that is not written as a whole since then, by an
-        agent that reads no more, is overdue, too; so is one that an agent reads slower than 16 KiB/s.
+        `last_write_at`: when the link last accepted bytes. A request that is not written completely
+        is overdue where the agent has stopped reading, or reads slower than 16 KiB/s.
         """
         head = self.head
         if head is None:
@@ -141,7 +141,7 @@ class RequestTable:
         else:
             read_s = head.size / _SLOWEST_BYTES_S
             late = (
-                now - max(self._head_since, wrote_at) > allowed_s
+                now - max(self._head_since, last_write_at) > allowed_s
                 or now - self._head_since > allowed_s + read_s
             )
         return head if late else None

@@ -12,12 +12,12 @@ from edgeflare.devices.session.agent_link import AgentLink, Limits
 from edgeflare.devices.session.flow_control import Compression, CompressionMode, measure_bandwidth
 from edgeflare.devices.session.health import Health
 from edgeflare.devices.session.replies import (
-    Answers,
     LoadedModel,
     Reply,
+    ReplyReader,
+    read_empty,
     read_memory,
     read_model,
-    read_nothing,
 )
 from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import EdgeFlareError
@@ -31,8 +31,8 @@ class Lease(NamedTuple):
     """A claim on a device, held by the agent there for as long as it lives.
 
     `holder` is the campaign: another holder is refused unless both share; `session` one use of one
-    device by it: an older agent of the same holder and session is ended first. `about` is for people,
-    such as ``campaign night on laptop``.
+    device by it: an older agent of the same holder and session is ended first. `about` is for
+    people, such as ``campaign night on laptop``.
     """
 
     holder: str
@@ -50,10 +50,10 @@ _FIELDS = ("board", "soc", "cpu", "cpu_flags", "arch", "kernel", "os", "python",
 def fingerprint(device: Mapping[str, Any], runtime: Mapping[str, Any]) -> dict[str, Any]:
     """Return, as JSON, all that is known to change a device's results.
 
-    `device` is a session's `device`; `runtime` what is in effect for the loaded model: name, package,
-    version, threads, delegate, kernels, providers and the nodes on each. Where the system doesn't tell, a field is None.
-    Name and address are no part of it: two boards of one kind and state have the same; nor is how long
-    an engine was built.
+    `device` is a session's `device`; `runtime` what is in effect for the loaded model: name,
+    package, version, threads, delegate, kernels, providers and the nodes on each. Where the system
+    doesn't tell, a field is None. Name and address are no part of it: two boards of one kind and
+    state have the same; nor is how long an engine was built.
     """
     lasting = {name: value for name, value in runtime.items() if name != "build_s"}
     return {**{field: device.get(field) for field in _FIELDS}, "runtime": lasting}
@@ -86,7 +86,7 @@ class DeviceSession:
             "numpy": hello.get("numpy"),
         }
         self.model = model
-        self._answers = Answers(model, None)
+        self._reader = ReplyReader(model, None)
         self.fingerprint = fingerprint(self.device, model.runtime)
 
     @classmethod
@@ -108,19 +108,19 @@ class DeviceSession:
         """Start the agent, take the lease if there is one, and load the model.
 
         At most `window` requests are under way at once; None: as many as keep the device busy. The
-        session fails when nothing comes from the agent for `heartbeat_s`, or when it works for longer
-        than `timeout_s` on the start, on loading or on one inference. With `compression` other than
-        "off" the link's bandwidth is measured; "auto" packs where that gains time. `share`: other
-        leases that share are allowed at the same time. `owns_transport`: `close` closes the transport, too.
-        Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError, DeviceBusyError,
-        DeviceRuntimeError, ModelError, UsageError and what the transport raises; the transport is open
-        then.
+        session fails when nothing comes from the agent for `heartbeat_s`, or when it works for
+        longer than `timeout_s` on the start, on loading or on one inference. With `compression`
+        other than "off" the link's bandwidth is measured; "auto" packs where that gains time.
+        `share`: other leases that share are allowed at the same time. `owns_transport`: `close`
+        closes the transport, too. Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError,
+        DeviceBusyError, DeviceRuntimeError, ModelError, UsageError and what the transport raises;
+        the transport is open then.
         """
         limits = Limits(window, heartbeat_s, timeout_s)
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
         try:
             if lease is not None:
-                link.request(Kind.LEASE, lease.to_json(share), read=read_nothing).result()
+                link.request(Kind.LEASE, lease.to_json(share), read=read_empty).result()
             _measure(link, compression)
             owned = transport if owns_transport else None
             return cls.load(link, provisioned, runtime, options, owned)
@@ -156,11 +156,6 @@ class DeviceSession:
         return self._link.in_flight
 
     @property
-    def queued(self) -> int:
-        """Requests that wait on the host for room in the window."""
-        return self._link.queued
-
-    @property
     def window(self) -> int:
         """Requests that keep the device busy right now."""
         return self._link.window
@@ -178,8 +173,8 @@ class DeviceSession:
     def on_failure(self, callback: Callable[[EdgeFlareError], None]) -> None:
         """Register a callback for the end of the session by itself, not by `close`; it is called once.
 
-        It is called from a thread of the session, before the pending futures fail; at once, from this
-        thread, where the session has ended already.
+        It is called from a thread of the session, before the pending futures fail; at once, from
+        this thread, where the session has ended already.
         """
         self._link.on_failure(callback)
 
@@ -192,31 +187,34 @@ class DeviceSession:
     ) -> None:
         """Set how samples become the input, and which output is returned (None: the only one).
 
-        `decoder` makes text of the outputs, on the device: JSON as `edgeflare_agent.decoding` has it; with None
-        for a vocabulary it is the one in the model's file. Holds for what is submitted afterwards. Raises
-        UsageError, ModelError where the outputs don't fit the decoder, and the errors of a failed session.
+        `decoder` makes text of the outputs, on the device: JSON as `edgeflare_agent.decoding` has
+        it; with None for a vocabulary it is the one in the model's file. Holds for what is
+        submitted afterwards. Raises UsageError, ModelError where the outputs don't fit the decoder,
+        and the errors of a failed session.
         """
         header = {"input": spec.to_json(), "output": output}
         if decoder is not None:
             header["decoder"] = dict(decoder)
-        self._link.request(Kind.CONFIGURE, header, read=read_nothing).result()
-        self._answers = Answers(self.model, output, decoded=decoder is not None)
+        self._link.request(Kind.CONFIGURE, header, read=read_empty).result()
+        self._reader = ReplyReader(self.model, output, decoded=decoder is not None)
 
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue raw samples, inferred one by one in this order; returns without waiting.
 
-        The future's callbacks run in the session's reader thread: they must be short, and wait for no
-        other reply. Its errors: UsageError, DeviceError and all of its kinds; DeviceProtocolError for
-        outputs of other size or dtype than the model was announced with. The samples must not change until it is done. Raises UsageError for more bytes than one request may have.
+        The future's callbacks run in the session's reader thread: they must be short, and wait for
+        no other reply. Its errors: UsageError, DeviceError and all of its kinds;
+        DeviceProtocolError for outputs of other size or dtype than the model was announced with.
+        The samples must not change until it is done. Raises UsageError for more bytes than one
+        request may have.
         """
         count = len(samples)
         return self._link.request(
             Kind.INFER,
             {},
             samples,
-            read=partial(self._answers.read, count=count),
+            read=partial(self._reader.read, count=count),
             allowance_s=self._link.limits.timeout_s * max(1, count),
-            most_bytes=self._answers.most_bytes * count,
+            most_bytes=self._reader.most_bytes * count,
         )
 
     def ping(self) -> float:

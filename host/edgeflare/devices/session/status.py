@@ -23,12 +23,11 @@ class DeviceState(str, Enum):
 class DeviceStatus:
     """One device of a running campaign.
 
-    `queries` were answered since the campaign's process began, `queries_per_s` over the last seconds;
-    `requests` brought them, one or several each.
-    `in_flight` requests are on the wire or at the agent, `depth` is how many of them keep the device
-    busy. `busy` is the fraction of time that the agent worked, 0 to 1. Latencies are seconds from
-    sending a request to its reply, queueing at the device included. `throttle_reasons` are what slows
-    the device down now, in words. None: not known, or the device doesn't tell.
+    `queries` were answered since the campaign's process began, in `requests`; `queries_per_s` over
+    the last seconds. `in_flight` requests are on the wire or at the agent, `depth` of them keep the
+    device busy. `busy` is the fraction of time that the agent worked, 0 to 1. Latencies are seconds
+    from sending a request to its reply, with queueing at the device. `throttle_reasons`: what slows
+    the device down now. None: unknown.
     """
 
     name: str
@@ -73,7 +72,7 @@ class Throughput:
         self._buckets: deque[tuple[float, int]] = deque(maxlen=round(WINDOW_S / _BUCKET_S) + 1)
         self._latencies: deque[float] = deque(maxlen=_RECENT)
 
-    def answered(self, now: float, queries: int, latency_s: float) -> None:
+    def record_reply(self, now: float, queries: int, latency_s: float) -> None:
         """Record a reply to a request of so many queries."""
         self.queries += queries
         self.requests += 1
@@ -106,7 +105,7 @@ class BusyFraction:
     def __init__(self) -> None:
         self._points: deque[tuple[float, float]] = deque()
 
-    def see(self, uptime_s: float, busy_s: float) -> None:
+    def record(self, uptime_s: float, busy_s: float) -> None:
         """Record the counters; an uptime that decreased is another agent's."""
         if uptime_s <= 0:  # no heartbeat was answered yet
             return
@@ -131,8 +130,8 @@ class BusyFraction:
 class HealthTracker:
     """Tracks the health of a device over many sessions; safe to use from several threads.
 
-    `tell` is called once a session when the device's clock jumped; `clock_jump_s` is the last such jump, 0.0: none.
-    `minutes` is the telemetry by minute.
+    `tell` is called once a session when the device's clock jumped; `clock_jump_s` is the last such
+    jump, 0.0: none. `minutes` is the telemetry by minute.
     """
 
     def __init__(self, name: str, tell: Callable[[str], None]) -> None:
@@ -158,9 +157,9 @@ class HealthTracker:
 
     def record(self, health: Health) -> None:
         """Record a reading of the current session's health."""
-        self.minutes.see(health)
+        self.minutes.record_health(health)
         with self._lock:
-            self._busy.see(health.uptime_s, health.busy_s)
+            self._busy.record(health.uptime_s, health.busy_s)
             jumped = health.clock_jump_s != 0 and not self._told
             if jumped:
                 self._told = True

@@ -1,4 +1,4 @@
-"""A stream read ahead, which remembers when something came and what came first."""
+"""Buffered reads and timed writes on an agent's stream."""
 
 import time
 from collections.abc import Sequence
@@ -12,33 +12,33 @@ _AT_LEAST = 64 << 10
 
 
 class BufferedReads:
-    """Reads in large pieces and gives out small ones; for one thread.
+    """Reads large pieces and returns small ones; for one thread.
 
-    `heard_at` is the monotonic time of the last bytes, `first` the first bytes of all (at
-    most a shell's banner and the handshake).
+    `last_read_at` is the monotonic time of the last bytes, `first` the first bytes of all (a
+    shell's banner and the handshake).
     """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._ahead = b""
-        self._at = 0
+        self._buffer = b""
+        self._offset = 0
         self.first = bytearray()
-        self.heard_at = time.monotonic()
+        self.last_read_at = time.monotonic()
 
     def read(self, n: int) -> bytes:
         """Return at least one and at most n bytes; ``b""`` at the end."""
         self.wait(n)
-        chunk = self._ahead[self._at : self._at + n]
-        self._at += len(chunk)
+        chunk = self._buffer[self._offset : self._offset + n]
+        self._offset += len(chunk)
         return chunk
 
     def wait(self, n: int = 1) -> None:
         """Wait until there is something to read, or the end; `n` is how many bytes will be wanted."""
-        if self._at == len(self._ahead):
-            self._ahead, self._at = self._stream.read(max(n, _AT_LEAST)), 0
-            self.heard_at = time.monotonic()
+        if self._offset == len(self._buffer):
+            self._buffer, self._offset = self._stream.read(max(n, _AT_LEAST)), 0
+            self.last_read_at = time.monotonic()
             if len(self.first) < SCAN_LIMIT:
-                self.first += self._ahead[:SCAN_LIMIT]
+                self.first += self._buffer[:SCAN_LIMIT]
 
     def first_lines(self, count: int) -> list[str]:
         """Return the first lines that aren't blank, as text."""
@@ -46,7 +46,7 @@ class BufferedReads:
         return [clean_text(line.strip(), LONGEST_LINE) for line in lines if line.strip()][:count]
 
     def first_version(self) -> int | None:
-        """Return the protocol version of the first frame; None where none began."""
+        """Return the protocol version of the first frame; None without one."""
         _, magic, rest = self.first.partition(MAGIC)
         return rest[0] if magic and rest else None
 
@@ -58,13 +58,13 @@ _SMALL = 4 << 10
 class TimedWrites:
     """Writes frames; for one thread.
 
-    `wrote_at` is the monotonic time at which the link last took a piece, which shows that it lives,
-    however slow it is. Small pieces don't count: heartbeats to nobody only fill a buffer.
+    `last_write_at` is the monotonic time at which the link last accepted a piece, a sign of life of
+    a slow link. Small pieces don't count: heartbeats fit in a buffer that nobody reads.
     """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self.wrote_at = time.monotonic()
+        self.last_write_at = time.monotonic()
 
     def write(self, blocks: Sequence[bytes]) -> None:
         """Write blocks, large ones piece by piece. Raises UnreachableError where the link is gone."""
@@ -72,10 +72,10 @@ class TimedWrites:
         if size <= _PIECE:
             self._stream.write(blocks)
             if size > _SMALL:
-                self.wrote_at = time.monotonic()
+                self.last_write_at = time.monotonic()
             return
         for block in blocks:
             view = memoryview(block)
             for begin in range(0, len(view), _PIECE):
                 self._stream.write([view[begin : begin + _PIECE]])
-                self.wrote_at = time.monotonic()
+                self.last_write_at = time.monotonic()

@@ -46,8 +46,8 @@ class Completed(NamedTuple):
 def read_output(read: Callable[[float], bytes], deadline: Deadline, name: str) -> bytes:
     """Return everything that a command prints on stdout.
 
-    `read(seconds)` waits at most so long for the next bytes, ``b""`` at the end; `name` is the device's.
-    Raises TimeoutError at the deadline, DeviceProtocolError beyond OUTPUT_LIMIT bytes.
+    `read(seconds)` waits at most so long for the next bytes, ``b""`` at the end; `name` is the
+    device's. Raises TimeoutError at the deadline, DeviceProtocolError beyond OUTPUT_LIMIT bytes.
     """
     stdout = bytearray()
     while chunk := read(deadline.remaining()):
@@ -154,10 +154,10 @@ def check_ran(done: Completed, python: str, name: str, otherwise: str = "") -> N
     if done.status not in (126, 127):
         return
     problem = "can't be run" if done.status == 126 else "is not there"
-    said = [clean_text(line, LONGEST_LINE) for line in done.stderr.strip().splitlines()[-1:]]
+    last_line = [clean_text(line, LONGEST_LINE) for line in done.stderr.strip().splitlines()[-1:]]
     raise DevicePythonError(
         f"the Python command {python!r} {problem} on {name}"
-        f"{f' ({said[0]})' if said else ''}; install Python 3.8 or later there, or give "
+        f"{f' ({last_line[0]})' if last_line else ''}; install Python 3.8 or later there, or give "
         f"its command as `python` in the inventory{otherwise}"
     )
 
@@ -165,8 +165,8 @@ def check_ran(done: Completed, python: str, name: str, otherwise: str = "") -> N
 class Login(NamedTuple):
     """One login. `address` is ``host:port``, `server` the server's software as it names itself.
 
-    `by` says how the user got in: ``key /home/a/.ssh/id_ed25519``, ``password`` or ``nothing`` where
-    the server asked for neither; `host_key` is the trusted key's type and fingerprint;
+    `by` says how the user got in: ``key /home/a/.ssh/id_ed25519``, ``password`` or ``nothing``
+    where the server asked for neither; `host_key` is the trusted key's type and fingerprint;
     `key_command` sets a key up.
     """
 

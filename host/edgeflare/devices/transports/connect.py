@@ -1,7 +1,8 @@
 """The way to a device, by what its description says.
 
-A user's transport is an entry point of the group ``edgeflare.transports`` with the name of its URL scheme: a function of
-the `Device`, whose `url` is ``scheme://...``, and of what asks the user, that returns an open `Transport`.
+A user's transport is an entry point of the group ``edgeflare.transports`` with the name of its URL
+scheme: a function of the `Device`, whose `url` is ``scheme://...``, and of what asks the user, that
+returns an open `Transport`.
 """
 
 from collections.abc import Callable

@@ -36,8 +36,8 @@ class LocalTransport:
     """Runs Python on this machine; see `Transport`.
 
     `python` is a command prefix, split as a POSIX shell would, without a shell; None: the
-    interpreter that runs the host. Programs get a session of their own, so that Ctrl-C in the terminal
-    reaches the host alone.
+    interpreter that runs the host. Programs get a session of their own, so that Ctrl-C in the
+    terminal reaches the host alone.
     """
 
     def __init__(self, name: str, python: str | None = None) -> None:

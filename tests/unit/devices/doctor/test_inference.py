@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from edgeflare.devices.doctor.inference import InferenceResult, demo_model, difference, is_alike
+from edgeflare.devices.doctor.inference import (
+    InferenceResult,
+    answers_equal,
+    demo_model,
+    difference,
+)
 from edgeflare.devices.runtimes import BY_EXTENSION
 from edgeflare_agent.image_spec import TensorInfo
 
@@ -18,7 +23,7 @@ def answer(
 
 
 @pytest.mark.parametrize(
-    ("there", "here", "apart", "alike"),
+    ("on_device", "on_host", "apart", "alike"),
     [
         ([1.0, 2.0], [1.0, 2.0], 0.0, True),
         ([1.0, 2.000001], [1.0, 2.0], 1e-6, True),
@@ -31,16 +36,16 @@ def answer(
     ],
 )
 def test_real_answers_may_differ_by_rounding(
-    there: list[float], here: list[float], apart: float, alike: bool
+    on_device: list[float], on_host: list[float], apart: float, alike: bool
 ) -> None:
-    assert difference(answer(there), answer(here)) == pytest.approx(apart, rel=0.05)
-    assert is_alike(answer(there), answer(here)) is alike
+    assert difference(answer(on_device), answer(on_host)) == pytest.approx(apart, rel=0.05)
+    assert answers_equal(answer(on_device), answer(on_host)) is alike
 
 
 def test_quantised_answers_must_be_equal() -> None:
     one, other = (answer([value, -128], "int8", quantized=True) for value in (127, 126))
-    assert is_alike(one, one)
-    assert not is_alike(one, other)
+    assert answers_equal(one, one)
+    assert not answers_equal(one, other)
     assert difference(one, other) == 1.0
     assert difference(answer([-128], "int8"), answer([127], "int8")) == 255.0
 

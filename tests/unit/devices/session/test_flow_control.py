@@ -22,7 +22,7 @@ def settled(
     if bandwidth is not None:
         window.set_bandwidth(bandwidth)
     for _ in range(100):
-        window.answered(service, size)
+        window.record_reply(service, size)
     return window
 
 
@@ -31,7 +31,7 @@ def test_begins_with_a_few_requests_until_the_first_reply() -> None:
     first = window.size
     window.set_round_trip(10.0)
     assert window.size == first
-    window.answered(10.0, 100)
+    window.record_reply(10.0, 100)
     assert window.size < first
 
 
@@ -39,7 +39,7 @@ def test_fixed_size_never_changes() -> None:
     window = AdaptiveWindow(7)
     window.set_round_trip(3.0)
     window.set_bandwidth(10.0)
-    window.answered(0.001, 1 << 20)
+    window.record_reply(0.001, 1 << 20)
     assert window.size == 7
 
 
@@ -83,30 +83,30 @@ def test_link_slower_than_the_device_needs_no_more_than_fills_the_link() -> None
 
 def test_overhead_of_the_agent_counts_as_work() -> None:
     window = AdaptiveWindow()
-    window.worked(5.0, 0)
+    window.record_totals(5.0, 0)
     for _ in range(20):
-        window.answered(0.001, 100)
+        window.record_reply(0.001, 100)
     before = window.size
-    window.worked(5.0 + 20 * 0.004, 20)
+    window.record_totals(5.0 + 20 * 0.004, 20)
     assert window.service == pytest.approx(0.004)
     assert window.size < before
 
 
 def test_loading_is_not_taken_for_overhead_of_requests_for_long() -> None:
     window = AdaptiveWindow()
-    window.worked(0.0, 0)
+    window.record_totals(0.0, 0)
     for beat in range(1, 3):
         for _ in range(20):
-            window.answered(0.001, 100)
-        window.worked(30.0 + 20 * 0.002 * beat, 20 * beat)
+            window.record_reply(0.001, 100)
+        window.record_totals(30.0 + 20 * 0.002 * beat, 20 * beat)
     assert window.service == pytest.approx(0.002)
 
 
 def test_too_few_requests_tell_nothing_of_the_overhead() -> None:
     window = AdaptiveWindow()
-    window.worked(0.0, 0)
-    window.answered(0.001, 100)
-    window.worked(1.0, 1)
+    window.record_totals(0.0, 0)
+    window.record_reply(0.001, 100)
+    window.record_totals(1.0, 1)
     assert window.service == pytest.approx(0.001)
 
 
@@ -114,10 +114,10 @@ def test_one_slow_reply_changes_nothing() -> None:
     window = settled(0.001)
     before = window.size
     for _ in range(15):
-        window.answered(0.001, 1000)
-    window.answered(5.0, 1000)
+        window.record_reply(0.001, 1000)
+    window.record_reply(5.0, 1000)
     for _ in range(14):
-        window.answered(0.001, 1000)
+        window.record_reply(0.001, 1000)
     assert window.size == before
 
 

@@ -14,44 +14,44 @@ PONG: dict[str, Any] = {"busy_s": 2, "uptime_s": 9.5, "served": 40, "waiting": 3
 
 
 def test_answer_becomes_health() -> None:
-    record = HealthHistory()
-    record.note(
+    history = HealthHistory()
+    history.record(
         {**PONG, "rss_bytes": 4096, "temperature_c": 61, "throttled": False}, 10.0, 10.5, True
     )
-    health = record.health
+    health = history.health
     assert (health.busy_s, health.uptime_s, health.served, health.waiting) == (2.0, 9.5, 40, 3)
     assert (health.rss_bytes, health.temperature_c, health.throttled) == (4096, 61.0, False)
     assert (health.frequency_mhz, health.round_trip_s, health.clock_jump_s) == (None, 0.5, 0.0)
 
 
 def test_round_trip_is_the_least_of_recent_empty_pings() -> None:
-    record = HealthHistory()
+    history = HealthHistory()
     for seconds in (0.3, 0.1, 0.2):
-        record.note(PONG, 0.0, seconds, True)
-    record.note(PONG, 0.0, 0.01, False)
-    assert record.health.round_trip_s == 0.1
+        history.record(PONG, 0.0, seconds, True)
+    history.record(PONG, 0.0, 0.01, False)
+    assert history.health.round_trip_s == 0.1
     for _ in range(100):
-        record.note(PONG, 0.0, 0.4, True)
-    assert record.health.round_trip_s == 0.4
+        history.record(PONG, 0.0, 0.4, True)
+    assert history.health.round_trip_s == 0.4
 
 
 def test_nonsense_is_refused() -> None:
     with pytest.raises((TypeError, ValueError)):
-        HealthHistory().note({**PONG, "busy_s": "much"}, 0.0, 0.1, True)
+        HealthHistory().record({**PONG, "busy_s": "much"}, 0.0, 0.1, True)
 
 
 @pytest.mark.parametrize("step", [3600.0, -86400.0, 6.0])
 def test_jump_of_the_devices_clock_is_kept(step: float) -> None:
     watch = ClockJumpDetector()
     for second in range(10):
-        watch.note(1e9 + second + (step if second >= 5 else 0), second, second)
+        watch.record(1e9 + second + (step if second >= 5 else 0), second, second)
     assert watch.jump_s == pytest.approx(step)
 
 
 def test_drift_and_small_steps_are_no_jump() -> None:
     watch = ClockJumpDetector()
     for second in range(10_000):
-        watch.note(1e9 + second * 1.01, second, second)
+        watch.record(1e9 + second * 1.01, second, second)
     assert watch.jump_s == 0.0
 
 
@@ -60,7 +60,7 @@ def test_slow_answers_are_no_jump(delays: list[float], random: Any) -> None:
     watch, now = ClockJumpDetector(), 0.0
     for delay in delays:
         read_at = now + random.random() * delay
-        watch.note(1e9 + read_at, now, now + delay)
+        watch.record(1e9 + read_at, now, now + delay)
         now += delay
     assert watch.jump_s == 0.0
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from edgeflare.devices import DeviceState, Reply
-from edgeflare.devices.session.pending import DEATHS
+from edgeflare.devices.session.pending import MAX_DEATHS
 from edgeflare.devices.session.reconnecting import ReconnectingSession
 from edgeflare.errors import (
     AgentCrashedError,
@@ -79,7 +79,7 @@ class SteadyMachine(RuleBasedStateMachine):
 
     @property
     def suspect(self) -> bool:
-        return bool(self.owed) and self.deaths == DEATHS - 1
+        return bool(self.owed) and self.deaths == MAX_DEATHS - 1
 
     def expect(self, value: int, error: type[BaseException] | None) -> None:
         """Note in the model how a request is settled by what comes next."""
@@ -151,7 +151,7 @@ class SteadyMachine(RuleBasedStateMachine):
         self.model_state = DeviceState.AWAY
         if self.owed and self.owed[0] in self.session.submitted:
             self.deaths = self.deaths + 1 if error is DIED else 0
-            if self.deaths == DEATHS:
+            if self.deaths == MAX_DEATHS:
                 self.expect(self.owed[0], InferenceFailedError)
 
     def attempt(self, give: Callable[[], FakeSession]) -> None:

@@ -124,7 +124,7 @@ class TableMachine(RuleBasedStateMachine):
         late = None
         if self.sent:
             late = self.requests[self.sent[0]] if self.worked > ALLOWANCE else None
-        assert self.table.overdue(wrote_at=0.0) is late
+        assert self.table.overdue(last_write_at=0.0) is late
 
 
 TestRequestTable = TableMachine.TestCase
@@ -137,6 +137,6 @@ def test_an_agent_that_reads_a_little_now_and_then_is_overdue_too() -> None:
     table.add(make(1, 1 << 18))
     (request,) = table.send_next()
     now = 25.9  # ten seconds to answer, and sixteen for 256 KiB
-    assert table.overdue(wrote_at=now) is None
+    assert table.overdue(last_write_at=now) is None
     now = 26.1
-    assert table.overdue(wrote_at=now) is request
+    assert table.overdue(last_write_at=now) is request

@@ -1,14 +1,23 @@
-"""Which of the phones that are attached is meant, and how one that is offline is called back."""
+"""Phones on adb: choosing one, reconnecting one that is offline, and its SSH server (Termux's, for one).
+
+SSH goes over a stream of the adb server to the port on the phone: what ``adb forward`` opens for
+each connection, without a listener on this machine.
+"""
 
 import contextlib
 import os
 import re
+import shlex
+import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
+from edgeflare.devices.inventory import Device
 from edgeflare.devices.transports.adb.transport import AdbRefusedError, AdbServer
 from edgeflare.devices.transports.base import Deadline
+from edgeflare.devices.transports.ssh.config import Endpoint, resolve_endpoint, resolve_over_link
 from edgeflare.errors import (
     AuthenticationError,
     DeviceError,
@@ -21,12 +30,12 @@ _LINE = re.compile(
     rf"(?P<serial>\S.*?)\s+(?P<state>{_STATES}|no permissions.*?|\S+)(?P<about>(?:\s+\w+:\S+)*)\s*"
 )
 _READY = "device"
-_PASSING = ("offline", "connecting", "authorizing", "unauthorized", "detached")
-"""States that may end by themselves: a phone that was plugged in anew goes through some of them."""
+_TRANSIENT = ("offline", "connecting", "authorizing", "unauthorized", "detached")
+"""States that may end by themselves, such as those after plugging a phone in."""
 _GRACE_S = 3.0
 _POLL_S = 0.1
 _ANSWER_S = 1.0
-_CALL_EVERY_S = 2.0
+_RECONNECT_EVERY_S = 2.0
 _ON_WIFI = re.compile(r"[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+")
 
 
@@ -36,7 +45,7 @@ class PhoneLockedError(AuthenticationError):
 
 @dataclass(frozen=True)
 class AttachedDevice:
-    """A line of ``adb devices -l``. `state` is ``device`` where it is ready; `model` "" if untold."""
+    """A line of ``adb devices -l``. `state` is ``device`` where it is ready; `model` "" where unknown."""
 
     serial: str
     state: str
@@ -50,74 +59,75 @@ class AttachedDevice:
 def attached(server: AdbServer, deadline: Deadline) -> list[AttachedDevice]:
     """Return the devices that the adb server knows, in its order. Raises what `AdbServer.ask` raises."""
     lines = server.ask("host:devices-l", deadline).splitlines()
-    return [found for line in lines if (found := _read(line)) is not None]
+    return [found for line in lines if (found := _parse_line(line)) is not None]
 
 
 def choose(server: AdbServer, serial: str | None, timeout: float) -> AttachedDevice:
-    """Return the attached device with this serial, ready; call it back where it is offline.
+    """Return the attached device with this serial once it is ready; reconnect one that is offline.
 
-    Without a serial: ANDROID_SERIAL, else the only one that is attached. A device that is offline is
-    reconnected and waited for, at most `timeout` seconds; one on Wi-Fi (``host:port``) is connected to
-    where it is not attached. Raises UnreachableError where none or several fit or it stays offline,
-    PhoneLockedError where the phone has not let this computer in, and what `AdbServer.ask` raises.
+    Without a serial: ANDROID_SERIAL, else the only one that is attached. A device that is offline
+    is reconnected and waited for, at most `timeout` seconds; one on Wi-Fi (``host:port``) is
+    connected to where it is not attached. Raises UnreachableError where none or several fit or it
+    stays offline, PhoneLockedError where the phone has not let this computer in, and what
+    `AdbServer.ask` raises.
     """
     serial = serial or os.environ.get("ANDROID_SERIAL") or None
     deadline = Deadline(timeout)
     grace = Deadline(min(timeout, _GRACE_S))
     recovery = _Recovery(server, deadline)
     while True:
-        devices = attached(server, _soon(deadline))
+        devices = attached(server, _answer_deadline(deadline))
         if serial is not None and all(one.serial != serial for one in devices):
-            if not recovery.call_in(serial):
-                _pick(devices, serial)
+            if not recovery.reconnect_missing(serial):
+                _select(devices, serial)
             continue
-        device = _pick(devices, serial)
+        device = _select(devices, serial)
         serial = device.serial
         if device.state == _READY:
             return device
         waiting = grace if device.state == "unauthorized" else deadline
-        if device.state not in _PASSING or waiting.expired:
-            raise _not_ready(device, timeout)
+        if device.state not in _TRANSIENT or waiting.expired:
+            raise _not_ready_error(device, timeout)
         if device.state == "offline":
-            recovery.call_back()
+            recovery.reconnect_offline()
         time.sleep(min(_POLL_S, max(waiting.remaining(), 0.01)))
 
 
 class _Recovery:
-    """What is done about a phone that is offline or gone, and how often.
+    """Reconnects a phone that is offline or missing, at intervals.
 
-    A server mends a lost link by itself within a moment, and told to reconnect before that, forgets
-    phones on Wi-Fi (seen with 1.0.41): they are connected to anew.
+    A server restores a lost link by itself within a moment; asked to reconnect before that, version
+    1.0.41 forgets phones on Wi-Fi, which then need a new connection.
     """
 
     def __init__(self, server: AdbServer, deadline: Deadline) -> None:
         self._server = server
         self._deadline = deadline
-        self._next_call = time.monotonic() + _CALL_EVERY_S
-        self._asked = False
+        self._next_reconnect = time.monotonic() + _RECONNECT_EVERY_S
+        self._connect_sent = False
         self._seen_offline = False
 
-    def call_back(self) -> None:
+    def reconnect_offline(self) -> None:
         """Have the server reset its links to phones that are offline; servers before 1.0.36 can't."""
         self._seen_offline = True
-        if time.monotonic() < self._next_call:
+        if time.monotonic() < self._next_reconnect:
             return
-        self._next_call = time.monotonic() + _CALL_EVERY_S
+        self._next_reconnect = time.monotonic() + _RECONNECT_EVERY_S
         with contextlib.suppress(AdbRefusedError):
-            self._server.ask("host:reconnect-offline", _soon(self._deadline))
+            self._server.ask("host:reconnect-offline", _answer_deadline(self._deadline))
 
-    def call_in(self, serial: str) -> bool:
-        """Do what may bring a phone that is gone; return whether to look again."""
-        if _ON_WIFI.fullmatch(serial) and not self._asked:
-            self._asked = True
+    def reconnect_missing(self, serial: str) -> bool:
+        """Try to get a missing phone back; return whether to list the devices again."""
+        if _ON_WIFI.fullmatch(serial) and not self._connect_sent:
+            self._connect_sent = True
             with contextlib.suppress(AdbRefusedError, DeviceTimeoutError):
-                self._server.ask(f"host:connect:{serial}", _soon(self._deadline))
+                self._server.ask(f"host:connect:{serial}", _answer_deadline(self._deadline))
             return True
         time.sleep(_POLL_S if self._seen_offline else 0)
         return self._seen_offline and not self._deadline.expired
 
 
-def _pick(devices: Sequence[AttachedDevice], serial: str | None) -> AttachedDevice:
+def _select(devices: Sequence[AttachedDevice], serial: str | None) -> AttachedDevice:
     if serial is not None:
         device = next((one for one in devices if one.serial == serial), None)
         if device is not None:
@@ -140,7 +150,7 @@ def _pick(devices: Sequence[AttachedDevice], serial: str | None) -> AttachedDevi
     return devices[0]
 
 
-def _not_ready(device: AttachedDevice, timeout: float) -> DeviceError:
+def _not_ready_error(device: AttachedDevice, timeout: float) -> DeviceError:
     who = f"the phone {AttachedDevice(device.serial, _READY, device.model)}"
     state = device.state
     if state in ("unauthorized", "authorizing"):
@@ -155,7 +165,7 @@ def _not_ready(device: AttachedDevice, timeout: float) -> DeviceError:
             "rules (Debian: apt install android-sdk-platform-tools-common), join the group plugdev, "
             "plug the phone in again and run `adb kill-server`"
         )
-    if state in _PASSING:
+    if state in _TRANSIENT:
         return UnreachableError(
             f"{who} is {state} and did not come back within {timeout:g} s; plug it in again, switch "
             "USB debugging off and on, and if that doesn't help run `adb kill-server`"
@@ -165,12 +175,12 @@ def _not_ready(device: AttachedDevice, timeout: float) -> DeviceError:
     )
 
 
-def _soon(deadline: Deadline) -> Deadline:
-    """Return the time for one answer: a wait that is nearly over must not look like a dead server."""
+def _answer_deadline(deadline: Deadline) -> Deadline:
+    """Return the deadline of one answer, at least 1 s, so that a short rest is not taken for a dead server."""
     return Deadline(max(deadline.remaining(), _ANSWER_S))
 
 
-def _read(line: str) -> AttachedDevice | None:
+def _parse_line(line: str) -> AttachedDevice | None:
     match = _LINE.fullmatch(line)
     if match is None:
         return None
@@ -180,3 +190,48 @@ def _read(line: str) -> AttachedDevice | None:
 
 def _listed(devices: Sequence[AttachedDevice]) -> str:
     return ", ".join(map(str, devices))
+
+
+TERMUX_PORT = 8022
+
+
+def endpoint_of(device: Device) -> Endpoint:
+    """Return how to reach a device's SSH server, over the network or through adb.
+
+    A phone is ``adb-SERIAL`` in the SSH config and in known_hosts; adb lists the attached ones.
+    Raises InventoryError; of a phone UnreachableError, AuthenticationError, DeviceTimeoutError,
+    DeviceProtocolError, too.
+    """
+    if device.transport != "adb":
+        return resolve_endpoint(device)
+    server = AdbServer.from_environment()
+    serial = choose(server, device.serial, device.connect_timeout_s).serial
+    found = resolve_over_link(device, alias_of(serial), TERMUX_PORT)
+    phone = f"adb -s {shlex.quote(serial)}"
+    return replace(
+        found,
+        open_link=partial(_open, server, serial, found),
+        host_key_file="$PREFIX/etc/ssh/ssh_host_ed25519_key.pub",
+        copy_id=(
+            f"{phone} forward tcp:{found.port} tcp:{found.port} && "
+            f"ssh-copy-id -p {found.port} {found.user}@127.0.0.1"
+        ),
+    )
+
+
+def alias_of(serial: str) -> str:
+    """Return the name of a phone in the SSH config and in known_hosts."""
+    return "adb-" + re.sub(r"[^A-Za-z0-9._:-]", "_", serial)
+
+
+def _open(server: AdbServer, serial: str, endpoint: Endpoint) -> socket.socket:
+    port = endpoint.port
+    try:
+        return server.open(serial, f"tcp:{port}", Deadline(endpoint.connect_timeout))
+    except AdbRefusedError as error:
+        if "device" in error.reason:
+            raise UnreachableError(f"adb lost the phone {serial}: {error.reason}") from error
+        raise UnreachableError(
+            f"nothing listens on port {port} of the phone {serial}; open Termux there and run sshd "
+            "(once: pkg install openssh), or give its port as `port` in the inventory"
+        ) from error

@@ -1,8 +1,8 @@
 """A program of a phone's shell as a byte stream: adb's shell protocol, version 2, without a terminal.
 
-After the service ``shell,v2,raw:COMMAND`` both sides send packets: one byte of kind, four of length,
-little-endian, and the bytes (AOSP, packages/modules/adb/shell_protocol.h). Closing the link ends the
-program: adbd sends it SIGHUP.
+After the service ``shell,v2,raw:COMMAND`` both sides send packets: one byte of kind, four of
+length, little-endian, and the bytes (AOSP, packages/modules/adb/shell_protocol.h). Closing the link
+ends the program: adbd sends it SIGHUP.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
 _HEADER = struct.Struct("<BI")
 PACKET = 64 << 10
 _WINDOW = 8 << 20
-"""Bytes of stdout that are held unread; beyond it the program waits."""
+"""Limit of unread bytes of stdout; beyond it the program waits."""
 _TAIL_LINES = 20
 _GRACE_S = 2.0
 
@@ -32,22 +32,24 @@ _GRACE_S = 2.0
 class ShellProgram:
     """A running program's stdin and stdout; see `Stream`. Owns the link to the phone's shell.
 
-    `keep`: how many of stderr's last bytes are held.
+    `keep`: how many of stderr's last bytes are stored.
     """
 
     def __init__(self, link: socket.socket, where: str, keep: int = 64 << 10) -> None:
         self._link = link
         self._where = where
-        self._keep = keep
+        self._stderr_limit = keep
         self._changed = threading.Condition()
         self._unread: deque[bytes] = deque()
-        self._held = 0
+        self._unread_bytes = 0
         self._stderr = bytearray()
         self._ended = False
         self._status: int | None = None
         self._sending = threading.Lock()
         self._closing = threading.Lock()
-        self._reader = threading.Thread(target=self._take_in, name="edgeflare-adb", daemon=True)
+        self._reader = threading.Thread(
+            target=self._read_packets, name="edgeflare-adb", daemon=True
+        )
         self._reader.start()
 
     def read(self, n: int) -> bytes:
@@ -65,7 +67,7 @@ class ShellProgram:
             if len(block) > n:
                 self._unread.appendleft(block[n:])
                 block = block[:n]
-            self._held -= len(block)
+            self._unread_bytes -= len(block)
             self._changed.notify_all()
             return block
 
@@ -81,7 +83,7 @@ class ShellProgram:
             ) from error
 
     def end_stdin(self) -> None:
-        """Let the program see the end of its stdin. Raises OSError where program or link are gone."""
+        """Close the program's stdin. Raises OSError where program or link are gone."""
         self._send(CLOSE_STDIN, memoryview(b""))
 
     def stderr_text(self) -> str:
@@ -111,27 +113,27 @@ class ShellProgram:
                         self._link.send(_HEADER.pack(CLOSE_STDIN, 0), socket.MSG_DONTWAIT)
                 finally:
                     self._sending.release()
-                self._drop_output()
+                self._discard_output()
                 self.exit_status(_GRACE_S)
-            self._hang_up()
+            self._close_link()
 
     def kill(self) -> None:
         """End the program at once, as far as adbd does that. Safe to repeat."""
         with self._closing:
-            self._hang_up()
+            self._close_link()
 
-    def _hang_up(self) -> None:
+    def _close_link(self) -> None:
         with contextlib.suppress(OSError):
             self._link.shutdown(socket.SHUT_RDWR)
-        self._drop_output()
+        self._discard_output()
         self._reader.join()
         with self._sending:
             self._link.close()
 
-    def _drop_output(self) -> None:
-        """Let go of what nobody will read, so that the end can arrive behind it."""
+    def _discard_output(self) -> None:
+        """Discard unread output, so that the exit packet behind it can be read."""
         with self._changed:
-            self._held = -(1 << 62)
+            self._unread_bytes = -(1 << 62)
             self._changed.notify_all()
 
     def _send(self, kind: int, data: memoryview) -> None:
@@ -140,20 +142,20 @@ class ShellProgram:
                 raise BrokenPipeError
             self._link.sendall(_HEADER.pack(kind, len(data)) + data)
 
-    def _take_in(self) -> None:
-        """Sort what arrives until the program ends or the link is lost."""
+    def _read_packets(self) -> None:
+        """Read packets until the program ends or the link is lost."""
         try:
             while True:
-                kind, length = _HEADER.unpack(self._exactly(_HEADER.size))
+                kind, length = _HEADER.unpack(self._receive_exactly(_HEADER.size))
                 if kind == EXIT:
-                    status = self._exactly(length)
+                    status = self._receive_exactly(length)
                     with self._changed:
                         self._status = status[0] if status else 0
                     return
                 while length:
-                    chunk = self._some(length)
+                    chunk = self._receive(length)
                     length -= len(chunk)
-                    self._take(kind, chunk)
+                    self._handle(kind, chunk)
         except (OSError, EOFError):
             return
         finally:
@@ -161,24 +163,24 @@ class ShellProgram:
                 self._ended = True
                 self._changed.notify_all()
 
-    def _take(self, kind: int, chunk: bytes) -> None:
+    def _handle(self, kind: int, chunk: bytes) -> None:
         with self._changed:
             if kind == STDOUT:
-                self._changed.wait_for(lambda: self._held < _WINDOW)
+                self._changed.wait_for(lambda: self._unread_bytes < _WINDOW)
                 self._unread.append(chunk)
-                self._held += len(chunk)
+                self._unread_bytes += len(chunk)
             elif kind == STDERR:
                 self._stderr += chunk
-                del self._stderr[: -self._keep]
+                del self._stderr[: -self._stderr_limit]
             self._changed.notify_all()
 
-    def _exactly(self, count: int) -> bytes:
+    def _receive_exactly(self, count: int) -> bytes:
         data = b""
         while len(data) < count:
-            data += self._some(count - len(data))
+            data += self._receive(count - len(data))
         return data
 
-    def _some(self, count: int) -> bytes:
+    def _receive(self, count: int) -> bytes:
         chunk = self._link.recv(min(count, PACKET))
         if not chunk:
             raise EOFError
@@ -186,7 +188,7 @@ class ShellProgram:
 
 
 _START_S = 20.0
-_GET_ADB = (
+_HOW_TO_INSTALL = (
     "install Android's platform tools (Debian: apt install adb), or put their folder on the PATH"
 )
 
@@ -196,16 +198,16 @@ def start_server(address: str, deadline: Deadline) -> None:
     adb = _find_adb()
     if adb is None:
         raise UnreachableError(
-            f"no adb server runs at {address}, and there is no `adb` command to start one; {_GET_ADB}"
+            f"no adb server runs at {address}, and there is no `adb` command to start one; {_HOW_TO_INSTALL}"
         )
     # A file, not a pipe: the server that stays behind would hold a pipe's other end open.
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
             done = subprocess.run(
                 [adb, "start-server"],
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 timeout=min(_START_S, max(deadline.remaining(), 0.1)),
                 start_new_session=True,
                 check=False,
@@ -213,9 +215,11 @@ def start_server(address: str, deadline: Deadline) -> None:
         except subprocess.TimeoutExpired as error:
             raise DeviceTimeoutError(f"`{adb} start-server` did not end; try it by hand") from error
         except OSError as error:
-            raise UnreachableError(f"{adb} can't be run: {error.strerror}; {_GET_ADB}") from error
-        said.seek(0)
-        lines = said.read().decode(errors="replace").strip().splitlines()
+            raise UnreachableError(
+                f"{adb} can't be run: {error.strerror}; {_HOW_TO_INSTALL}"
+            ) from error
+        output.seek(0)
+        lines = output.read().decode(errors="replace").strip().splitlines()
     if done.returncode:
         raise UnreachableError(
             f"`{adb} start-server` failed: {lines[-1] if lines else done.returncode}; try it by hand"

@@ -1,4 +1,4 @@
-"""The adb server's protocol: a question, or a stream to a service of an attached device.
+"""The adb server's protocol: a query, or a stream to a service of an attached device.
 
 A request is four hexadecimal digits of length and the service's name; the server says OKAY, or FAIL
 and why (AOSP, packages/modules/adb: OVERVIEW.TXT, SERVICES.TXT). Where no server runs, the `adb`
@@ -20,7 +20,7 @@ from edgeflare.devices.transports.ssh.connection import enable_keepalive
 from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
 
 _PORT = 5037
-_HERE = ("127.0.0.1", "localhost", "::1")
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 _LONGEST_ANSWER = 1 << 20
 
 
@@ -68,13 +68,13 @@ class AdbServer:
         return self.path or (f"[{self.host}]" if ":" in self.host else self.host) + f":{self.port}"
 
     def ask(self, service: str, deadline: Deadline) -> str:
-        """Return the server's answer to a question such as ``host:devices-l``.
+        """Return the server's answer to a query such as ``host:devices-l``.
 
         Raises AdbRefusedError, UnreachableError, DeviceTimeoutError, DeviceProtocolError.
         """
-        with contextlib.closing(self._connected(deadline)) as link, self._explained(deadline):
+        with contextlib.closing(self._connect(deadline)) as link, self._translated_errors(deadline):
             _request(link, service, deadline)
-            return _text(link, deadline)
+            return _receive_text(link, deadline)
 
     def open(self, serial: str, service: str, deadline: Deadline) -> socket.socket:
         """Return a stream to a service of a device, such as ``tcp:8022``; blocking, without a timeout.
@@ -82,9 +82,9 @@ class AdbServer:
         Raises AdbRefusedError (of the device or of the service), UnreachableError,
         DeviceTimeoutError, DeviceProtocolError.
         """
-        link = self._connected(deadline)
+        link = self._connect(deadline)
         try:
-            with self._explained(deadline):
+            with self._translated_errors(deadline):
                 _request(link, f"host:transport:{serial}", deadline)
                 _request(link, service, deadline)
             link.settimeout(None)
@@ -93,12 +93,12 @@ class AdbServer:
             raise
         return link
 
-    def _connected(self, deadline: Deadline) -> socket.socket:
-        """Connect to the server; where none listens on this machine, have one started."""
+    def _connect(self, deadline: Deadline) -> socket.socket:
+        """Connect to the server; start one where none listens on this machine."""
         try:
-            return self._dialled(deadline)
+            return self._dial(deadline)
         except (ConnectionRefusedError, FileNotFoundError) as error:
-            if self.path is None and self.host not in _HERE:
+            if self.path is None and self.host not in _LOCAL_HOSTS:
                 raise UnreachableError(
                     f"no adb server answers at {self.address}; start one there "
                     "(adb -a nodaemon server start), or unset ADB_SERVER_SOCKET and "
@@ -106,19 +106,19 @@ class AdbServer:
                 ) from error
             start_server(self.address, deadline)
         except OSError as error:
-            raise self._lost(error, deadline) from error
-        with self._explained(deadline):
-            return self._dialled(deadline)
+            raise self._connection_error(error, deadline) from error
+        with self._translated_errors(deadline):
+            return self._dial(deadline)
 
-    def _dialled(self, deadline: Deadline) -> socket.socket:
+    def _dial(self, deadline: Deadline) -> socket.socket:
         if self.path is None:
             address = (self.host, self.port)
-            link = socket.create_connection(address, timeout=_left(deadline))
+            link = socket.create_connection(address, timeout=_socket_timeout(deadline))
             enable_keepalive(link)
             return link
         link = socket.socket(socket.AF_UNIX)
         try:
-            link.settimeout(_left(deadline))
+            link.settimeout(_socket_timeout(deadline))
             link.connect(self.path)
         except BaseException:
             link.close()
@@ -126,13 +126,13 @@ class AdbServer:
         return link
 
     @contextlib.contextmanager
-    def _explained(self, deadline: Deadline) -> Iterator[None]:
+    def _translated_errors(self, deadline: Deadline) -> Iterator[None]:
         try:
             yield
         except (OSError, EOFError) as error:
-            raise self._lost(error, deadline) from error
+            raise self._connection_error(error, deadline) from error
 
-    def _lost(self, error: Exception, deadline: Deadline) -> Exception:
+    def _connection_error(self, error: Exception, deadline: Deadline) -> Exception:
         if isinstance(error, TimeoutError):
             return DeviceTimeoutError(
                 f"the adb server at {self.address} gave no answer within {deadline.seconds:g} s; "
@@ -143,13 +143,13 @@ class AdbServer:
 
 
 def _request(link: socket.socket, service: str, deadline: Deadline) -> None:
-    """Send a request and take the server's OKAY."""
+    """Send a request and read the server's OKAY."""
     name = service.encode()
-    link.settimeout(_left(deadline))
+    link.settimeout(_socket_timeout(deadline))
     link.sendall(b"%04x%s" % (len(name), name))
-    status = _exactly(link, 4, deadline)
+    status = _receive_exactly(link, 4, deadline)
     if status == b"FAIL":
-        raise AdbRefusedError(clean_text(_text(link, deadline).strip(), LONGEST_LINE))
+        raise AdbRefusedError(clean_text(_receive_text(link, deadline).strip(), LONGEST_LINE))
     if status != b"OKAY":
         raise DeviceProtocolError(
             f"something else than an adb server answers: it began with {status!r}; check "
@@ -157,19 +157,19 @@ def _request(link: socket.socket, service: str, deadline: Deadline) -> None:
         )
 
 
-def _text(link: socket.socket, deadline: Deadline) -> str:
-    digits = _exactly(link, 4, deadline)
+def _receive_text(link: socket.socket, deadline: Deadline) -> str:
+    digits = _receive_exactly(link, 4, deadline)
     try:
         length = int(digits, 16)
     except ValueError as error:
         raise DeviceProtocolError(f"the adb server gave an answer of length {digits!r}") from error
-    return _exactly(link, min(length, _LONGEST_ANSWER), deadline).decode(errors="replace")
+    return _receive_exactly(link, min(length, _LONGEST_ANSWER), deadline).decode(errors="replace")
 
 
-def _exactly(link: socket.socket, count: int, deadline: Deadline) -> bytes:
+def _receive_exactly(link: socket.socket, count: int, deadline: Deadline) -> bytes:
     data = b""
     while len(data) < count:
-        link.settimeout(_left(deadline))
+        link.settimeout(_socket_timeout(deadline))
         chunk = link.recv(count - len(data))
         if not chunk:
             raise EOFError
@@ -177,7 +177,7 @@ def _exactly(link: socket.socket, count: int, deadline: Deadline) -> bytes:
     return data
 
 
-def _left(deadline: Deadline) -> float:
+def _socket_timeout(deadline: Deadline) -> float:
     """Return the seconds left for a socket, for which 0 would mean no waiting at all."""
     return max(deadline.remaining(), 0.001)
 

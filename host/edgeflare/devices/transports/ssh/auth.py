@@ -15,7 +15,7 @@ from edgeflare.devices.transports.ssh.errors import explain
 from edgeflare.errors import AuthenticationError
 
 _MAGIC = b"openssh-key-v1\0"
-_KINDS: tuple[type[paramiko.PKey], ...] = (
+_KEY_CLASSES: tuple[type[paramiko.PKey], ...] = (
     paramiko.Ed25519Key,
     paramiko.ECDSAKey,
     paramiko.RSAKey,
@@ -36,7 +36,7 @@ def load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
     Raises LockedKeyError, UnusableKeyError.
     """
     locked = passphrase is not None
-    for kind in _KINDS:
+    for kind in _KEY_CLASSES:
         try:
             key = kind.from_private_key_file(str(path), passphrase)
         except FileNotFoundError as error:
@@ -60,9 +60,9 @@ def load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
 
 def public_blob(path: Path) -> bytes | None:
     """Return the public key that belongs to a key file, without any passphrase; None if unknown."""
-    beside = path if path.suffix == ".pub" else path.with_name(path.name + ".pub")
+    public = path if path.suffix == ".pub" else path.with_name(path.name + ".pub")
     try:
-        return base64.b64decode(beside.read_text().split()[1])
+        return base64.b64decode(public.read_text().split()[1])
     except (OSError, UnicodeDecodeError, IndexError, binascii.Error):
         pass
     try:
@@ -81,7 +81,7 @@ def public_blob(path: Path) -> bytes | None:
 
 @contextlib.contextmanager
 def agent_keys() -> Iterator[tuple[paramiko.AgentKey, ...]]:
-    """Give the ssh-agent's keys, none where no agent runs; they sign only inside the block."""
+    """Yield the ssh-agent's keys, none where no agent runs; they are usable only inside the block."""
     try:
         agent = paramiko.Agent()
     except (paramiko.SSHException, OSError):
@@ -94,15 +94,15 @@ def agent_keys() -> Iterator[tuple[paramiko.AgentKey, ...]]:
 
 
 Ask = Callable[[str], str | None]
-"""Shows a prompt and returns what the user typed, unseen; None if there is nobody to ask."""
+"""Shows a prompt and returns the hidden input; None where no user can be asked."""
 
 TRIES = 3
-_TYPING_S = 120
+_PROMPT_S = 120
 _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
 def authenticate(transport: paramiko.Transport, endpoint: Endpoint, ask: Ask | None) -> str:
-    """Log in over a connection whose host key was checked; return by what, see `Login`.
+    """Log in over a connection whose host key was checked; return the method as in `Login`.
 
     The key files that inventory or SSH config name come first (through the ssh-agent where it holds
     them), then, unless only those are wanted, the agent's other keys, then ~/.ssh/id_*; at last a
@@ -117,7 +117,7 @@ class _Login:
         self._endpoint = endpoint
         self._ask = ask
         self._tried: list[str] = []
-        self._typed_one = False
+        self._prompted = False
         self._who = f"{endpoint.user}@{endpoint.address}"
 
     def run(self) -> str:
@@ -125,8 +125,8 @@ class _Login:
         if self._transport.is_authenticated():
             return "nothing"
         if "publickey" in methods:
-            with agent_keys() as held:
-                for key in self._keys(held):
+            with agent_keys() as agent_keys_found:
+                for key in self._keys(agent_keys_found):
                     further = self._offer(key)
                     if self._transport.is_authenticated():
                         return f"key {self._tried[-1]}"
@@ -136,46 +136,46 @@ class _Login:
         elif self._endpoint.device.key is not None:
             self._tried.append(f"{self._endpoint.device.key} (the server takes no keys)")
         if not {"password", "keyboard-interactive"} & set(methods):
-            raise AuthenticationError(self._refused())
-        self._with_password(methods)
+            raise AuthenticationError(self._refusal())
+        self._log_in_by_password(methods)
         return "password"
 
     def _methods(self) -> Sequence[str]:
-        """Ask which ways to log in there are (and get in at once where none is needed)."""
+        """Ask for the authentication methods (which logs in at once where none is needed)."""
         try:
             return self._transport.auth_none(self._endpoint.user)
         except paramiko.BadAuthenticationType as error:
             return list(error.allowed_types)
         except (paramiko.SSHException, EOFError, OSError) as error:
-            raise self._broken(error) from error
+            raise self._connection_error(error) from error
 
-    def _keys(self, held: Sequence[paramiko.AgentKey]) -> Iterator[paramiko.PKey]:
+    def _keys(self, agent_keys_found: Sequence[paramiko.AgentKey]) -> Iterator[paramiko.PKey]:
         """Yield the keys to offer, in order, each described in `_tried` before."""
         files = self._endpoint.keys
         only = self._endpoint.only_these_keys
         if not files:
             folder = Path.home() / ".ssh"
             files = tuple(path for name in _DEFAULT_KEYS if (path := folder / name).is_file())
-        by_blob = {key.asbytes(): key for key in held}
-        named = {blob for path in files if (blob := public_blob(path)) in by_blob}
+        keys_by_blob = {key.asbytes(): key for key in agent_keys_found}
+        named = {blob for path in files if (blob := public_blob(path)) in keys_by_blob}
         for path in files if self._endpoint.keys else ():
-            yield from self._from_file(path, by_blob)
-        for blob, key in by_blob.items():
+            yield from self._file_key(path, keys_by_blob)
+        for blob, key in keys_by_blob.items():
             if not only and (blob not in named or not self._endpoint.keys):
                 self._tried.append(f"ssh-agent's {key.comment or key.fingerprint}")
                 yield key
         for path in () if self._endpoint.keys else files:
-            if public_blob(path) not in by_blob:
-                yield from self._from_file(path, {})
+            if public_blob(path) not in keys_by_blob:
+                yield from self._file_key(path, {})
 
-    def _from_file(
-        self, path: Path, held: dict[bytes, paramiko.AgentKey]
+    def _file_key(
+        self, path: Path, agent_keys_found: dict[bytes, paramiko.AgentKey]
     ) -> Iterator[paramiko.PKey]:
         required = path == self._endpoint.device.key
         blob = public_blob(path)
-        if blob is not None and blob in held:
+        if blob is not None and blob in agent_keys_found:
             self._tried.append(f"{path} (by ssh-agent)")
-            yield held[blob]
+            yield agent_keys_found[blob]
             return
         try:
             key = self._unlock(path)
@@ -197,7 +197,7 @@ class _Login:
             yield key
 
     def _unlock(self, path: Path) -> paramiko.PKey:
-        """Load a key file, asking for its passphrase; LockedKeyError where nobody answers."""
+        """Load a key file, asking for its passphrase; LockedKeyError where no user can be asked."""
         try:
             return load_key(path)
         except LockedKeyError:
@@ -215,40 +215,40 @@ class _Login:
         )
 
     def _offer(self, key: paramiko.PKey) -> Sequence[str]:
-        """Offer one key; return the further steps that the server wants, if any."""
+        """Offer one key; return the further methods that the server wants, if any."""
         try:
             return self._transport.auth_publickey(self._endpoint.user, key)
         except paramiko.AuthenticationException as error:
             if not self._transport.is_active():
-                raise self._broken(error) from error
+                raise self._connection_error(error) from error
             return ()
         except (paramiko.SSHException, EOFError, OSError) as error:
             if self._transport.is_active():
                 self._tried[-1] += f" ({error})"
                 return ()
-            raise self._broken(error) from error
+            raise self._connection_error(error) from error
 
-    def _with_password(self, methods: Sequence[str]) -> None:
-        self._transport.auth_timeout = _TYPING_S  # the server's questions wait for the user
+    def _log_in_by_password(self, methods: Sequence[str]) -> None:
+        self._transport.auth_timeout = _PROMPT_S  # prompts wait for the user
         for _ in range(TRIES):
             try:
                 if "password" in methods:
                     self._transport.auth_password(
                         self._endpoint.user,
-                        self._typed(f"{self._who}'s password: "),
+                        self._prompt(f"{self._who}'s password: "),
                         fallback=False,
                     )
                 else:
                     self._transport.auth_interactive(self._endpoint.user, self._answer)
             except paramiko.AuthenticationException as error:
                 if not self._transport.is_active():
-                    raise self._broken(error, "password") from error
+                    raise self._connection_error(error, "password") from error
             except (paramiko.SSHException, EOFError, OSError) as error:
-                raise self._broken(error, "password") from error
+                raise self._connection_error(error, "password") from error
             if self._transport.is_authenticated():
                 return
-            if not self._typed_one:  # a dialogue in which the server asked nothing
-                raise AuthenticationError(self._refused())
+            if not self._prompted:  # the server asked nothing
+                raise AuthenticationError(self._refusal())
         raise AuthenticationError(
             f"wrong password for {self._who}, {TRIES} times; check the user name and the password, "
             f"or set up a key with: {self._endpoint.key_command}"
@@ -259,19 +259,19 @@ class _Login:
     ) -> list[str]:
         del title, instructions
         return [
-            self._typed(f"{self._who}: {clean_text(prompt, LONGEST_LINE)}") for prompt, _ in fields
+            self._prompt(f"{self._who}: {clean_text(prompt, LONGEST_LINE)}") for prompt, _ in fields
         ]
 
-    def _typed(self, prompt: str) -> str:
+    def _prompt(self, prompt: str) -> str:
         answer = self._ask(prompt) if self._ask else None
         if answer is None:
             raise AuthenticationError(
-                f"{self._refused()}; or run from a terminal, where a password can be asked"
+                f"{self._refusal()}; or run from a terminal, where a password can be asked"
             )
-        self._typed_one = True
+        self._prompted = True
         return answer
 
-    def _refused(self) -> str:
+    def _refusal(self) -> str:
         tried = ", ".join(self._tried)
         keys = f"refused these keys: {tried}" if tried else "wants a key, and none was found here"
         return (
@@ -279,8 +279,8 @@ class _Login:
             f"~/.ssh/config, or set one up with: {self._endpoint.key_command}"
         )
 
-    def _broken(self, error: Exception, after: str = "") -> Exception:
-        """Say why a connection ended while logging in."""
+    def _connection_error(self, error: Exception, after: str = "") -> Exception:
+        """Return the error for a connection that ended while logging in."""
         if isinstance(error, paramiko.AuthenticationException | EOFError) and "timeout" not in str(
             error
         ):

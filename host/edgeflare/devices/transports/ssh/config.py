@@ -1,4 +1,4 @@
-"""Where and how to reach a device over SSH: its inventory entry laid over ~/.ssh/config."""
+"""Where and how to reach a device over SSH: its inventory entry takes precedence over ~/.ssh/config."""
 
 import getpass
 import glob
@@ -24,10 +24,10 @@ _JUMP_DEPTH = 8
 class Endpoint:
     """One SSH server, with all that is needed to reach it.
 
-    `device` is the entry it was made for (a jump host's: one of its own), `target` what the user
-    types to mean the whole way. `known_as` is its name in known_hosts files; the first of those is
-    the one that is written to. `jump` is the server before it, `proxy_command` a program before it,
-    `opener` makes the link where that is no TCP connection of ours.
+    `device` is its inventory entry (a jump host has one of its own), `target` what the user calls
+    the device at the end. `known_as` is its name in known_hosts files, of which the first is
+    written to. It is reached through the server `jump`, the program `proxy_command` or the socket
+    that `open_link` returns, else by TCP.
     """
 
     device: Device
@@ -42,7 +42,7 @@ class Endpoint:
     connect_timeout: float
     jump: "Endpoint | None"
     proxy_command: str | None
-    opener: Callable[[], socket.socket] | None = field(default=None, compare=False)
+    open_link: Callable[[], socket.socket] | None = field(default=None, compare=False)
     host_key_file: str = "/etc/ssh/ssh_host_ed25519_key.pub"
     """Where the device's owner finds the host key on the device."""
     copy_id: str = ""
@@ -69,15 +69,15 @@ def resolve_endpoint(device: Device) -> Endpoint:
     """Return how to reach a device whose transport is SSH.
 
     Honoured: HostName, User, Port, IdentityFile, IdentitiesOnly, ProxyJump, ProxyCommand,
-    UserKnownHostsFile, GlobalKnownHostsFile, HostKeyAlias, ConnectTimeout, Include, Match. Fields of
-    the inventory win. Raises InventoryError where the SSH config makes no sense.
-    Differences to OpenSSH: IdentityAgent and host certificates are not read.
+    UserKnownHostsFile, GlobalKnownHostsFile, HostKeyAlias, ConnectTimeout, Include, Match. Fields
+    of the inventory win. Raises InventoryError where the SSH config makes no sense. Differences to
+    OpenSSH: IdentityAgent and host certificates are not read.
     """
     return _resolve(device, device.name, None, 0)
 
 
 def _resolve(
-    device: Device, target: str, jumps: str | None, depth: int, usual: int = 22
+    device: Device, target: str, jumps: str | None, depth: int, default_port: int = 22
 ) -> Endpoint:
     """Resolve one server; `jumps` are the hops before it where another entry says so."""
     if depth > _JUMP_DEPTH:
@@ -88,7 +88,7 @@ def _resolve(
     path = device.ssh_config or Path.home() / ".ssh" / "config"
     options = _lookup(path, device, host)
     name = options["hostname"]
-    port = _number(options.get("port", str(usual)), "Port", path)
+    port = _number(options.get("port", str(default_port)), "Port", path)
     jumps = jumps or options.get("proxyjump")
     command = None if jumps else options.get("proxycommand")
     return Endpoint(
@@ -99,19 +99,19 @@ def _resolve(
         user=options.get("user") or getpass.getuser(),
         keys=(device.key,) if device.key else _paths(options.get("identityfile", [])),
         only_these_keys=device.key is not None or options.get("identitiesonly", "no") == "yes",
-        known_as=options.get("hostkeyalias") or known_name(name, port, usual),
-        known_hosts=_known_hosts(device, options),
+        known_as=options.get("hostkeyalias") or known_name(name, port, default_port),
+        known_hosts=_known_hosts_files(device, options),
         connect_timeout=_connect_timeout(device, options, path),
         jump=_jump(device, target, jumps, depth),
         proxy_command=command,
     )
 
 
-def resolve_alone(device: Device, alias: str, port: int) -> Endpoint:
-    """Return how to log in over a link that is there already, under an alias of the SSH config.
+def resolve_over_link(device: Device, alias: str, port: int) -> Endpoint:
+    """Return how to log in over an existing link, under an alias of the SSH config.
 
-    The alias is its name in known_hosts, too, with the port where that isn't `port`. HostName, ProxyJump
-    and ProxyCommand have no say. Raises InventoryError.
+    The alias is its name in known_hosts, too, with the port where that isn't `port`. HostName,
+    ProxyJump and ProxyCommand are ignored. Raises InventoryError.
     """
     found = _resolve(device.model_copy(update={"host": alias}), device.name, "none", 0, port)
     known_as = found.known_as
@@ -120,9 +120,9 @@ def resolve_alone(device: Device, alias: str, port: int) -> Endpoint:
     return replace(found, device=device, host=alias, known_as=known_as)
 
 
-def known_name(host: str, port: int, usual: int = 22) -> str:
+def known_name(host: str, port: int, default_port: int = 22) -> str:
     """Return the name under which known_hosts files hold a server: ``host`` or ``[host]:port``."""
-    return host.lower() if port == usual else f"[{host.lower()}]:{port}"
+    return host.lower() if port == default_port else f"[{host.lower()}]:{port}"
 
 
 def _lookup(path: Path, device: Device, host: str) -> SSHConfigDict:
@@ -141,7 +141,7 @@ def _lookup(path: Path, device: Device, host: str) -> SSHConfigDict:
     try:
         config.parse(io.StringIO("\n".join(first)))
         if device.ssh_config is not None or path.is_file():
-            config.parse(io.StringIO("\n".join(_lines(path, path.parent, 0))))
+            config.parse(io.StringIO("\n".join(_with_includes(path, path.parent, 0))))
         return config.lookup(host)
     except OSError as error:
         raise InventoryError(f"can't read the SSH config {path}: {error.strerror}") from error
@@ -151,7 +151,7 @@ def _lookup(path: Path, device: Device, host: str) -> SSHConfigDict:
         ) from error
 
 
-def _lines(path: Path, base: Path, depth: int) -> list[str]:
+def _with_includes(path: Path, base: Path, depth: int) -> list[str]:
     """Return a config's lines with those of its Include files in place (paramiko knows no Include)."""
     if depth > _INCLUDE_DEPTH:
         raise ValueError(f"Include goes over {_INCLUDE_DEPTH} files deep")
@@ -167,7 +167,7 @@ def _lines(path: Path, base: Path, depth: int) -> list[str]:
         for pattern in shlex.split(rest):
             whole = str(base / Path(pattern).expanduser())
             for found in sorted(glob.glob(whole)):  # noqa: PTH207 - the pattern may be absolute
-                result += _lines(Path(found), base, depth + 1)
+                result += _with_includes(Path(found), base, depth + 1)
         result.append(block)
     return result
 
@@ -192,7 +192,7 @@ def _paths(texts: str | list[str]) -> tuple[Path, ...]:
     return tuple(Path(text).expanduser() for text in texts if text.lower() != "none")
 
 
-def _known_hosts(device: Device, options: SSHConfigDict) -> tuple[Path, ...]:
+def _known_hosts_files(device: Device, options: SSHConfigDict) -> tuple[Path, ...]:
     if device.known_hosts is not None:
         return (device.known_hosts,)
     user = options.get("userknownhostsfile") or str(Path.home() / ".ssh" / "known_hosts")

@@ -1,4 +1,4 @@
-"""paramiko's client transport with its login mended: one service request, no race, waits bounded."""
+"""SSH connections by paramiko, with fixes of its login: one service request, no race, bounded waits."""
 
 import contextlib
 import logging
@@ -23,8 +23,8 @@ from edgeflare.errors import UnreachableError
 _POLL_S = 0.005
 
 
-class _Login(AuthOnlyHandler):
-    """paramiko's own creates its event after it has sent the request, and misses a fast answer."""
+class _AuthHandler(AuthOnlyHandler):
+    """Creates its event before the request is sent; paramiko's own, after it, misses a fast answer."""
 
     def send_auth_request(
         self,
@@ -51,8 +51,8 @@ class _Login(AuthOnlyHandler):
 class ClientTransport(paramiko.ServiceRequestingTransport):  # type: ignore[name-defined,misc]
     """A transport that asks for the login service once.
 
-    `paramiko.Transport` asks before every attempt to log in, which some servers (asyncssh) answer by
-    closing the connection. `ServiceRequestingTransport` asks once, but waits for ever where the
+    `paramiko.Transport` asks before every attempt to log in, which some servers (asyncssh) answer
+    by closing the connection. `ServiceRequestingTransport` asks once, but waits for ever where the
     connection ends meanwhile.
     """
 
@@ -71,15 +71,15 @@ class ClientTransport(paramiko.ServiceRequestingTransport):  # type: ignore[name
             if deadline.expired:
                 raise TimeoutError
             time.sleep(_POLL_S)
-        self.auth_handler = _Login(self)
+        self.auth_handler = _AuthHandler(self)
 
 
-Check = Callable[[Endpoint, paramiko.PKey], None]
-"""Judges a presented host key: returns, or raises HostKeyError."""
+HostKeyCheck = Callable[[Endpoint, paramiko.PKey], None]
+"""Checks a presented host key: returns, or raises HostKeyError."""
 
 KEEPALIVE_S = 15
 _DEAD_AFTER_S = 45
-_LATER_S = 5  # paramiko's own limits lie behind ours, so that it is always ours that speaks
+_MARGIN_S = 5  # paramiko's own limits are later, so that ours raise
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
@@ -104,12 +104,13 @@ class Connection:
         while self._closers:
             self._closers.pop()()
 
-    def dial(self, check: Check, ask: Ask | None) -> None:
+    def connect(self, check: HostKeyCheck, ask: Ask | None) -> None:
         """Connect, through jump hosts (logging in there), and check each host key.
 
-        Raises UnreachableError, DeviceTimeoutError, HostKeyError; AuthenticationError at a jump host.
+        Raises UnreachableError, DeviceTimeoutError, HostKeyError; AuthenticationError at a jump
+        host.
         """
-        link = self._link(check, ask)
+        link = self._open_socket(check, ask)
         transport = ClientTransport(link)
         self._closers.append(transport.close)
         self._transport = transport
@@ -117,18 +118,20 @@ class Connection:
         transport.set_keepalive(KEEPALIVE_S)
         check(self.endpoint, transport.get_remote_server_key())
 
-    def _link(self, check: Check, ask: Ask | None) -> "socket.socket | paramiko.Channel":
+    def _open_socket(
+        self, check: HostKeyCheck, ask: Ask | None
+    ) -> "socket.socket | paramiko.Channel":
         endpoint = self.endpoint
-        if endpoint.opener is not None:
-            opened = endpoint.opener()
-            self._closers.append(opened.close)
-            return opened
+        if endpoint.open_link is not None:
+            link = endpoint.open_link()
+            self._closers.append(link.close)
+            return link
         if endpoint.jump is not None:
             hop = Connection(endpoint.jump)
             self._closers.append(hop.close)
-            hop.dial(check, ask)
+            hop.connect(check, ask)
             authenticate(hop.transport, hop.endpoint, ask)
-            return hop.channel_to(endpoint)
+            return hop.open_channel_to(endpoint)
         if endpoint.proxy_command is not None:
             return self._through_command(endpoint.proxy_command)
         with explained(endpoint):
@@ -139,7 +142,7 @@ class Connection:
         enable_keepalive(link)
         return link
 
-    def channel_to(self, target: Endpoint) -> paramiko.Channel:
+    def open_channel_to(self, target: Endpoint) -> paramiko.Channel:
         """Open a channel from this server on to another one."""
         try:
             return self.transport.open_channel(
@@ -166,26 +169,26 @@ class Connection:
                 stdout=theirs.fileno(),
                 start_new_session=True,
             )
-        self._closers += [lambda: _end(process), ours.close]
+        self._closers += [lambda: _terminate(process), ours.close]
         return ours
 
     def _handshake(self, transport: paramiko.Transport, deadline: Deadline) -> None:
         endpoint = self.endpoint
         timeout = deadline.seconds
         transport.auth_timeout = transport.channel_timeout = timeout
-        transport.banner_timeout = transport.handshake_timeout = timeout + _LATER_S
+        transport.banner_timeout = transport.handshake_timeout = timeout + _MARGIN_S
         prefer_known_types(transport, known_keys(endpoint.known_as, endpoint.known_hosts))
-        _prefer_quick_ciphers(transport)
+        _prefer_fast_ciphers(transport)
         finished = threading.Event()
         with explained(endpoint):
             transport.start_client(event=finished)
             if not finished.wait(deadline.remaining()):
                 raise TimeoutError
             if not transport.is_active():
-                raise _reason(transport)
+                raise _handshake_error(transport)
 
 
-def _prefer_quick_ciphers(transport: paramiko.Transport) -> None:
+def _prefer_fast_ciphers(transport: paramiko.Transport) -> None:
     """Offer AES-GCM first: it encrypts and authenticates at once, in half of the time of CTR and HMAC.
 
     Nothing is offered that paramiko doesn't offer by itself.
@@ -207,7 +210,7 @@ def enable_keepalive(link: socket.socket) -> None:
             link.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def _reason(transport: paramiko.Transport) -> Exception:
+def _handshake_error(transport: paramiko.Transport) -> Exception:
     """Return why a handshake failed."""
     error = transport.get_exception()
     text = str(error)
@@ -220,7 +223,7 @@ class _NoBannerError(paramiko.SSHException):
     """The peer did not begin as an SSH server does."""
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _terminate(process: "subprocess.Popen[bytes]") -> None:
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     try:

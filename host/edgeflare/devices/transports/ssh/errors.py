@@ -1,4 +1,4 @@
-"""Every error of paramiko, the socket and the file transfer as one sentence for the user."""
+"""Translates errors of paramiko, sockets and the file transfer to sentences for the user."""
 
 import errno
 import socket
@@ -110,7 +110,7 @@ MAPPED: dict[type[Exception], tuple[Kind, str]] = {
     EOFError: (UnreachableError, "{address} closed the connection; is it shutting down or full?"),
     OSError: (UnreachableError, "no connection to {address}: {why}"),
 }
-"""What becomes of which error; a subclass that is not listed goes the way of its nearest parent."""
+"""The error to raise and its sentence; a subclass that is not listed is treated as its nearest parent."""
 
 _NO_ROUTE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
 
@@ -122,8 +122,8 @@ def explain(error: Exception, endpoint: Endpoint) -> DeviceError | InventoryErro
         sentence = (
             "no route to {address} ({why}); is the device on, and this machine in its network?"
         )
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    why = clean_text(said.rstrip("."), LONGEST_LINE)
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    why = clean_text(text.rstrip("."), LONGEST_LINE)
     return kind(
         sentence.format(address=endpoint.address, host=endpoint.host, user=endpoint.user, why=why)
     )

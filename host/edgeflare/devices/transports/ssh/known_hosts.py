@@ -1,4 +1,4 @@
-"""Known host keys: reading OpenSSH's known_hosts files and judging a key by them.
+"""Known host keys: reads OpenSSH's known_hosts files and checks a key against them.
 
 Differences to OpenSSH: ``@cert-authority`` lines are skipped (no host certificates), and a server
 on another port than 22 is known as ``[host]:port`` alone.
@@ -24,7 +24,7 @@ from edgeflare.errors import HostKeyError
 class HostKey(NamedTuple):
     """A key that a server presented; `fingerprint` as OpenSSH writes it, ``SHA256:...``.
 
-    `trusted`: it is in known_hosts already. `file`: where the device itself keeps it, as a rule.
+    `trusted`: it is in known_hosts. `file`: its usual path on the device.
     """
 
     host: str
@@ -136,7 +136,7 @@ def _matches(name: str, patterns: str) -> bool:
 
 
 def _matches_hashed(name: str, field: str) -> bool:
-    """Judge a hashed name, ``|1|salt|HMAC-SHA1 of the name``."""
+    """Match a hashed name, ``|1|salt|HMAC-SHA1 of the name``."""
     _, _, rest = field.partition("|1|")
     salt, _, digest = rest.partition("|")
     try:

@@ -14,13 +14,13 @@ from edgeflare.devices.transports.ssh.errors import explained
 from edgeflare.errors import UnreachableError
 
 WINDOW = 8 << 20
-"""Bytes that may be under way to us unread; paramiko's 2 MiB is 14 audio samples of 150 kB."""
+"""Bytes that may be sent to us unread; paramiko's 2 MiB is 14 audio samples of 150 kB."""
 PACKET = 32 << 10
 TAIL_LINES = 20
 _TAIL_BYTES = 64 << 10
 _GRACE_S = 2.0
-_FAREWELL_S = 5.0
-_MOMENT_S = 0.5
+_SHUTDOWN_S = 5.0
+_LINK_CHECK_S = 0.5
 _NO_STATUS = -1
 
 
@@ -33,13 +33,13 @@ def start_program(
     """
     with explained(endpoint):
         channel = transport.open_session(WINDOW, PACKET, timeout=timeout)
-        with closed_after(channel, timeout):
+        with time_limit(channel, timeout):
             channel.exec_command(command)
     return channel
 
 
 @contextmanager
-def closed_after(channel: paramiko.Channel, seconds: float) -> Iterator[None]:
+def time_limit(channel: paramiko.Channel, seconds: float) -> Iterator[None]:
     """Bound calls of paramiko that wait without a deadline: TimeoutError after so many seconds."""
     deadline = Deadline(seconds)
     timer = threading.Timer(seconds, channel.close)
@@ -76,11 +76,11 @@ def write_all(
 class StderrCollector(threading.Thread):
     """Reads a channel's stderr to its end, so that the program never waits for a reader."""
 
-    def __init__(self, channel: paramiko.Channel, keep: int) -> None:
+    def __init__(self, channel: paramiko.Channel, limit: int) -> None:
         super().__init__(name="edgeflare-stderr", daemon=True)
         self._channel = channel
-        self._keep = keep
-        self._kept = bytearray()
+        self._limit = limit
+        self._tail = bytearray()
         self._lock = threading.Lock()
         self.start()
 
@@ -94,13 +94,13 @@ class StderrCollector(threading.Thread):
             if not chunk:
                 return
             with self._lock:
-                self._kept += chunk
-                del self._kept[: -self._keep]
+                self._tail += chunk
+                del self._tail[: -self._limit]
 
     def text(self) -> str:
         """Return the last bytes read so far, as text."""
         with self._lock:
-            return self._kept.decode(errors="replace")
+            return self._tail.decode(errors="replace")
 
 
 class SshStream:
@@ -138,11 +138,11 @@ class SshStream:
 
     def _link_is_lost(self) -> bool:
         """Whether the channel ended with the whole connection, which paramiko marks a moment later."""
-        deadline = Deadline(_MOMENT_S)
+        deadline = Deadline(_LINK_CHECK_S)
         while self._channel.get_transport().is_active():
             if deadline.expired:
                 return False
-            time.sleep(_MOMENT_S / 50)
+            time.sleep(_LINK_CHECK_S / 50)
         return True
 
     def close(self) -> None:
@@ -155,13 +155,13 @@ class SshStream:
             if self._closed:
                 return
             self._closed = True
-            farewell = threading.Thread(target=self._say_farewell, daemon=True)
-            farewell.start()
-            farewell.join(_GRACE_S + _FAREWELL_S)
-            if farewell.is_alive():
+            thread = threading.Thread(target=self._shut_down, daemon=True)
+            thread.start()
+            thread.join(_GRACE_S + _SHUTDOWN_S)
+            if thread.is_alive():
                 self._channel.get_transport().close()
 
-    def _say_farewell(self) -> None:
+    def _shut_down(self) -> None:
         try:
             self._channel.shutdown_write()
             if not self._channel.status_event.wait(_GRACE_S):

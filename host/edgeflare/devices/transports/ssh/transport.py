@@ -1,4 +1,4 @@
-"""The SSH transport: one connection to a device, on it streams, commands and files."""
+"""The SSH transport: streams, commands and files over one connection to a device."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 import paramiko
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.adb.ssh_tunnel import endpoint_of
+from edgeflare.devices.transports.adb.phones import endpoint_of
 from edgeflare.devices.transports.base import (
     STDERR_LIMIT,
     Completed,
@@ -71,7 +71,7 @@ def run_program(
         kill(channel)
         raise DeviceTimeoutError(
             f"a command on {endpoint.address} did not end within {deadline.seconds:.0f} s: "
-            f"{_short(command)}"
+            f"{command if len(command) <= 120 else f'{command[:117]}...'}"
         ) from error
     except DeviceProtocolError:
         kill(channel)
@@ -92,17 +92,13 @@ def _await_status(channel: paramiko.Channel, deadline: Deadline) -> None:
         raise TimeoutError
 
 
-def _short(command: str) -> str:
-    return command if len(command) <= 120 else f"{command[:117]}..."
-
-
 __all__ = ["Ask", "SshTransport"]
 
 _START_S = 60.0
 
 
 class SshTransport:
-    """A connection to one device; see `Transport`. Made by `connect`. `login` says how it came about."""
+    """A connection to one device, made by `connect`; see `Transport`. `login` describes the login."""
 
     def __init__(self, device: Device, connection: Connection, by: str = "") -> None:
         self.name = device.name
@@ -117,13 +113,13 @@ class SshTransport:
     def connect(cls, device: Device, *, ask: Ask | None = None) -> "SshTransport":
         """Connect, check the host key and log in.
 
-        `ask(prompt)` asks the user for a passphrase or password and returns None where nobody answers;
-        None: there is no terminal. Raises UnreachableError, DeviceTimeoutError, HostKeyError,
-        AuthenticationError; InventoryError where the SSH config makes no sense.
+        `ask(prompt)` asks the user for a passphrase or password and returns None where nobody
+        answers; None: there is no terminal. Raises UnreachableError, DeviceTimeoutError,
+        HostKeyError, AuthenticationError; InventoryError where the SSH config makes no sense.
         """
         connection = Connection(endpoint_of(device))
         try:
-            connection.dial(check_host_key, ask)
+            connection.connect(check_host_key, ask)
             by = authenticate(connection.transport, connection.endpoint, ask)
         except BaseException:
             connection.close()

@@ -1,13 +1,12 @@
-"""Looking at a device's host key and trusting it, on the user's word."""
+"""Fetches a device's host key, and trusts it when the user confirms its fingerprint."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import paramiko
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.adb.ssh_tunnel import endpoint_of
+from edgeflare.devices.transports.adb.phones import endpoint_of
 from edgeflare.devices.transports.ssh.auth import Ask
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.connection import Connection
@@ -25,13 +24,13 @@ __all__ = ["HostKey", "fetch_host_key", "trust_host_key"]
 def fetch_host_key(device: Device, *, ask: Ask | None = None) -> HostKey:
     """Return the host key that the device presents now, or the first on the way that is not trusted.
 
-    Behind a jump host, the jump host's key comes first: only when it is trusted can the way go on.
+    Behind a jump host, the jump host's key must be trusted first.
     `ask` is for logging in at jump hosts. Nothing is sent to a server that is not trusted.
     Raises UnreachableError, DeviceTimeoutError, AuthenticationError (at a jump host), and
     HostKeyError where another key is known for the host, or this one is revoked.
     """
-    endpoint, key = _presented(device, ask)
-    return _described(endpoint, key)._replace(trusted=_is_known(endpoint, key))
+    endpoint, key = _connect_and_read(device, ask)
+    return _host_key(endpoint, key)._replace(trusted=_is_known(endpoint, key))
 
 
 def trust_host_key(device: Device, fingerprint: str, *, ask: Ask | None = None) -> Path:
@@ -42,8 +41,8 @@ def trust_host_key(device: Device, fingerprint: str, *, ask: Ask | None = None) 
     of `fetch_host_key`. Raises HostKeyError where the fingerprint is another, where another key is
     known for this host, or where the file can't be written.
     """
-    endpoint, key = _presented(device, ask)
-    presented = _described(endpoint, key)
+    endpoint, key = _connect_and_read(device, ask)
+    presented = _host_key(endpoint, key)
     if presented.fingerprint != fingerprint.strip().rstrip("="):
         raise HostKeyError(
             f"nothing was trusted: {endpoint.address} presents {presented.fingerprint} "
@@ -60,32 +59,27 @@ def trust_host_key(device: Device, fingerprint: str, *, ask: Ask | None = None) 
     return file
 
 
-def _presented(device: Device, ask: Ask | None) -> tuple[Endpoint, paramiko.PKey]:
+def _connect_and_read(device: Device, ask: Ask | None) -> tuple[Endpoint, paramiko.PKey]:
     """Connect as far as keys are trusted; return the last server reached and its key."""
     if device.transport not in ("ssh", "adb") or device.adb_shell:
         ways = {"local": "the local device", "adb": "adb's shell"}
         way = ways.get(device.transport, f"a device on {device.transport}://")
         raise InventoryError(f"{way} has no host key; there is nothing to trust")
-    seen: list[tuple[Endpoint, paramiko.PKey]] = []
+    checked: list[tuple[Endpoint, paramiko.PKey]] = []
+
+    def check(endpoint: Endpoint, key: paramiko.PKey) -> None:
+        checked.append((endpoint, key))
+        check_host_key(endpoint, key)
+
     connection = Connection(endpoint_of(device))
     try:
-        connection.dial(_noting(seen), ask)
+        connection.connect(check, ask)
     except HostKeyError:
-        if not seen:
+        if not checked:
             raise
     finally:
         connection.close()
-    return seen[-1]
-
-
-def _noting(
-    seen: list[tuple[Endpoint, paramiko.PKey]],
-) -> Callable[[Endpoint, paramiko.PKey], None]:
-    def check(endpoint: Endpoint, key: paramiko.PKey) -> None:
-        seen.append((endpoint, key))
-        check_host_key(endpoint, key)
-
-    return check
+    return checked[-1]
 
 
 def _is_known(endpoint: Endpoint, key: paramiko.PKey) -> bool:
@@ -97,7 +91,7 @@ def _is_known(endpoint: Endpoint, key: paramiko.PKey) -> bool:
     return True
 
 
-def _described(endpoint: Endpoint, key: paramiko.PKey) -> HostKey:
+def _host_key(endpoint: Endpoint, key: paramiko.PKey) -> HostKey:
     return HostKey(
         endpoint.host,
         endpoint.port,

@@ -1,4 +1,4 @@
-"""A file's bytes to the device: SFTP, and where that doesn't serve, the device's Python."""
+"""Copies a file to the device: by SFTP, else through the device's Python."""
 
 import errno
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from edgeflare.devices.session.reported import LONGEST_LINE
 from edgeflare.devices.transports.base import Completed
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.errors import explain
-from edgeflare.devices.transports.ssh.stream import WINDOW, closed_after
+from edgeflare.devices.transports.ssh.stream import WINDOW, time_limit
 from edgeflare.errors import DeviceDiskFullError, DeviceError, DeviceTimeoutError
 
 STALL_S = 60.0
@@ -49,7 +49,7 @@ def put_by_sftp(transport: paramiko.Transport, local: Path, remote: str, timeout
     """
     with transport.open_session(WINDOW, timeout=timeout) as channel:
         channel.settimeout(timeout)
-        with closed_after(channel, timeout):
+        with time_limit(channel, timeout):
             channel.invoke_subsystem("sftp")
         with paramiko.SFTPClient(channel) as sftp, local.open("rb") as source:
             channel.settimeout(STALL_S)
