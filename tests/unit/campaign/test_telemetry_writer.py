@@ -51,10 +51,10 @@ def failing(store: Store, patch: pytest.MonkeyPatch, times: int) -> list[int]:
 def test_at_the_end_the_rest_of_every_device_is_written(store: Store) -> None:
     pi, jetson = Session("pi4"), Session("jetson")
     with keeper(store, pi, jetson):
-        pi.minutes.answered([0.1])
+        pi.minutes.record_reply([0.1])
         pi.now = 60.0
-        pi.minutes.answered([0.1, 0.2])
-        jetson.minutes.answered([0.1])
+        pi.minutes.record_reply([0.1, 0.2])
+        jetson.minutes.record_reply([0.1])
         assert list(store.telemetry()) == []
     kept = [(one.device, one.minute.minute, one.queries) for one in store.telemetry()]
     assert kept == [("pi4", 0, 1), ("pi4", 1, 2), ("jetson", 0, 1)]
@@ -62,7 +62,7 @@ def test_at_the_end_the_rest_of_every_device_is_written(store: Store) -> None:
 
 def test_an_interrupted_campaign_keeps_them_too(store: Store) -> None:
     pi = Session("pi4")
-    pi.minutes.answered([0.1])
+    pi.minutes.record_reply([0.1])
     with pytest.raises(KeyboardInterrupt), keeper(store, pi):
         raise KeyboardInterrupt
     assert [one.queries for one in store.telemetry()] == [1]
@@ -75,9 +75,9 @@ def test_a_minute_that_is_over_is_written_while_the_campaign_runs(
     monkeypatch.setattr(fleet, "_DELAY_S", 0.0)
     came = failing(store, monkeypatch, times=2)
     pi = Session("pi4")
-    pi.minutes.answered([0.1])
+    pi.minutes.record_reply([0.1])
     pi.now = 60.0
-    pi.minutes.answered([0.2, 0.2])
+    pi.minutes.record_reply([0.2, 0.2])
     with keeper(store, pi):
         while not list(store.telemetry()):
             time.sleep(0.01)
