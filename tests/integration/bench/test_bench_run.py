@@ -303,7 +303,7 @@ def test_a_model_that_changed_meanwhile_is_refused(
         )
     with (tmp_path / "deployed.tflite").open("ab") as file:
         file.write(b"\0" * 16)
-    with pytest.raises(UsageError, match=r"the deployed model .* has changed\. .*--force"):
+    with pytest.raises(UsageError, match=r"the deployed model .* has changed; .*--force"):
         resume_bench(folder)
     assert open_bench(folder).failed == {}
     seen: Seen = []
