@@ -133,24 +133,15 @@ def encode(frame: Frame, compress: bool = False) -> List[bytes]:
         if len(packed) < length:
             header["raw"] = length
             body, length, flags = [packed], len(packed), COMPRESSED
-    return seal(frame.kind, _to_json(header).encode(), body, length, flags)
-
-
-def seal(
-    kind: int, header: bytes, body: Sequence[Bytes] = (), length: int = 0, flags: int = 0
-) -> List[bytes]:
-    """Return a frame of an encoded header and a body of `length` bytes, as `encode` does.
-
-    Raises ProtocolError for a header over MAX_HEADER bytes.
-    """
-    if len(header) > MAX_HEADER:
+    text = _to_json(header).encode()
+    if len(text) > MAX_HEADER:
         raise ProtocolError(
-            "a header of {} bytes is over the limit of {}".format(len(header), MAX_HEADER)
+            "a header of {} bytes is over the limit of {}".format(len(text), MAX_HEADER)
         )
-    blocks: List[Any] = [header, *body]
+    blocks = [text, *body]
     if length <= _JOINED:
         blocks = [b"".join(blocks)]
-    front = _FRONT.pack(MAGIC, VERSION, kind, flags, len(header), length)
+    front = _FRONT.pack(MAGIC, VERSION, frame.kind, flags, len(text), length)
     crc = zlib.crc32(front + _NO_CHECKSUM)
     for block in blocks:
         crc = zlib.crc32(block, crc)
