@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Type
 
 from edgeflare_agent.arrays import Array
-from edgeflare_agent.wire import Frame, Kind, encode
+from edgeflare_agent.wire import Kind, encode
 
 DONE = 0  # BYE, or the end of the stream
 BROKEN_STREAM = 66
@@ -84,7 +84,7 @@ class Link:
 
     def send(self, kind: Kind, header: Dict[str, Any], arrays: Sequence[Array] = ()) -> None:
         """Write one frame; ends the process where the host reads no more."""
-        self.write(encode(Frame(kind, header, tuple(arrays))))
+        self.write(encode(kind, header, arrays))
 
     def write(self, blocks: List[bytes]) -> None:
         """Write an encoded frame; ends the process where the host reads no more."""

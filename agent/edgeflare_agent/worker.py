@@ -64,7 +64,7 @@ class Worker:
         """Return the encoded reply to a request; an error of any kind is one, too."""
         try:
             reply = self._verbs.get(frame.kind, _unknown)(frame)
-            return encode(reply._replace(header={"id": frame.header["id"], **reply.header}))
+            return encode(reply.kind, {"id": frame.header["id"], **reply.header}, reply.arrays)
         except AgentError as error:
             return refusal(frame, error.code, str(error))
         except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on
@@ -170,7 +170,7 @@ class Worker:
 def refusal(frame: Frame, code: str, message: str) -> List[bytes]:
     """Return the encoded ERROR that refuses a request."""
     header = {"id": frame.header.get("id"), "code": code, "message": message[:_LONGEST_MESSAGE]}
-    return encode(Frame(Kind.ERROR, header))
+    return encode(Kind.ERROR, header)
 
 
 def _unknown(frame: Frame) -> Frame:

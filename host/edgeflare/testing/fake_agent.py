@@ -312,7 +312,7 @@ def _replacement(change: Change, default: Frame) -> Iterator[bytes]:
 
 
 def _bytes(frame: Frame) -> bytes:
-    return b"".join(encode(frame))
+    return b"".join(encode(*frame))
 
 
 def _loaded() -> dict[str, Any]:

@@ -219,8 +219,7 @@ class AgentLink:
         with self._changed:
             self._next_id += 1
             id_ = self._next_id
-        frame = Frame(kind, {"id": id_, **header}, tuple(arrays))
-        blocks = encode(frame, compress=self.compression.wanted(arrays))
+        blocks = encode(kind, {"id": id_, **header}, arrays, self.compression.wanted(arrays))
         allowance = self.limits.timeout_s if allowance_s is None else allowance_s
         request = Request(id_, kind, blocks, sum(map(len, blocks)), allowance, read)
         with self._changed:
@@ -392,7 +391,7 @@ class AgentLink:
             requests = self._table.send_next(_BATCH_BYTES)
         blocks: list[bytes] = []
         for one in control:
-            blocks += encode(one.frame() if isinstance(one, Ping) else one)
+            blocks += encode(*(one.frame() if isinstance(one, Ping) else one))
         for request in requests:
             blocks += request.blocks
         self._to_agent.write(blocks)
