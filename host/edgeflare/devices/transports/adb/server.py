@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgeflare.devices.transports.base import Deadline, joined
+from edgeflare.devices.transports.base import Deadline
 from edgeflare.errors import DeviceTimeoutError, UnreachableError
 
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
@@ -74,7 +74,8 @@ class ShellProgram:
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
         """Write all blocks; raises UnreachableError where program or link are gone."""
         try:
-            for view in joined(blocks):
+            for block in blocks:
+                view = memoryview(block)
                 for start in range(0, len(view), PACKET):
                     self._send(STDIN, view[start : start + PACKET])
         except OSError as error:
