@@ -114,7 +114,7 @@ def table_of(field: FieldInfo) -> type[BaseModel] | None:
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
-def typed_name(place: tuple[int | str, ...], typed: Mapping[str, str]) -> str | None:
+def _typed_name(place: tuple[int | str, ...], typed: Mapping[str, str]) -> str | None:
     """Return the flag typed for the setting at this place or above it; None: there was none."""
     names = [".".join(map(str, place[:length])) for length in range(len(place), 0, -1)]
     return next((typed[name] for name in names if name in typed), None)
@@ -163,7 +163,7 @@ def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | 
         _causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
     )[:4]
     text = "; ".join(_sentence(problem, typed) for problem in shown)
-    of_flags = all(typed_name(problem["loc"], typed) for problem in shown)
+    of_flags = all(_typed_name(problem["loc"], typed) for problem in shown)
     return text if of_flags else f"{source}: {text}"
 
 
@@ -182,7 +182,7 @@ def _causes(problems: Sequence[Any]) -> Iterator[Any]:
 def _sentence(problem: Any, typed: Mapping[str, str]) -> str:
     """Return what is wrong with one key, or with the flag that `typed` has for it."""
     place = problem["loc"]
-    key = typed_name(place, typed) or ".".join(str(part) for part in place)
+    key = _typed_name(place, typed) or ".".join(str(part) for part in place)
     kind, about = problem["type"], problem.get("ctx", {})
     given = _shown(problem["input"])
     if kind == "missing":
