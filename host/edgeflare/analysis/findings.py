@@ -78,8 +78,7 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
 
 
 def csv_cell(value: Any) -> Any:
-    """Return a value as a CSV cell that no spreadsheet takes for a formula; numbers, texts of
-    numbers too, stay.
+    """Return a value as a CSV cell, no formula for a spreadsheet; numbers, also as texts, stay.
 
     A text that begins as a formula does (``= + - @``, tab, a line end) gets an apostrophe before
     it. Carriage returns become line feeds, since the writer leaves them without quotes.
