@@ -13,7 +13,7 @@ from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
 from edgeflare.campaign.status import replica_names
 from edgeflare.metrics import numbers, text_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.strategies.mutation_path import describe_mutations
+from edgeflare.strategies.operators import describe_mutations
 from edgeflare.types import TRIGGERS, Output, Status, Transcript
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
@@ -78,8 +78,7 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
 
 
 def csv_cell(value: Any) -> Any:
-    """Return a value as a CSV cell that no spreadsheet takes for a formula; numbers, texts of
-    numbers too, stay.
+    """Return a value as a CSV cell, no formula for a spreadsheet; numbers, also as texts, stay.
 
     A text that begins as a formula does (``= + - @``, tab, a line end) gets an apostrophe before
     it. Carriage returns become line feeds, since the writer leaves them without quotes.

@@ -15,7 +15,7 @@ from edgeflare.metrics import decides_equally, ssim, text_of, top_label
 from edgeflare.oracles import Margins
 from edgeflare.store import DeviceRecord, OutcomeRecord, SeedRecord, Store
 from edgeflare.strategies.boundary import BoundaryOptions, depends_on_cost
-from edgeflare.strategies.mutation_path import describe_finding
+from edgeflare.strategies.operators import describe_finding
 from edgeflare.types import Decision, FrontPoint, Output, Status, Transcript
 
 SEARCHES_NAME = "searches.csv"
@@ -28,8 +28,7 @@ class _Key(NamedTuple):
 
 
 class Similarities:
-    """SSIM of triggering inputs: those of an earlier report in `folder` are taken over, others are
-    computed.
+    """SSIM of triggering inputs: computed, unless an earlier report in `folder` has it.
 
     Without scikit-image those that would be computed are None, and `notice` says so.
     """

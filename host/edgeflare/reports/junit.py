@@ -19,7 +19,7 @@ from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.reports.replay import replayed_words
 from edgeflare.reports.text_reports import ReportData, outcome_words
 from edgeflare.store import OutcomeRecord, Store
-from edgeflare.strategies.mutation_path import describe_last_mutations
+from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS, Status
 
 Element = ET.Element

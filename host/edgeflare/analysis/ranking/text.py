@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from edgeflare._internal.text import counted, margin_text, p_value_text, percent_text
-from edgeflare.analysis.ranking.comparison import TIE, Duel
-from edgeflare.analysis.ranking.scores import Accuracy
+from edgeflare.analysis.ranking.scores import TIE, Accuracy, Duel
 
 _SHARED_PLACES_SHOWN = 3
 _TOO_FEW_SHOWN = 3
@@ -23,8 +22,7 @@ _OF_WORDS = _MEANS | {"disagreement": "the share of the words that both models h
 def verdict(
     order: Sequence[str], duels: Sequence[Duel], measure: str, seeds: int, *, of_words: bool = False
 ) -> str:
-    """Return who is hardest to make deviate, who ties with that one, and by how much others are
-    easier.
+    """Return who is hardest to make deviate, who ties with it, and by how much others are easier.
 
     `of_words`: the candidates are speech recognisers.
     """
