@@ -10,7 +10,7 @@ import pytest
 import edgeflare
 from edgeflare.campaign import demo_config
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 PROGRAM = PROJECT / "tests" / "helpers" / "five_lines.py"
 DEMO = demo_config()
 ORIGINAL, DEPLOYED = DEMO.original.path, DEMO.deployed.path

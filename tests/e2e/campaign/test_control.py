@@ -32,7 +32,7 @@ from edgeflare.errors import ModelError, StoreError, UsageError
 from edgeflare.store import Store
 
 SEEDS = 6
-KILLED_AT_WRITE = Path(__file__).resolve().parent.parent / "helpers" / "killed_at_write.py"
+KILLED_AT_WRITE = Path(__file__).resolve().parents[2] / "helpers" / "killed_at_write.py"
 
 
 def values(**more: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from virtual_board import VirtualBoard
 from edgeflare.devices import Transport, connect
 from edgeflare.virtual.rootfs import wheel_platforms
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 SUITES = ("tests/unit/agent", "tests/contract/runtimes", "tests/integration/agent")
 SENT = (
     "agent",

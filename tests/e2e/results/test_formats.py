@@ -1,7 +1,8 @@
 """What programs read of EdgeFlare keeps its spelling: flags, keys of files and of JSON output, tables, words.
 
 The names are stored in `tests/data/formats.json`. A change that adds a name adds it there too; a name that
-others read is never removed or spelled anew. `python tests/e2e/test_formats.py` writes the file again.
+others read is never removed or spelled anew. This writes the file again:
+`PYTHONPATH=tests/helpers python tests/e2e/results/test_formats.py`.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from edgeflare.nightly import NightlyConfig
 from edgeflare.store import CampaignLock
 from edgeflare_mutators import operators
 
-FORMATS = Path(__file__).resolve().parents[1] / "data" / "formats.json"
+FORMATS = Path(__file__).resolve().parents[2] / "data" / "formats.json"
 _KEY = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 

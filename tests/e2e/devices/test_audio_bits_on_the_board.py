@@ -13,7 +13,7 @@ from virtual_board import VirtualBoard
 from edgeflare.devices import connect
 from edgeflare_agent.preprocess import prepare
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 PREPARE = """
 import hashlib, io, os, platform, sys, tarfile, tempfile
 folder = tempfile.mkdtemp()
