@@ -39,6 +39,7 @@ from edgeflare.errors import (
 )
 from edgeflare.models import InputOptions
 from edgeflare.models.image_input import options_in_file, scaling_of_range
+from edgeflare.oracles import MARGIN_FLOOR, traits_of
 from edgeflare.statistics import rounded_up
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches, decoding, translate_errors
@@ -202,15 +203,15 @@ def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) ->
         alarms = count_alarms(control)
     if not alarms.false_alarms:
         return
-    tolerance, floor = config.search.tolerance, config.search.margin_floor
-    limit = f"margin floor of {floor:g}" if tolerance is None else f"tolerance of {tolerance:g}"
+    setting = traits_of(config.search.oracle).setting
+    limit = f"{setting.replace('_', ' ')} of {getattr(config.search, setting):g}"
     text = (
         f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches that asked the device: {_cause(config)} "
         f"makes the original decide differently there at the {limit}, so that triggers of this campaign may mean "
         "no more"
     )
-    if tolerance is not None:
-        _notice(f"{text}; search anew with a larger --tolerance", store, reporter)
+    if setting != MARGIN_FLOOR:
+        _notice(f"{text}; search anew with a larger --{setting}", store, reporter)
         return
     above = None if alarms.largest_margin is None else rounded_up(alarms.largest_margin)
     if above is not None and above < 1:

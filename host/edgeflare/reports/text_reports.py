@@ -22,13 +22,13 @@ from edgeflare.analysis.findings import (
     results,
 )
 from edgeflare.analysis.limits import LimitCheck, check_limits
-from edgeflare.analysis.outcome_stats import tolerance_of
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
 from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import UsageError
 from edgeflare.metrics import text_of
+from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     MOST_SHOWN,
     STEPS_SHOWN,
@@ -189,12 +189,13 @@ def _report_data(
 def outcome_words(data: ReportData, outcome: OutcomeRecord) -> str:
     """Return both models' answers to a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``.
 
-    Where a tolerance decides, with the distance of the scores: ``4 by both, scores 0.12 apart``.
+    Where an oracle compares scores, with the distance of the scores: ``4 by both, scores 0.12 apart``.
     """
     labels = (outcome.original_label, outcome.deployed_label)
     texts = (text_of(outcome.original), text_of(outcome.deployed))
     answers = answers_text(labels, texts, data.name)
-    if tolerance_of(data.summary.search) is None or outcome.disagreement is None:
+    by_scores = traits_in(data.summary.search).compares_scores
+    if not by_scores or outcome.disagreement is None:
         return answers
     both = f"{data.name(labels[0])} by both" if labels[0] == labels[1] else answers
     return f"{both}, scores {margin_text(outcome.disagreement)} apart"

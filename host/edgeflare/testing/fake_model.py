@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.oracles import LabelOracle, Oracle, is_below
+from edgeflare.oracles import LabelOracle, Oracle, has_margin_below
 from edgeflare.testing.fake_agent import FakeAgent
 from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Scores, Seed, Strategy
 
@@ -90,7 +90,7 @@ def run_strategy(
         if of == "original":
             run.host_queries += 1
             return Outputs(ours, None, Decision.UNDECIDED)
-        if ours is not None and is_below(judge.floor, ours):
+        if ours is not None and has_margin_below(ours, judge.floor):
             return Outputs(ours, None, Decision.BELOW_FLOOR)
         run.queries += 1
         theirs = deployed(one)

@@ -7,17 +7,17 @@ from edgeflare.oracles import LabelOracle, ToleranceOracle, TranscriptOracle, or
 
 
 def test_it_goes_by_the_models_unless_stated() -> None:
-    label = oracle_for("auto", transcribes=False, floor=0.25)
-    words = oracle_for("auto", transcribes=True, floor=0.25)
+    label = oracle_for("auto", {"margin_floor": 0.25}, transcribes=False)
+    words = oracle_for("auto", {"margin_floor": 0.25}, transcribes=True)
     assert isinstance(label, LabelOracle)
     assert isinstance(words, TranscriptOracle)
     assert (label.floor, words.floor) == (0.25, 0.25)
 
 
 def test_what_is_stated_is_taken() -> None:
-    assert isinstance(oracle_for("label", transcribes=False), LabelOracle)
-    assert isinstance(oracle_for("transcript", transcribes=True), TranscriptOracle)
-    chosen = oracle_for("tolerance", transcribes=False, tolerance=0.2)
+    assert isinstance(oracle_for("label", {}, transcribes=False), LabelOracle)
+    assert isinstance(oracle_for("transcript", {}, transcribes=True), TranscriptOracle)
+    chosen = oracle_for("tolerance", {"tolerance": 0.2}, transcribes=False)
     assert isinstance(chosen, ToleranceOracle)
     assert chosen.tolerance == 0.2
 
@@ -26,16 +26,20 @@ def test_what_is_stated_is_taken() -> None:
     ("name", "about", "problem"),
     [
         ("label", {"transcribes": True}, "label oracle .* speech recognisers: use --oracle trans"),
-        ("tolerance", {"transcribes": True, "tolerance": 0.1}, "tolerance oracle .* recognisers"),
+        (
+            "tolerance",
+            {"settings": {"tolerance": 0.1}, "transcribes": True},
+            "tolerance oracle .* recognisers",
+        ),
         ("transcript", {"transcribes": False}, "these models give scores of classes"),
         ("tolerance", {"transcribes": False}, "--tolerance"),
         (
             "tolerance",
-            {"transcribes": False, "tolerance": 0.1, "labels_only": True},
+            {"settings": {"tolerance": 0.1}, "transcribes": False, "labels_only": True},
             "the deployed model returns a label alone",
         ),
     ],
 )
 def test_one_that_does_not_fit_is_refused(name: Any, about: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
-        oracle_for(name, **about)
+        oracle_for(name, **{"settings": {}, **about})

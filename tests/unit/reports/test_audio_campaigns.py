@@ -208,7 +208,7 @@ def test_where_a_tolerance_decides_no_report_speaks_of_another_decision(
     write_html_report(folder, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert f"The severest: scores {largest:.3f} apart, where both models say" in page
-    assert '"tolerance":0.25' in page
+    assert '"by_disagreement":true' in page
     for told in (text, page.split("<script")[0]):
         assert "decides differently" not in told
         assert "most frequent pair" not in told.lower()

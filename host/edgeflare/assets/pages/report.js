@@ -53,7 +53,7 @@
   const shown = document.getElementById("shown");
   const fields = ["pair", "text", "cause", "device", "status", "state", "l2", "seed", "sort"].filter((name) => form.elements[name]);
   const isReplay = fields.includes("state");
-  const severity = data.tolerance === null ? at.severity : at.disagreement;
+  const severity = data.by_disagreement ? at.disagreement : at.severity;
   const top = isReplay ? "state" : "severest";
   const states = isReplay ? [...form.elements.state.options].map((option) => option.value) : [];
   let matching = [];
@@ -301,7 +301,7 @@
       [data.rate ? "L2 of samples" : "L2", number(row[at.l2])],
       [data.rate ? "Linf, 16 bits" : "Linf", linf],
       ...(data.rate ? [["SNR", row[at.snr_db] === null ? "–" : `${row[at.snr_db].toFixed(1)} dB`]] : []),
-      ...(data.tolerance === null ? [] : [["scores apart", margin(row[at.disagreement])]]),
+      ...(data.by_disagreement ? [["scores apart", margin(row[at.disagreement])]] : []),
       ["margin, original", margin(row[at.original_margin])],
       ["margin, deployed", margin(row[at.deployed_margin])],
       ["search", counted(search, "query", "queries")],
@@ -330,7 +330,7 @@
     if (pair === "none") return STATUS[row[at.status]] ?? row[at.status];
     if (row[at.heard] === null) {
       const [original, deployed] = [className(row[at.original]), className(row[at.deployed])];
-      if (data.tolerance === null) return `${original} → ${deployed}`;
+      if (!data.by_disagreement) return `${original} → ${deployed}`;
       const said = original === deployed ? `${original} by both` : `${original} → ${deployed}`;
       return row[at.disagreement] === null ? said : `${said}, scores ${margin(row[at.disagreement])} apart`;
     }

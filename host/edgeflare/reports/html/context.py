@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import counted, margin_text, number_text
-from edgeflare.analysis.outcome_stats import ranked_words, tolerance_of, transcribes, units_of
+from edgeflare.analysis.outcome_stats import ranked_words, transcribes, units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.status import CampaignStatus, campaign_status
+from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     END_WORDS,
     NO_WORD,
@@ -89,7 +90,7 @@ def _more(summary: Summary, collected: Collected, name: Name) -> list[str]:
     worst = collected.worst
     if worst is not None and worst.severity >= 0:
         outcome = worst.finding.outcome
-        if tolerance_of(summary.search) is not None:
+        if traits_in(summary.search).compares_scores:
             return [*more, _furthest(worst, name)]
         verb = "says"
         answers = [name(outcome.original_label), name(outcome.deployed_label)]

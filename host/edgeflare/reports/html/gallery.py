@@ -250,7 +250,7 @@ class EndedSearches:
 
 
 class SeverestTrigger(NamedTuple):
-    """The severest trigger, by its smaller margin, or by disagreement under a tolerance."""
+    """The severest trigger, by its smaller margin, or by disagreement where an oracle compares scores."""
 
     severity: float
     finding: Finding

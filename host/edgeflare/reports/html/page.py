@@ -12,10 +12,10 @@ from typing import Any
 from edgeflare._internal.files import write_durably
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import results
-from edgeflare.analysis.outcome_stats import tolerance_of
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.errors import StoreError, UsageError
+from edgeflare.oracles import traits_in
 from edgeflare.reports.export import check_report_path, report_written_to
 from edgeflare.reports.html.context import context
 from edgeflare.reports.html.gallery import (
@@ -110,9 +110,9 @@ def _page(
     replay: ReplaySummary | None,
     cards: ReplayCards | None,
 ) -> HtmlReport:
-    tolerance = tolerance_of(store.campaign.get("search", {}))
+    by_disagreement = traits_in(store.campaign.get("search", {})).compares_scores
     make = cards.card if cards else found_card
-    collected = collect(results(store), make, by_disagreement=tolerance is not None)
+    collected = collect(results(store), make, by_disagreement=by_disagreement)
     shown = by_importance(collected.cards)[:MOST_SHOWN]
     plain = len(
         embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
@@ -121,7 +121,7 @@ def _page(
     read = cards.read if cards else store.get_sample
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
     bundle = MediaBundle(read, folder, min(embed_mb * _MB, room), rate=rate)
-    data = {**_data(collected, shown, bundle, names), "tolerance": tolerance}
+    data = {**_data(collected, shown, bundle, names), "by_disagreement": by_disagreement}
     page = render(
         "report.html.j2",
         scripts=("report.js",),
