@@ -35,17 +35,17 @@ class Stage(NamedTuple):
 class Step(NamedTuple):
     """`done` of the stage's total; in "search" also the outcome counts so far.
 
-    `queries` and `host_queries` (inputs given to the original alone) are those of all searches,
-    also of the `under_way` ones, of which `in_hand` have a triggering input already.
+    `queries` and `host_only_queries` (inputs given to the original alone) are those of all searches,
+    also of the `under_way` ones, `with_trigger` of which have a triggering input already.
     """
 
     done: int
     found: int = 0
     searched: int = 0
     queries: int = 0
-    host_queries: int = 0
+    host_only_queries: int = 0
     under_way: int = 0
-    in_hand: int = 0
+    with_trigger: int = 0
 
 
 class Notice(NamedTuple):

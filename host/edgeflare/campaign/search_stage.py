@@ -267,7 +267,7 @@ class _Tally:
         self._found = before.found
         self._searched = before.searched
         self._queries = before.queries
-        self._host_queries = 0
+        self._host_only_queries = 0
         self.ended = self.starved = 0
         self._lock = threading.Lock()
 
@@ -279,7 +279,7 @@ class _Tally:
             self._found += record.status is Status.FOUND
             self._searched += record.searched
             self._queries += record.search_queries
-            self._host_queries += record.host_only_queries
+            self._host_only_queries += record.host_only_queries
 
     def step(self, under_way: Sequence[Job[SearchJobResult]] = ()) -> Step:
         spent = [job.counters for job in under_way]
@@ -289,7 +289,7 @@ class _Tally:
                 self._found,
                 self._searched,
                 self._queries + sum(one.search for one in spent),
-                self._host_queries + sum(one.host_only for one in spent),
+                self._host_only_queries + sum(one.host_only for one in spent),
                 len(under_way),
                 sum(isinstance(job, SearchJob) and bool(job.front.points) for job in under_way),
             )

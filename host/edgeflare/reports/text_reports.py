@@ -20,6 +20,7 @@ from edgeflare.analysis.findings import (
     jsonable,
     outcome_part,
     results,
+    seed_part,
 )
 from edgeflare.analysis.limits import LimitCheck, check_limits
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
@@ -213,9 +214,7 @@ def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:
     return {
         **row,
         "disagreement": jsonable(finding.outcome.disagreement),
-        "label": finding.seed.label,
-        "seed_sample": finding.seed.sample,
-        "trigger_sample": row["trigger_sample"] or finding.seed.sample,
+        **seed_part(finding.seed, row),
         **{
             f"{name}_class": data.name(label) if known and label is not None else None
             for name, label in labels.items()

@@ -58,13 +58,13 @@ class StrategyRun:
     """What a strategy did: how it ended, and all that it asked, in order, with the answers.
 
     `outcome` is None where an answer that is not finite ended the search. `queries` counts the
-    inputs that the deployed model was asked about, `host_queries` those for the original alone.
+    inputs that the deployed model was asked about, `host_only_queries` those for the original alone.
     """
 
     outcome: Outcome | None = None
     asked: list[tuple[Ask, Answer]] = field(default_factory=list)
     queries: int = 0
-    host_queries: int = 0
+    host_only_queries: int = 0
 
 
 def run_strategy(
@@ -88,7 +88,7 @@ def run_strategy(
     def outputs(one: Sample, of: str) -> Outputs:
         ours = None if of == "deployed" else original(one)
         if of == "original":
-            run.host_queries += 1
+            run.host_only_queries += 1
             return Outputs(ours, None, Decision.UNDECIDED)
         if ours is not None and has_margin_below(ours, judge.floor):
             return Outputs(ours, None, Decision.BELOW_FLOOR)

@@ -30,7 +30,7 @@ def test_a_strategy_is_tested_in_a_few_lines_without_a_device() -> None:
     assert run.outcome is not None
     assert run.outcome.sample is not None
     assert MODEL(run.outcome.sample).argmax() != deployed(run.outcome.sample).argmax()
-    assert run.queries == run.host_queries == 2 * len(run.asked)
+    assert run.queries == run.host_only_queries == 2 * len(run.asked)
     again = run_strategy(brighter, IMAGE, original=MODEL, deployed=deployed)
     np.testing.assert_array_equal(again.outcome.sample, run.outcome.sample)
 

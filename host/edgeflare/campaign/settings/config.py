@@ -51,10 +51,10 @@ class ModelConfig(Section):
         Flag(
             "--original",
             "The original model: .onnx or .tflite.",
-            tables=("original",),
+            only_in=("original",),
             example="original.onnx",
         ),
-        Flag("--deployed", "The deployed model.", tables=("deployed",), example="deployed.tflite"),
+        Flag("--deployed", "The deployed model.", only_in=("deployed",), example="deployed.tflite"),
     ]
     runtime: RuntimeName | None = Field(
         default=None,
@@ -68,7 +68,7 @@ class ModelConfig(Section):
             "For the deployed model's runtime: threads=4, delegate=false, kernels=reference, "
             "'providers=[\"CUDAExecutionProvider\"]', allow_fallback=true. Lists and objects are JSON. "
             "May be repeated.",
-            tables=("deployed",),
+            only_in=("deployed",),
         ),
     ] = Field(
         default_factory=dict, description="Options of the runtime.", examples=[{"threads": 1}]

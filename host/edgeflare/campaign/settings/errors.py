@@ -1,6 +1,7 @@
 """Error sentences for wrong settings, made from pydantic's errors, with the given value."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,9 +37,9 @@ def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | 
     shown = sorted(
         _causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
     )[:4]
-    text = "; ".join(_sentence(problem, typed) for problem in shown)
-    of_flags = all(typed_name(problem["loc"], typed) for problem in shown)
-    return text if of_flags else f"{source}: {text}"
+    sentences, of_flags = zip(*(_sentence(problem, typed) for problem in shown), strict=True)
+    text = "; ".join(sentences)
+    return text if all(of_flags) else f"{source}: {text}"
 
 
 def _causes(problems: Sequence[Any]) -> Iterator[Any]:
@@ -53,10 +54,48 @@ def _causes(problems: Sequence[Any]) -> Iterator[Any]:
             yield problem
 
 
-def _sentence(problem: Any, typed: Mapping[str, str]) -> str:
-    """Return what is wrong with one key, or with the flag that `typed` has for it."""
+def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
+    """Return what is wrong with one key, or with the flag that `typed` has for it; whether it has."""
     place = problem["loc"]
-    key = typed_name(place, typed) or ".".join(str(part) for part in place)
+    flag = typed_name(place, typed)
+    if flag is None and problem["type"] == "value_error":
+        text = _message(problem)
+        with_flags = _with_flags(text, place, typed)
+        if with_flags != text:
+            return with_flags, True
+    return _about(problem, flag or ".".join(str(part) for part in place)), flag is not None
+
+
+def _with_flags(text: str, table: tuple[int | str, ...], typed: Mapping[str, str]) -> str:
+    """Return a sentence on several keys of a table with the flags in place of those that were typed.
+
+    The sentence names a key as ``key (--flag)``, ``key = "value"`` or, with an underscore, plainly.
+    """
+    flags = set()
+    for name, flag in typed.items():
+        *above, key = name.split(".")
+        if tuple(above[: len(table)]) != table:
+            continue
+        flags.add(flag)
+        literal = flag.replace("\\", r"\\")  # in a replacement
+        start = rf"(?<![-\w]){re.escape(key)}"
+        text = text.replace(f"{key} ({flag})", flag)
+        text = re.sub(rf'{start} = "([^"]*)"', rf"{literal} \1", text)
+        if "_" in key:
+            text = re.sub(rf"{start}\b", literal, text)
+
+    def unless_repeated(found: re.Match[str]) -> str:
+        return "" if set(found[1].split(", ")) <= flags else found[0]
+
+    return re.sub(r" [(]((?:--[a-z0-9-]+(?:, )?)+)[)]", unless_repeated, text)
+
+
+def _message(problem: Any) -> str:
+    text: str = problem["msg"].removeprefix("Value error, ")
+    return text
+
+
+def _about(problem: Any, key: str) -> str:
     kind, about = problem["type"], problem.get("ctx", {})
     given = _shown(problem["input"])
     if kind == "missing":
@@ -79,8 +118,7 @@ def _sentence(problem: Any, typed: Mapping[str, str]) -> str:
     wanted = _KINDS.get(kind.partition("_")[0])
     if wanted is not None and key:
         return f"{key} must be {wanted}, not {given}"
-    text: str = problem["msg"].removeprefix("Value error, ")
-    return f"{key}: {text}" if key else text
+    return f"{key}: {_message(problem)}" if key else _message(problem)
 
 
 def _shown(value: object) -> str:

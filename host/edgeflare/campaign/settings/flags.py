@@ -18,8 +18,8 @@ class Flag:
     """A flag that sets the field in whose annotation it stands.
 
     `help` is by default the field's description, `panel` (of ``--help``) that of the field's table.
-    `tables` are the tables in which it sets the field, where several are of one class; by default
-    all of them. With a `key` it sets this entry, of type `type`, of a field that is a table.
+    `only_in` names tables: a field of `ModelConfig` is one of [original] and of [deployed], and a flag
+    sets it in both unless ``only_in=("deployed",)``. With a `key` it sets this entry, of type `type`, of a field that is a table.
     `example` is the starter file's value. With `each` there is one flag more for each model,
     ``--original-...`` and ``--deployed-...``; `deployed` is added to the latter's help.
     """
@@ -28,7 +28,7 @@ class Flag:
     help: str = ""
     metavar: str | None = None
     panel: str | None = None
-    tables: tuple[str, ...] = ()
+    only_in: tuple[str, ...] = ()
     key: str = ""
     type: Any = None
     example: Any = None
@@ -88,7 +88,7 @@ def flags_of(config: type[BaseModel]) -> list[SettingFlag]:
             names = [other for other in tables if tables[other] is kind]
             for key, inner in kind.model_fields.items():
                 for flag in flags_in(inner):
-                    found.append(_bound(flag, inner, [(one, key) for one in flag.tables or names]))
+                    found.append(_bound(flag, inner, [(one, key) for one in flag.only_in or names]))
     return found
 
 
@@ -103,7 +103,7 @@ def flags_in(field: FieldInfo) -> list[Flag]:
         ):
             if flag.each:
                 name, text = f"--{table}-{flag.name[2:]}", f"The same for the {model} alone{more}."
-                found.append(replace(flag, name=name, help=text, tables=(table,)))
+                found.append(replace(flag, name=name, help=text, only_in=(table,)))
     return found
 
 

@@ -124,7 +124,7 @@ MOST_PAIRS = 500
 
 _MOST_LISTED = 20
 _SHORT_NAME = 3
-_HEARD = COLUMNS.index("heard")
+_TRANSCRIPTS = COLUMNS.index("transcripts")
 _LABELS = slice(COLUMNS.index("original"), COLUMNS.index("deployed") + 1)
 
 
@@ -196,7 +196,7 @@ _ENDED = (
     Column("seed", 0, lambda one: one.seed_id, text=True),
     Column("device", 0, lambda one: one.device, text=True, optional=True),
     Column("device queries", 0, lambda one: f"{one.queries:,}"),
-    Column("original alone", 0, lambda one: f"{one.host_queries:,}"),
+    Column("original alone", 0, lambda one: f"{one.host_only_queries:,}"),
     Column("why", 0, lambda one: one.detail, text=True, optional=True),
 )
 
@@ -235,7 +235,7 @@ def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, 
     words |= {
         change_key(change): _arrow(change)
         for card in collected.cards
-        for change in map(WordChange._make, (card.row[_HEARD] or {"changes": ()})["changes"])
+        for change in map(WordChange._make, (card.row[_TRANSCRIPTS] or {"changes": ()})["changes"])
     }
     words["none"] = "no labels"
     facets = {
@@ -270,7 +270,7 @@ def _listed(collected: Collected, name: Name, *, replayed: bool) -> list[Block]:
 
     def answer(model: str) -> Callable[[dict[str, Any]], str]:
         def text(row: dict[str, Any]) -> str:
-            texts = row["heard"]
+            texts = row["transcripts"]
             return "".join(part for part, _ in texts[model]) if texts else name(row[model])
 
         return text

@@ -62,7 +62,7 @@ class ReplayCards:
             one.seed_id,
             replayed_words(one, self._name),
         ]
-        transcripts = made.row[COLUMNS.index("heard")]
+        transcripts = made.row[COLUMNS.index("transcripts")]
         if transcripts is not None:
             transcripts["seed"] = None  # what is a seed in a replay's folder is the input itself
         pair, device, _ = made.group
