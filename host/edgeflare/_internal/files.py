@@ -22,8 +22,8 @@ _PRIVATE = 0o600
 def replacing(path: Path, *, durable: bool = False, private: bool = False) -> Iterator[BinaryIO]:
     """Yield a new file that takes the place of `path` at the end; after an error the old one is unchanged.
 
-    `durable`: the file and its name are on disk when this ends, and so survive a loss of power. `private`: only this
-    user may read it. Raises OSError.
+    `durable`: the file and its name are on disk when this ends, and so survive a loss of power.
+    `private`: only this user may read it. Raises OSError.
     """
     temporary = _temporary_name(path)
     with _new_file(temporary, durable=durable, private=private) as file:

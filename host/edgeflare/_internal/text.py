@@ -96,9 +96,9 @@ def shape_text(shape: Sequence[int | None]) -> str:
 def clean_text(text: str, longest: int | None = None, *, lines: bool = False) -> str:
     """Return a text that is safe to show and to store: at most `longest` characters, an ellipsis included.
 
-    Escape sequences of terminals are dropped; other control characters (C0, C1, those that change the direction of
-    writing or have no glyph) and lone surrogates become U+FFFD. `lines`: line feeds and tabs stay, else they
-    become spaces.
+    Escape sequences of terminals are dropped; other control characters (C0, C1, those that change
+    the direction of writing or have no glyph) and lone surrogates become U+FFFD. `lines`: line
+    feeds and tabs stay, else they become spaces.
     """
     if not text.isprintable():
         if longest is not None:

@@ -19,8 +19,8 @@ _DEEPEST = 50
 def loads(text: str) -> dict[str, Any]:
     """Parse a TOML document. Raises ValueError, with line and column where it is not TOML.
 
-    It raises ValueError, too, for an integer of more than 64 bits, a NUL character, and more than 50 nested tables or
-    arrays.
+    It raises ValueError, too, for an integer of more than 64 bits, a NUL character, and more than
+    50 nested tables or arrays.
     """
     try:
         document: dict[str, Any] = _reader.loads(text)

@@ -35,8 +35,8 @@ class Stage(NamedTuple):
 class Step(NamedTuple):
     """`done` of the stage's total; in "search" also the outcome counts so far.
 
-    `queries` and `host_only_queries` (inputs given to the original alone) are those of all searches,
-    also of the `under_way` ones, `with_trigger` of which have a triggering input already.
+    `queries` and `host_only_queries` (inputs given to the original alone) are those of all
+    searches, also of the `under_way` ones, `with_trigger` of which have a triggering input already.
     """
 
     done: int

@@ -99,9 +99,9 @@ class Figures:
 class Column(NamedTuple):
     """A column of a table.
 
-    A terminal too narrow for all drops those of `drop_order` 1, then of 2, and so on; those of 0 never.
-    `figure` returns a row's cell. A column of `text` is aligned to the left. One that is `optional`
-    is dropped everywhere if no row has a value in it.
+    A terminal too narrow for all drops those of `drop_order` 1, then of 2, and so on; those of 0
+    never. `figure` returns a row's cell. A column of `text` is aligned to the left. One that is
+    `optional` is dropped everywhere if no row has a value in it.
     """
 
     heading: str

@@ -190,7 +190,8 @@ def _report_data(
 def outcome_words(data: ReportData, outcome: OutcomeRecord) -> str:
     """Return both models' answers to a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``.
 
-    Where an oracle compares scores, with the distance of the scores: ``4 by both, scores 0.12 apart``.
+    Where an oracle compares scores, with the distance of the scores: ``4 by both, scores 0.12
+    apart``.
     """
     labels = (outcome.original_label, outcome.deployed_label)
     texts = (text_of(outcome.original), text_of(outcome.deployed))

@@ -37,10 +37,11 @@ class UniformSelection:
 class Ranking:
     """Orders operators by v(op) = N_i / (N_op + epsilon), the highest first.
 
-    N_op is the number of times an operator was selected, N_i the number of times its input was accepted (algorithm 1
-    updates the ranking on H(x) >= H(x_max)).
+    N_op is the number of times an operator was selected, N_i the number of times its input was
+    accepted (algorithm 1 updates the ranking on H(x) >= H(x_max)).
 
-    Differences: the paper does not say how equal ranking values are ordered; here, as in the authors' code, at random.
+    Differences: the paper does not say how equal ranking values are ordered; here, as in the
+    authors' code, at random.
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
@@ -66,8 +67,8 @@ class Ranking:
 class MetropolisHastings:
     """Algorithm 2: an operator is proposed uniformly and accepted with (1 - p) ** (k_i - k_(i-1)).
 
-    k is an operator's place in the ranking, k_(i-1) that of the operator drawn last, p one over their
-    number. The first one is drawn uniformly (algorithm 1, line 1).
+    k is an operator's place in the ranking, k_(i-1) that of the operator drawn last, p one over
+    their number. The first one is drawn uniformly (algorithm 1, line 1).
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
@@ -93,9 +94,9 @@ class MetropolisHastings:
 class RankSelection:
     """What the authors' code does: rank k, counted from 0, is accepted with (1 - p) ** (k + 1).
 
-    Until an input has been accepted, operators are drawn uniformly. That code looks the last operator up by comparing an
-    object with names, which always fails and gives -1: so the choice does not depend on the last operator, and is no
-    Markov chain.
+    Until an input has been accepted, operators are drawn uniformly. That code looks the last
+    operator up by comparing an object with names, which always fails and gives -1: so the choice
+    does not depend on the last operator, and is no Markov chain.
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:

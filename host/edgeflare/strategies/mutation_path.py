@@ -25,9 +25,10 @@ def mutation_path(trail: Trail) -> tuple[dict[str, Any], ...]:
 def describe_mutations(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return serialised mutations in words, one text each, in their order.
 
-    A natural corruption describes itself, as "JPEG quality 37"; for any other operator it is the name and the parameters
-    (without the seed of its noise), as "average-blur (size=3)". The same for an operator that is not installed here, and
-    for one that does not accept the recorded parameters.
+    A natural corruption describes itself, as "JPEG quality 37"; for any other operator it is the
+    name and the parameters (without the seed of its noise), as "average-blur (size=3)". The same
+    for an operator that is not installed here, and for one that does not accept the recorded
+    parameters.
     """
     return [
         _described(str(step.get("operator", "?")), step.get("params") or {}) for step in mutations
@@ -68,8 +69,8 @@ def describe_finding(
 ) -> str:
     """Return the mutations and both models' answers in words, as "JPEG quality 37: original 3, device 5".
 
-    `original` and `deployed` are class indices, or the texts of speech recognisers, as 'original "no", device "go"'; None
-    leaves a model out.
+    `original` and `deployed` are class indices, or the texts of speech recognisers, as 'original
+    "no", device "go"'; None leaves a model out.
     """
     labels = [
         f'{name} "{said}"' if isinstance(said, str) else f"{name} {said}"

@@ -12,9 +12,10 @@ and makes the way between them long, narrow, dead or cut::
     ...
     print(plan)  # what was to happen, and what did
 
-A `FakeAgent` stands in for the agent itself and answers nonsense wherever a `Replace` says so; `connecting`
-takes one in place of a plan. A `FakeModel` is a small classifier, and `run_strategy` searches with a strategy
-beside two of them, without a device; `FakeModel.device` is a device that answers with it::
+A `FakeAgent` stands in for the agent itself and answers nonsense wherever a `Replace` says so;
+`connecting` takes one in place of a plan. A `FakeModel` is a small classifier, and `run_strategy`
+searches with a strategy beside two of them, without a device; `FakeModel.device` is a device that
+answers with it::
 
     model = FakeModel.random((8, 8, 1), classes=4)
     run = run_strategy(MyStrategy(), image, original=model, deployed=model.quantised())

@@ -68,8 +68,9 @@ class FakeAgent:
     there, `status` its exit status, None: it is not known. `received` counts the frames that came,
     by kind, `replaced` the replies that were replaced.
 
-    `transport` is a device that consists of the agent alone, for a `DeviceSession`; `wrap` puts the agent in the
-    place of another device's, so that a whole campaign meets it; `serve` makes a program of it::
+    `transport` is a device that consists of the agent alone, for a `DeviceSession`; `wrap` puts the
+    agent in the place of another device's, so that a whole campaign meets it; `serve` makes a
+    program of it::
 
         agent = FakeAgent(Replace("LOADED", {"outputs": [
             {"name": "y", "shape": [1e400, 2], "dtype": "float32", "quantization": None}]}))

@@ -58,7 +58,8 @@ class StrategyRun:
     """What a strategy did: how it ended, and all that it asked, in order, with the answers.
 
     `outcome` is None where an answer that is not finite ended the search. `queries` counts the
-    inputs that the deployed model was asked about, `host_only_queries` those for the original alone.
+    inputs that the deployed model was asked about, `host_only_queries` those for the original
+    alone.
     """
 
     outcome: Outcome | None = None

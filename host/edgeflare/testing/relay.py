@@ -23,8 +23,9 @@ class Relay:
     `to_server_s` or `to_client_s` seconds (about a millisecond more at most on an idle machine).
     New connections are accepted at once. `bytes_per_s` limits each direction of each connection.
 
-    The relay runs in its own process. `cut`, `silence` and `mend` return when they have taken effect, and may be
-    called from any thread. Raises UsageError for a negative delay, or a rate that isn't positive::
+    The relay runs in its own process. `cut`, `silence` and `mend` return when they have taken
+    effect, and may be called from any thread. Raises UsageError for a negative delay, or a rate
+    that isn't positive::
 
         with Relay("127.0.0.1", 22, to_server_s=0.01, to_client_s=0.01) as relay:
             device = Device(name="far away", host=relay.host, port=relay.port)

@@ -125,8 +125,9 @@ def _ignore_step(what: str, seconds: float | None) -> None:
 def board_up(settings: BoardSettings, report_step: ReportStep = _ignore_step) -> UpReport:
     """Build a board where no build fits, boot it, and wait until it runs a program through SSH.
 
-    Its entry is in the inventory then. A board that is up already stays as it is, unless `rebuild` is set.
-    `report_step` is called for each step. Raises DeviceError and its kinds, DiskFullError, UsageError.
+    Its entry is in the inventory then. A board that is up already stays as it is, unless `rebuild`
+    is set. `report_step` is called for each step. Raises DeviceError and its kinds, DiskFullError,
+    UsageError.
     """
     check_qemu()
     with _only_one(settings.name, report_step):
@@ -162,7 +163,8 @@ def board_down(
 ) -> StopReport:
     """Stop a board; with `delete` remove its keys, its state and the builds that no board uses.
 
-    Another command on the board is waited for, which `report_step` hears of. Raises DeviceError, UsageError.
+    Another command on the board is waited for, which `report_step` hears of. Raises DeviceError,
+    UsageError.
     """
     folder = board_folder(check_name(name))
     made = ran = False

@@ -34,7 +34,8 @@ class Machine:
     def pid(self) -> int | None:
         """Return the process of the running machine, None where there is none.
 
-        The process must be qemu's, with this pid file on its command line, since a killed machine leaves its pid file.
+        The process must be qemu's, with this pid file on its command line, since a killed machine
+        leaves its pid file.
         """
         try:
             pid = int(self._pid_file.read_text(encoding="ascii"))
@@ -63,8 +64,8 @@ class Machine:
     ) -> None:
         """Start the machine; return once it runs, long before Debian does.
 
-        `own_files` is the archive with the board's name and keys. With `persist`, what the board writes
-        is stored in its image. Raises DeviceError.
+        `own_files` is the archive with the board's name and keys. With `persist`, what the board
+        writes is stored in its image. Raises DeviceError.
         """
         self._pid_file.unlink(missing_ok=True)
         self.console.write_bytes(b"")

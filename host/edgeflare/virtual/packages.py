@@ -60,8 +60,8 @@ def find_mirror(settings: BoardSettings) -> Mirror:
 def debian_of(targets: Iterable[str]) -> str | None:
     """Return the mirror with Debian's own packages among apt's index targets, None where there is none.
 
-    A target is ``address|release|component|origin|label``; apt leaves ``$(ORIGIN)`` as it is where it
-    has not fetched the lists yet, and then the address must end like Debian's.
+    A target is ``address|release|component|origin|label``; apt leaves ``$(ORIGIN)`` as it is where
+    it has not fetched the lists yet, and then the address must end like Debian's.
     """
     likely = None
     for target in targets:

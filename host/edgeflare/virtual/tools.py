@@ -51,8 +51,8 @@ def run_tool(
 ) -> str:
     """Run a program to its end and return what it printed, stdout and stderr together.
 
-    `doing` begins the error's sentence, as in "fetching Debian's packages"; `success` are the exit codes of success.
-    Raises ToolError with the last lines and the log's path.
+    `doing` begins the error's sentence, as in "fetching Debian's packages"; `success` are the exit
+    codes of success. Raises ToolError with the last lines and the log's path.
     """
     words = [str(word) for word in command]
     log.add("$ " + " ".join(words))

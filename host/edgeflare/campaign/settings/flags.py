@@ -18,10 +18,11 @@ class Flag:
     """A flag that sets the field in whose annotation it stands.
 
     `help` is by default the field's description, `panel` (of ``--help``) that of the field's table.
-    `only_in` names tables: a field of `ModelConfig` is one of [original] and of [deployed], and a flag
-    sets it in both unless ``only_in=("deployed",)``. With a `key` it sets this entry, of type `type`, of a field that is a table.
-    `example` is the starter file's value. With `each` there is one flag more for each model,
-    ``--original-...`` and ``--deployed-...``; `deployed` is added to the latter's help.
+    `only_in` names tables: a field of `ModelConfig` is one of [original] and of [deployed], and a
+    flag sets it in both unless ``only_in=("deployed",)``. With a `key` it sets this entry, of type
+    `type`, of a field that is a table. `example` is the starter file's value. With `each` there is
+    one flag more for each model, ``--original-...`` and ``--deployed-...``; `deployed` is added to
+    the latter's help.
     """
 
     name: str

@@ -1,12 +1,13 @@
 """The nearest crossing: DeepFool (Moosavi-Dezfooli et al., CVPR 2016) by finite differences, in few directions.
 
-The original's answer to one step along each direction gives the slopes of all its log-probabilities at once. The step to
-the nearest of the linearised boundaries follows (DeepFool, equation 8) and is tried at growing lengths; once the
-boundary is crossed, the seed is projected on the boundary as it is linearised there.
+The original's answer to one step along each direction gives the slopes of all its log-probabilities
+at once. The step to the nearest of the linearised boundaries follows (DeepFool, equation 8) and is
+tried at growing lengths; once the boundary is crossed, the seed is projected on the boundary as it
+is linearised there.
 
-Differences: DeepFool has the gradient in all pixels and uses real-valued images; here are `effort` directions (see
-`directions_for`), and every input that is asked about has whole levels. DeepFool stops beyond the boundary; here the
-crossing is where the boundary itself is looked for.
+Differences: DeepFool has the gradient in all pixels and uses real-valued images; here are `effort`
+directions (see `directions_for`), and every input that is asked about has whole levels. DeepFool
+stops beyond the boundary; here the crossing is where the boundary itself is looked for.
 """
 
 from collections.abc import Callable, Generator

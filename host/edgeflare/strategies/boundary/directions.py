@@ -1,12 +1,13 @@
 """Directions in which a sample is changed: few of them, along which a model's answer changes much.
 
-For recordings they are parts of the sound itself. Measured on the MLPerf Tiny keyword spotter, float against int8, on 40
-one-second windows of the shared utterances, margin floor .001, two classes tied (a triggering input from every window):
-the median signal-to-noise ratio of the triggering inputs is 0 dB with 16 directions, 15 with 64, 27 with 128, 31 with
-256, at 1.74, 1.59, 1.87 and 1.69 device queries and some 100, 220, 350 and 570 host queries. Lines to other windows:
-1.74 queries at 0 dB; natural corruptions 1.95 at 1 dB; mutants 1.97 at -2 dB. Tried without gain: three tied classes
-(1.77 queries at 31 dB, half as many host queries more); steps that are linear in the parts rather than in the
-logarithms of their gains (with 64 directions 1 dB, against 12 then).
+For recordings they are parts of the sound itself. Measured on the MLPerf Tiny keyword spotter,
+float against int8, on 40 one-second windows of the shared utterances, margin floor .001, two
+classes tied (a triggering input from every window): the median signal-to-noise ratio of the
+triggering inputs is 0 dB with 16 directions, 15 with 64, 27 with 128, 31 with 256, at 1.74, 1.59,
+1.87 and 1.69 device queries and some 100, 220, 350 and 570 host queries. Lines to other windows:
+1.74 queries at 0 dB; natural corruptions 1.95 at 1 dB; mutants 1.97 at -2 dB. Tried without gain:
+three tied classes (1.77 queries at 31 dB, half as many host queries more); steps that are linear in
+the parts rather than in the logarithms of their gains (with 64 directions 1 dB, against 12 then).
 """
 
 from collections.abc import Callable
@@ -55,8 +56,8 @@ class Directions(Protocol):
     def step(self, slopes: Floats, decrease: float) -> Callable[[float], Floats]:
         """Return the smallest step along which a quantity with these slopes decreases by a multiple of `decrease`.
 
-        `slopes`: float64 [n], its decrease per level along each direction. The result maps the multiple to the step,
-        float64 of the sample's shape, in levels.
+        `slopes`: float64 [n], its decrease per level along each direction. The result maps the
+        multiple to the step, float64 of the sample's shape, in levels.
         """
         ...
 
@@ -68,9 +69,10 @@ class Directions(Protocol):
 def directions_for(values: Floats, count: int) -> Directions:
     """Return about `count` directions for an image, float64 [height, width, channels], or a recording [samples].
 
-    Small images: the lowest frequencies of the discrete cosine transform, brightness before colour. Large images, whose
-    models respond to detail: what a blur removes, window by window, so that a step along one blurs or sharpens there.
-    Memory: two images a search for large ones; small ones of one shape share theirs. Recordings: see `SoundParts`.
+    Small images: the lowest frequencies of the discrete cosine transform, brightness before colour.
+    Large images, whose models respond to detail: what a blur removes, window by window, so that a
+    step along one blurs or sharpens there. Memory: two images a search for large ones; small ones
+    of one shape share theirs. Recordings: see `SoundParts`.
     """
     if values.ndim == 1:
         return SoundParts(values, count)
@@ -162,9 +164,9 @@ class DetailWindows(_LinearDirections):
 class SoundParts:
     """Parts of a recording, float64 [samples] in levels: overlapping bands in overlapping windows of time.
 
-    A step along one makes the recording louder or softer there, so that it changes where it has sound already. Parts of
-    less than a few levels are left out; in an all but silent recording, noise takes the place of the sound. Memory: as
-    many recordings as there are bands.
+    A step along one makes the recording louder or softer there, so that it changes where it has
+    sound already. Parts of less than a few levels are left out; in an all but silent recording,
+    noise takes the place of the sound. Memory: as many recordings as there are bands.
     """
 
     def __init__(self, values: Floats, count: int) -> None:
@@ -206,7 +208,8 @@ class SoundParts:
     def step(self, slopes: Floats, decrease: float) -> Callable[[float], Floats]:
         """Return the step of least L2 for each multiple of `decrease`.
 
-        An audio front end mostly takes logarithms, so that answers are about linear in those of the parts' gains.
+        An audio front end mostly takes logarithms, so that answers are about linear in those of the
+        parts' gains.
         """
         lengths = np.array([self._lengths[place] for place in self._places])
         worth = -slopes * lengths
@@ -306,8 +309,8 @@ def _bands(sound: Floats, count: int) -> Floats:
 def _gains(worth: Floats, powers: Floats, wanted: float) -> Floats:
     """Return factors, float64 [n], for which the sum of `worth` times their logarithms is `wanted`, or near it.
 
-    Of all such those with the least sum of `powers` times the squares of what they change: with Lagrange's multiplier m
-    it is least where powers * gain * (gain - 1) = m * worth.
+    Of all such those with the least sum of `powers` times the squares of what they change: with
+    Lagrange's multiplier m it is least where powers * gain * (gain - 1) = m * worth.
     """
     low, high = _LOG_MULTIPLIERS
     for _ in range(_BISECTIONS):

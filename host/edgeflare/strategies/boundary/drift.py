@@ -19,9 +19,10 @@ _CHANCE = 1.2
 class DriftModel:
     """The deployed model's log-probabilities less the original's, as a linear function of the original's.
 
-    Ridge regression over the answers to the campaign's seeds (`Seed.known`), plus three tenths of the residual at the
-    search's own seed; where there are too few seeds, the drift at its own seed everywhere. Log-probabilities are centred
-    and clipped to +-15, their drift to +-3: a quantised probability of 0 only means that it is small.
+    Ridge regression over the answers to the campaign's seeds (`Seed.known`), plus three tenths of
+    the residual at the search's own seed; where there are too few seeds, the drift at its own seed
+    everywhere. Log-probabilities are centred and clipped to +-15, their drift to +-3: a quantised
+    probability of 0 only means that it is small.
     """
 
     def __init__(self, seed: Seed) -> None:
@@ -52,8 +53,8 @@ class DriftModel:
     def is_reliable(self) -> bool:
         """Whether the predictions are better than chance; True where there are too few seeds to know.
 
-        Measured by how often the sign of a seed's drift between its two likeliest classes is predicted from the other
-        seeds.
+        Measured by how often the sign of a seed's drift between its two likeliest classes is
+        predicted from the other seeds.
         """
         if self._at_seed is None:
             return False
@@ -98,8 +99,9 @@ class _Ridge:
     def sign_accuracy(self) -> float:
         """The share of seeds whose sign of drift, between their two likeliest classes, is predicted from the other seeds.
 
-        Where the drift is 0 (both clipped), half a seed is counted. Leave-one-out, but for the means, in closed form: the
-        error of ridge regression is the weight over the diagonal of the inverse.
+        Where the drift is 0 (both clipped), half a seed is counted. Leave-one-out, but for the
+        means, in closed form: the error of ridge regression is the weight over the diagonal of the
+        inverse.
         """
         shrunk = np.diag(np.linalg.inv(self._gram))
         left_out = self._drift - self._weights / shrunk[:, None]

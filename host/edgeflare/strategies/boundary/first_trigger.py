@@ -1,8 +1,9 @@
 """The first triggering input: near a crossing of two classes, or where three classes tie.
 
-Where the deployed model has an independent error of about the same size for each class, it prefers each of three tied
-classes equally often: it decides otherwise than the original, which gives one of them, in two cases of three (measured:
-.57 to .72, ties on the device being the rest; near a boundary of two classes .31 to .53).
+Where the deployed model has an independent error of about the same size for each class, it prefers
+each of three tied classes equally often: it decides otherwise than the original, which gives one of
+them, in two cases of three (measured: .57 to .72, ties on the device being the rest; near a
+boundary of two classes .31 to .53).
 """
 
 from collections.abc import Generator
@@ -32,8 +33,8 @@ _CLOSE = 0.15
 class FirstTriggerSearch:
     """Asks the device at crossings, one after the other, on the side where its drift should make it decide otherwise.
 
-    `drift_model` predicts the drift until an observation says it. `min_drift`: with less drift another crossing is more
-    promising.
+    `drift_model` predicts the drift until an observation says it. `min_drift`: with less drift
+    another crossing is more promising.
     """
 
     def __init__(self, context: SearchContext, *, coarse: bool) -> None:
@@ -110,9 +111,9 @@ class TieSearch:
     def search(self, bracket: Bracket, crossings: CrossingSchedule) -> Generator[Ask, Answer, bool]:
         """Ask at a tie of a third class with the two of a crossing; return whether there was one to ask about.
 
-        The original gives the class for which the device's lowest probability is expected, then the one for which it was
-        observed, of several rather one not yet tried. Where the device prefers two classes equally, one of these is
-        handicapped.
+        The original gives the class for which the device's lowest probability is expected, then the
+        one for which it was observed, of several rather one not yet tried. Where the device prefers
+        two classes equally, one of these is handicapped.
         """
         context = self._context
         if bracket.outside.path.exact:

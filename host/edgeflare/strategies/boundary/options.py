@@ -32,9 +32,9 @@ class BoundaryOptions(BaseModel):
     2. A triggering input lies within `max_l2` (L2 of pixels from 0 to 1) and `max_linf` (levels) of its seed and has an
     SSIM of `min_ssim` or more, which needs scikit-image.
 
-    For recordings `max_l2` is in amplitudes from -1 to 1, `max_linf` in levels of 16 bits, and there is no `min_ssim`.
-    For speech recognisers only `candidates` (above 1: both sides of a change at once), `max_l2` and `max_linf` have a
-    meaning; the crossing is natural.
+    For recordings `max_l2` is in amplitudes from -1 to 1, `max_linf` in levels of 16 bits, and
+    there is no `min_ssim`. For speech recognisers only `candidates` (above 1: both sides of a
+    change at once), `max_l2` and `max_linf` have a meaning; the crossing is natural.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,8 +59,9 @@ class BoundaryOptions(BaseModel):
 class Bounds:
     """Checks inputs against the user's bounds.
 
-    `radius`: the largest L2 at which inputs near the boundary are looked for; `farthest`: that of inputs far from the
-    seed, `is_wide` whether it is far enough for the models to behave otherwise there.
+    `radius`: the largest L2 at which inputs near the boundary are looked for; `farthest`: that of
+    inputs far from the seed, `is_wide` whether it is far enough for the models to behave otherwise
+    there.
     """
 
     def __init__(self, options: BoundaryOptions, seed: Sample) -> None:
@@ -81,7 +82,8 @@ class Bounds:
     def contain(self, sample: Sample) -> bool:
         """Whether an input lies within the bounds.
 
-        Raises UsageError where SSIM is wanted and scikit-image is missing or the images are too small.
+        Raises UsageError where SSIM is wanted and scikit-image is missing or the images are too
+        small.
         """
         options = self._options
         if options.max_l2 is not None and l2(self._seed, sample) > options.max_l2:

@@ -185,8 +185,8 @@ def approach(
 ) -> Generator[Ask, Answer, PathPoint | None]:
     """Return, of the points that were tried between those of a bracket, the best for the target; None where none meets it.
 
-    By the secant method along the path, safeguarded by bisection; where that ends at two inputs a rounding apart, by
-    copying values of the second one into the first, half as many each time.
+    By the secant method along the path, safeguarded by bisection; where that ends at two inputs a
+    rounding apart, by copying values of the second one into the first, half as many each time.
     """
     seen = [bracket.inside, bracket.outside]
     yield from _bisect(probe, bracket.inside.path, seen, target)

@@ -39,10 +39,11 @@ def perturb_locally(
 ) -> Generator[Ask, Answer, PathPoint | None]:
     """Return a point that meets the target and differs from a given one as little as possible; None where none was found.
 
-    What deployment changes is rough: a larger step, though it leaves the original where it is wanted, may undo what the
-    device's answer said. So the original is asked about changes of one level of some values drawn at random (in large
-    images of some groups of values, one in a thousand each), and a few of these changes, by up to 3 levels each, are
-    combined so that they lead to the target.
+    What deployment changes is rough: a larger step, though it leaves the original where it is
+    wanted, may undo what the device's answer said. So the original is asked about changes of one
+    level of some values drawn at random (in large images of some groups of values, one in a
+    thousand each), and a few of these changes, by up to 3 levels each, are combined so that they
+    lead to the target.
     """
     groups, signs = _draw_groups(point.sample, _PROBED, rng)
     probed = yield from probe.points_near(point, _single_changes(point.sample, groups, signs))
@@ -73,9 +74,10 @@ def _combine(
 class TieBreak(NamedTuple):
     """Where several classes tie for the original, the wanted answer next to it.
 
-    The original is to give `winner`, with a margin of `floor` or more, the `others` as likely as possible; but the class
-    `handicapped` so much less likely that rounding its scores does not undo it. `near`: change as few levels as
-    possible, rather than bring the others as close to the winner as possible.
+    The original is to give `winner`, with a margin of `floor` or more, the `others` as likely as
+    possible; but the class `handicapped` so much less likely that rounding its scores does not undo
+    it. `near`: change as few levels as possible, rather than bring the others as close to the
+    winner as possible.
     """
 
     winner: int
@@ -115,8 +117,8 @@ def break_tie(
 ) -> Generator[Ask, Answer, PathPoint | None]:
     """Return a point next to a given one at which the tie is broken as wanted; None where none was found.
 
-    As in `perturb_locally` the original is asked about changes of one level; whole numbers of levels that together lead
-    there are looked for greedily, for all other classes at once.
+    As in `perturb_locally` the original is asked about changes of one level; whole numbers of
+    levels that together lead there are looked for greedily, for all other classes at once.
     """
     found: list[PathPoint] = []
     here = point
@@ -188,7 +190,8 @@ def _draw_groups(
 ) -> tuple[list[_Places], list[int]]:
     """Return at most `count` groups of values drawn at random, and the direction to change each: 1 or -1.
 
-    A group is one value in images of fewer than `groups_of` values, else as many as make up a share of 1 / `groups_of`.
+    A group is one value in images of fewer than `groups_of` values, else as many as make up a share
+    of 1 / `groups_of`.
     """
     space = space_of(sample)
     flat, middle = space.values(sample).ravel(), space.middle

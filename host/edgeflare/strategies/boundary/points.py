@@ -20,8 +20,9 @@ _MAX_REQUEST_BYTES = 8 * 2**20
 class Space:
     """Converts samples to real numbers and back, in levels: the smallest steps that a file can hold.
 
-    `low` and `high` bound a value; `unit` levels are 1 in the distances that users see. A level of an image is one of
-    255; one of audio is one of 32768: every recording that the search makes has 16 bits, whatever the seed has.
+    `low` and `high` bound a value; `unit` levels are 1 in the distances that users see. A level of
+    an image is one of 255; one of audio is one of 32768: every recording that the search makes has
+    16 bits, whatever the seed has.
     """
 
     low: float
@@ -68,8 +69,8 @@ def to_sample(values: Floats) -> Sample:
 class Path(Protocol):
     """A parametrised curve of inputs that starts at the seed (t = 0); `max_t` is the largest `t`.
 
-    `exact`: the inputs next to the path are no valid results, as those of natural corruptions; single values of its
-    inputs are not changed.
+    `exact`: the inputs next to the path are no valid results, as those of natural corruptions;
+    single values of its inputs are not changed.
     """
 
     max_t: float
@@ -91,8 +92,9 @@ class Path(Protocol):
 class PathPoint(NamedTuple):
     """An input on a path, and the original's answer to it.
 
-    `log_probs`: its log-probabilities, float64 [classes]. `log_odds`: of the seed's label over `rival`, the best other
-    class; positive where the original keeps the label. `margin`: top-1 minus top-2 probability.
+    `log_probs`: its log-probabilities, float64 [classes]. `log_odds`: of the seed's label over
+    `rival`, the best other class; positive where the original keeps the label. `margin`: top-1
+    minus top-2 probability.
     """
 
     path: Path
@@ -113,8 +115,9 @@ def log_probabilities(scores: Scores) -> Floats:
 class OriginalProbe:
     """Queries the original model for one search; `best` is the outcome that goes with every query.
 
-    `label` is the class that the original gives to the seed, `log_probs` its log-probabilities there, `values` the seed
-    in levels, float64 of its shape: bytes of an image, 16 bits of a recording.
+    `label` is the class that the original gives to the seed, `log_probs` its log-probabilities
+    there, `values` the seed in levels, float64 of its shape: bytes of an image, 16 bits of a
+    recording.
     """
 
     seed: Seed

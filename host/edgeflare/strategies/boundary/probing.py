@@ -33,11 +33,12 @@ _NEAR_SHARE = 4.0
 class Observation(NamedTuple):
     """What the device's answer says about a point.
 
-    `drift`: the deployed model's log-odds of the seed's label over the point's rival, less the original's; at most 6
-    either way, since a quantised probability of 0 only means that it is small; None where the device returns labels
-    only. `severity`: the smaller margin that an input near this one would have where the drift is split evenly between
-    both models. `margin`: the smaller margin of the point itself, 0 where both models agree. `deployed`: the deployed
-    model's answer, float64 [classes].
+    `drift`: the deployed model's log-odds of the seed's label over the point's rival, less the
+    original's; at most 6 either way, since a quantised probability of 0 only means that it is
+    small; None where the device returns labels only. `severity`: the smaller margin that an input
+    near this one would have where the drift is split evenly between both models. `margin`: the
+    smaller margin of the point itself, 0 where both models agree. `deployed`: the deployed model's
+    answer, float64 [classes].
     """
 
     point: PathPoint
@@ -180,8 +181,9 @@ def nearest_target(
 ) -> TargetMargin:
     """Return the target just above the floor, on the side where the original keeps the seed's label or the other one.
 
-    `likely`: the probability of the two classes together, of which the margin is a share. `coarse`: the distance to the
-    boundary, in log-odds, that is near enough, which saves queries to the original.
+    `likely`: the probability of the two classes together, of which the margin is a share. `coarse`:
+    the distance to the boundary, in log-odds, that is near enough, which saves queries to the
+    original.
     """
     share = min(_ABOVE_FLOOR * floor / max(likely, floor), _MAX_MARGIN)
     log_odds = max(2.0 * atanh(share), _MIN_LOG_ODDS, coarse / 2)

@@ -1,18 +1,21 @@
 """More severe triggering inputs: both models surer of different answers, within the device's budget.
 
-Write e for the drift at an input: the deployed model's log-odds of class a over b less the original's. Where the
-original's log-odds are -e / 2, the deployed model's are e / 2: both are as sure of different answers as they can be, with
-a margin of tanh(|e| / 4) times the probability of the two classes. So inputs of large |e| are looked for, first far from
-the seed (see `Exploration`), then near the boundary, and each is placed, by asking the original alone, where its drift is
-split evenly. A quarter of the budget goes to different crossings; from the best of them an evolution strategy climbs: the
-end of the path is moved by smooth noise, the new path's point is placed by the drift of its parent, the device is asked,
-and the better one stays; the noise grows by success and shrinks by failure.
+Write e for the drift at an input: the deployed model's log-odds of class a over b less the
+original's. Where the original's log-odds are -e / 2, the deployed model's are e / 2: both are as
+sure of different answers as they can be, with a margin of tanh(|e| / 4) times the probability of
+the two classes. So inputs of large |e| are looked for, first far from the seed (see `Exploration`),
+then near the boundary, and each is placed, by asking the original alone, where its drift is split
+evenly. A quarter of the budget goes to different crossings; from the best of them an evolution
+strategy climbs: the end of the path is moved by smooth noise, the new path's point is placed by the
+drift of its parent, the device is asked, and the better one stays; the noise grows by success and
+shrinks by failure.
 
-Tried without gain, on LeNet-5 (107 device queries), ResNet-8 (16) and ResNet-20 (29), 24 to 40 seeds each: a Gaussian
-process over low-frequency coefficients of all class pairs' drift, with an upper confidence bound that chooses the next
-point (median margin .028 against .043 on LeNet-5, .12 against .14 on ResNet-8, in ten times the host's time); another
-step in the direction of the last success; differences of earlier paths as steps; one climber or many; larger first steps
-(all within 7 %).
+Tried without gain, on LeNet-5 (107 device queries), ResNet-8 (16) and ResNet-20 (29), 24 to 40
+seeds each: a Gaussian process over low-frequency coefficients of all class pairs' drift, with an
+upper confidence bound that chooses the next point (median margin .028 against .043 on LeNet-5, .12
+against .14 on ResNet-8, in ten times the host's time); another step in the direction of the last
+success; differences of earlier paths as steps; one climber or many; larger first steps (all within
+7 %).
 """
 
 from collections.abc import Generator
@@ -163,14 +166,16 @@ class SeveritySearch:
 class Exploration:
     """Asks about noisy inputs far from the seed, where a quantised model may behave entirely otherwise.
 
-    Near the original's boundary the deployed model has its usual drift, which bounds how sure both can be. Some models
-    have regions of far more drift: keyword spotting's int8 model on inputs unlike any speech. No answer near the seed
-    points there, but a few inputs do: the seed under as much noise as the bounds allow, where the original is still sure.
+    Near the original's boundary the deployed model has its usual drift, which bounds how sure both
+    can be. Some models have regions of far more drift: keyword spotting's int8 model on inputs
+    unlike any speech. No answer near the seed points there, but a few inputs do: the seed under as
+    much noise as the bounds allow, where the original is still sure.
 
-    Measured with noise of half this distance to all of it, the share of sixty seeds' inputs on which both models are
-    surer of different answers than near the boundary: keyword spotting .52, ResNet-8 .007, the LeNets and ResNet-20 none,
-    EfficientNet-Lite0 .13. So a few queries show whether more are worth while. Salt and pepper, and noise that
-    multiplies, do as well there; smooth noise, rectangles, higher contrast and the line to another seed half as well.
+    Measured with noise of half this distance to all of it, the share of sixty seeds' inputs on
+    which both models are surer of different answers than near the boundary: keyword spotting .52,
+    ResNet-8 .007, the LeNets and ResNet-20 none, EfficientNet-Lite0 .13. So a few queries show
+    whether more are worth while. Salt and pepper, and noise that multiplies, do as well there;
+    smooth noise, rectangles, higher contrast and the line to another seed half as well.
     """
 
     def __init__(self, context: SearchContext) -> None:

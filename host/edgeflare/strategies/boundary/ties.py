@@ -1,7 +1,8 @@
 """Inputs where three classes tie for the original: between a crossing to one class and a crossing to another.
 
-Near a boundary of two classes a deployed model with a random error decides otherwise on every second input; where k
-classes tie, and the original gives one of them by a small margin, on k - 1 of k.
+Near a boundary of two classes a deployed model with a random error decides otherwise on every
+second input; where k classes tie, and the original gives one of them by a small margin, on k - 1 of
+k.
 """
 
 from collections.abc import Generator
@@ -55,8 +56,8 @@ def find_tie(
 ) -> Generator[Ask, Answer, Tie | None]:
     """Return the tie of the seed's label with the rivals of two crossings, near the first; None where none was found.
 
-    By bisection between the ends of both: at each place the boundary is looked for on the line from the seed, and the
-    rival there says in which half the tie lies.
+    By bisection between the ends of both: at each place the boundary is looked for on the line from
+    the seed, and the rival there says in which half the tie lies.
     """
     near, far = (probe.space.values(end.outside.sample) for end in (one, other))
     rivals = [one.outside.rival, other.outside.rival]
@@ -86,8 +87,9 @@ def find_tie(
 def project_tie(probe: OriginalProbe, found: Tie, gradients: Floats) -> Generator[Ask, Answer, Tie]:
     """Return the tie nearest to the seed where the original is linearised; the one found, if that is no nearer.
 
-    `gradients`: float64 [tied classes, values], of their log-probabilities, at a place near by. The seed is projected on
-    the inputs at which all classes tie, and Newton's steps correct for the linearisation.
+    `gradients`: float64 [tied classes, values], of their log-probabilities, at a place near by. The
+    seed is projected on the inputs at which all classes tie, and Newton's steps correct for the
+    linearisation.
     """
     slopes = gradients[0] - gradients[1:]
     offset = (probe.space.values(found.point.sample) - probe.values).ravel()

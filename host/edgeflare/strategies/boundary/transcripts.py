@@ -1,21 +1,23 @@
 """The boundary search for speech recognisers: where a worse recording changes the words that the original recognises.
 
-A recogniser's answer is words, each with a margin (see `edgeflare.transcripts`). The seed's recording is made worse by
-natural corruptions whose strengths grow together, until the original no longer recognises the seed's words, and the
-strength at which that happens is narrowed down by the margin of the words that change, all on the host. Then the device
-is asked near the change: its own change is elsewhere, so that on one side of it the models recognise different words.
-After the first answer the device's margin of those words says which side: where it is the surer of the seed's words, the
-side on which the original has lost them.
+A recogniser's answer is words, each with a margin (see `edgeflare.transcripts`). The seed's
+recording is made worse by natural corruptions whose strengths grow together, until the original no
+longer recognises the seed's words, and the strength at which that happens is narrowed down by the
+margin of the words that change, all on the host. Then the device is asked near the change: its own
+change is elsewhere, so that on one side of it the models recognise different words. After the first
+answer the device's margin of those words says which side: where it is the surer of the seed's
+words, the side on which the original has lost them.
 
-Source: none; measured against DFLARE's section 6.1 (table 9: 5.88 and 8.42 queries, DiffChaser 215 and 223). On Whisper
-tiny.en, float against dynamic int8 (suite ``speech-to-text``, 22 utterances of 1 to 10 s on which both agree, margin
-floor .001): a triggering input from each, 2.00 device queries on average (median 1.5), 22 host queries (median 12), a
-median signal-to-noise ratio of 7 dB. In two utterances noise, room and band-pass change no word in 40 tries: hence the
-harder corruptions.
+Source: none; measured against DFLARE's section 6.1 (table 9: 5.88 and 8.42 queries, DiffChaser 215
+and 223). On Whisper tiny.en, float against dynamic int8 (suite ``speech-to-text``, 22 utterances of
+1 to 10 s on which both agree, margin floor .001): a triggering input from each, 2.00 device queries
+on average (median 1.5), 22 host queries (median 12), a median signal-to-noise ratio of 7 dB. In two
+utterances noise, room and band-pass change no word in 40 tries: hence the harder corruptions.
 
-Tried without gain: all eight corruptions from the start, among them those that move the words in time (on 8 utterances
-1.4 queries, where the first three needed as many, but the ratio, -3 dB, has no meaning then); to leave a change whose
-nearest input has a margin below the floor (for a stand-in for a recogniser 2.0 queries, against 1.6).
+Tried without gain: all eight corruptions from the start, among them those that move the words in
+time (on 8 utterances 1.4 queries, where the first three needed as many, but the ratio, -3 dB, has
+no meaning then); to leave a change whose nearest input has a margin below the floor (for a stand-in
+for a recogniser 2.0 queries, against 1.6).
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -34,8 +36,8 @@ from edgeflare.types import Answer, Ask, Decision, Outcome, Sample, Search, Seed
 from edgeflare_mutators import Corruption, Operator, SampleSpec
 
 TIME_PRESERVING = ("white-noise", "room", "band-pass")
-"""The corruptions to draw from unless the user names some: words stay where they are in time, so that a signal-to-noise
-ratio says how much of the change a person hears."""
+"""The corruptions to draw from unless the user names some: words stay where they are in time, so
+that a signal-to-noise ratio says how much of the change a person hears."""
 _MAX_PATHS = 40
 _MAX_CORRUPTIONS = 2
 _PATIENCE = 6
@@ -63,8 +65,8 @@ def search_transcripts(
 ) -> Search:
     """Search from a seed on which both recognisers agree; `pool` are the corruptions to draw from.
 
-    `harder` are those for a recording whose words the others do not change; one more at once is drawn from these.
-    Raises UsageError for options that only class scores have a meaning for.
+    `harder` are those for a recording whose words the others do not change; one more at once is
+    drawn from these. Raises UsageError for options that only class scores have a meaning for.
     """
     check_options(options)
     usual, hard = (

@@ -14,8 +14,9 @@ _FEW_FOR_LARGE = 300
 _OTHER_QUERIES = 30
 _TIE_QUERIES = 110
 _TIE_EFFORT = 64
-"""Three classes are brought to a tie from this effort on, which gives enough directions to find one. Not within bounds,
-since ties are farther from the seed, and not for large images: on EfficientNet-Lite0 1.5 queries with three, 1.4 with two."""
+"""Three classes are brought to a tie from this effort on, which gives enough directions to find
+one. Not within bounds, since ties are farther from the seed, and not for large images: on
+EfficientNet-Lite0 1.5 queries with three, 1.4 with two."""
 _SCREENED = 32
 _FEW_SCREENED = 8
 _LARGER_SIDE = 32
@@ -38,12 +39,13 @@ def resolve_options(
 ) -> BoundaryOptions:
     """Return the options with nothing left open; what the user states stays.
 
-    `ratio`: the time of a device query in times of a query of the original on the host. `side`: the longer side of an
-    image in pixels. `one_trip`: the device is asked for many seeds at once. `of`: what the samples are; "transcript"
-    where speech recognisers answer, for which only natural corruptions have a meaning. The result depends on measured
-    times and decides what a search finds: it is computed once, when a campaign is created, and stored with it. For
-    recordings, whose answers cost the host a few milliseconds, there are always so many directions that the changes are
-    faint.
+    `ratio`: the time of a device query in times of a query of the original on the host. `side`: the
+    longer side of an image in pixels. `one_trip`: the device is asked for many seeds at once. `of`:
+    what the samples are; "transcript" where speech recognisers answer, for which only natural
+    corruptions have a meaning. The result depends on measured times and decides what a search
+    finds: it is computed once, when a campaign is created, and stored with it. For recordings,
+    whose answers cost the host a few milliseconds, there are always so many directions that the
+    changes are faint.
     """
     if of != "image":
         return _of_audio(options, one_trip, words=of == "transcript")
@@ -94,7 +96,8 @@ def _of_audio(options: BoundaryOptions, one_trip: bool, *, words: bool) -> Bound
 def _level(affordable: float, tied: int | None, side: int) -> tuple[int, bool]:
     """Return the largest effort that this number of host queries allows, and whether three classes tie.
 
-    Where the user did not state it, three tie from the effort on from which that needs fewer device queries.
+    Where the user did not state it, three tie from the effort on from which that needs fewer device
+    queries.
     """
     for three in (True, False):
         levels = [
