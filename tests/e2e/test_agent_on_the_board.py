@@ -14,7 +14,7 @@ import pytest
 from virtual_board import VirtualBoard
 
 from edgeflare.devices import Transport, connect
-from edgeflare.virtual.wheels import platforms
+from edgeflare.virtual.rootfs import wheel_platforms
 
 PROJECT = Path(__file__).resolve().parents[2]
 SUITES = ("tests/unit/agent", "tests/contract/runtimes", "tests/integration/agent")
@@ -65,7 +65,7 @@ def libraries(folder: Path) -> None:
     words = ["--quiet", "--no-deps", "--no-compile", "--target", str(folder), "--only-binary=:all:"]
     words += ["--implementation", "cp", "--python-version", "3.11", "--platform", "any"]
     words += [word for abi in ("cp311", "abi3", "none") for word in ("--abi", abi)]
-    words += [word for platform in platforms() for word in ("--platform", platform)]
+    words += [word for platform in wheel_platforms() for word in ("--platform", platform)]
     pinned = [f"{name}=={importlib.metadata.version(name)}" for name in LIBRARIES]
     subprocess.run([sys.executable, "-m", "pip", "install", *words, *pinned], check=True)
     if sys.version_info[:2] == (3, 11):  # else the board compiles what it imports

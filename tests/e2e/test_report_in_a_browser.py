@@ -12,7 +12,7 @@ from report_stores import DEVICES, HOSTILE, Planned, many_triggers, plan
 
 from edgeflare import write_html_report
 from edgeflare.nightly.history import History
-from edgeflare.nightly.page import write_page
+from edgeflare.nightly.reports import write_page
 from edgeflare.types import TRIGGERS, Status
 
 pytestmark = pytest.mark.browser

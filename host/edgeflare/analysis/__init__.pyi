@@ -9,7 +9,7 @@ from .agreement import (
     OneSided as OneSided,
 )
 from .class_names import load_class_names as load_class_names
-from .control import ControlFigures as ControlFigures
+from .summary import ControlFigures as ControlFigures
 from .corpus import (
     CorpusAddition as CorpusAddition,
     CorpusPair as CorpusPair,
@@ -34,7 +34,7 @@ from .outcome_stats import (
     TriggerFigures as TriggerFigures,
     WordPair as WordPair,
 )
-from .ranking.comparison import Duel as Duel
+from .ranking.scores import Duel as Duel
 from .ranking.ranking import (
     RankedModel as RankedModel,
     Ranking as Ranking,

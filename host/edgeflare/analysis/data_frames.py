@@ -13,7 +13,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.metrics import numbers, text_of, top_label
 from edgeflare.store import OutcomeRecord, Store, opened
-from edgeflare.strategies.mutation_path import describe_mutations
+from edgeflare.strategies.operators import describe_mutations
 from edgeflare.types import TRIGGERS, Decision, Output, Scores, Status
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from edgeflare.analysis.agreement import NOT_ATTRIBUTED, Causes, TriggerCause
 from edgeflare.campaign.status import replica_names
 from edgeflare.metrics import numbers, text_of
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.strategies.mutation_path import describe_mutations
+from edgeflare.strategies.operators import describe_mutations
 from edgeflare.types import TRIGGERS, Output, Status, Transcript
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")

@@ -15,7 +15,7 @@ from edgeflare.analysis.devices import DeviceCounts
 from edgeflare.metrics import text_of
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.store.records import SEARCH_ENDS
-from edgeflare.strategies.mutation_path import (
+from edgeflare.strategies.operators import (
     changing,
     corruption_names,
     describe_mutations,

@@ -15,7 +15,7 @@ from edgeflare.bench.cell_figures import (
     is_shorter,
 )
 from edgeflare.bench.comparisons import Comparison, Contrast
-from edgeflare.bench.environment_text import environment
+from edgeflare.bench.explanations import environment
 from edgeflare.bench.report import BenchReport
 from edgeflare.bench.searches import SearchRow
 from edgeflare.reports.document import (

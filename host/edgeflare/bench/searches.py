@@ -15,7 +15,7 @@ from edgeflare.metrics import decides_equally, ssim, text_of, top_label
 from edgeflare.oracles import Margins
 from edgeflare.store import DeviceRecord, OutcomeRecord, SeedRecord, Store
 from edgeflare.strategies.boundary import BoundaryOptions, depends_on_cost
-from edgeflare.strategies.mutation_path import describe_finding
+from edgeflare.strategies.operators import describe_finding
 from edgeflare.types import Decision, FrontPoint, Output, Status, Transcript
 
 SEARCHES_NAME = "searches.csv"

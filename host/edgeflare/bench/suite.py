@@ -17,7 +17,7 @@ from edgeflare.campaign.settings.config import (
     Section,
     SeedsConfig,
 )
-from edgeflare.campaign.settings.errors import problems_of
+from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
 

@@ -31,7 +31,7 @@ from .session.session import (
 from .session.status import DeviceState as DeviceState, DeviceStatus as DeviceStatus
 from .telemetry import DeviceMinute as DeviceMinute
 from .transports.base import Completed as Completed, Stream as Stream, Transport as Transport
-from .transports.connect import connect as connect
+from .open import connect as connect
 from .transports.ssh.trust import (
     HostKey as HostKey,
     fetch_host_key as fetch_host_key,

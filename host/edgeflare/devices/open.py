@@ -1,11 +1,17 @@
-"""A device from its description: connected, probed, provisioned, its model loaded."""
+"""A device from its description: connected, probed, provisioned, its model loaded.
+
+A user's transport is an entry point of the group ``edgeflare.transports`` with the name of its URL
+scheme: a function of the `Device`, whose `url` is ``scheme://...``, and of what asks the user, that
+returns an open `Transport`.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal import plugins
 from edgeflare.devices.doctor.check import CheckLine, check
-from edgeflare.devices.inventory import Device
+from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, Device, is_managed
 from edgeflare.devices.provisioning.probe import probe, require
 from edgeflare.devices.provisioning.upload import PruneReport, provision, provision_agent, prune
 from edgeflare.devices.runtimes import calibration_file, check_runtime, runtime_for
@@ -13,8 +19,56 @@ from edgeflare.devices.session.agent_link import AgentLink, Limits
 from edgeflare.devices.session.device_report import DeviceReport, request_report
 from edgeflare.devices.session.session import DeviceSession, Lease
 from edgeflare.devices.transports.base import Transport
-from edgeflare.devices.transports.connect import Prompt, connect
-from edgeflare.errors import ModelError
+from edgeflare.devices.transports.local import LocalTransport
+from edgeflare.errors import (
+    DeviceError,
+    EdgeFlareError,
+    InventoryError,
+    ModelError,
+    UnreachableError,
+)
+
+Prompt = Callable[[str], str | None]
+"""Asks the user for a passphrase or password; None where nobody answers."""
+
+
+def connect(device: Device, ask: Prompt | None = None) -> Transport:
+    """Return an open transport to a device. Raises DeviceError and its kinds, InventoryError."""
+    if device.transport == "local":
+        return LocalTransport(device.name, device.python)
+    if device.transport not in BUILT_IN_TRANSPORTS:
+        return _users(device, ask)
+    if device.adb_shell:
+        from edgeflare.devices.transports.adb.transport import AdbShellTransport
+
+        return AdbShellTransport.connect(device)
+    from edgeflare.devices.transports.ssh.transport import SshTransport
+
+    try:
+        return SshTransport.connect(device, ask=ask)
+    except UnreachableError as error:
+        if is_managed(device):
+            raise UnreachableError(
+                f"{error}; it is a virtual board, which `edgeflare devices virtual up --name "
+                f"{device.name}` starts again"
+            ) from error
+        raise
+
+
+def _users(device: Device, ask: Prompt | None) -> Transport:
+    found = plugins.load("transport", device.transport)
+    if found is None:
+        raise InventoryError(
+            f"{device.name} is reached by {device.transport}, and no installed distribution has that transport"
+        )
+    try:
+        transport: Transport = found(device, ask)
+    except EdgeFlareError:
+        raise
+    except Exception as error:  # the user's code: it may raise anything
+        why = f"can't reach {device.name}: {type(error).__name__}: {error}"
+        raise DeviceError(str(plugins.unusable("transport", device.transport, why))) from error
+    return transport
 
 
 def open_device(

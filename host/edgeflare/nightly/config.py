@@ -16,9 +16,9 @@ from pydantic import (
 
 from edgeflare._internal import toml
 from edgeflare._internal.text import first_of
-from edgeflare.campaign.baseline import baseline_pairs
 from edgeflare.campaign.executor import check_files
 from edgeflare.campaign.fleet import fleet_devices
+from edgeflare.campaign.preflight import baseline_pairs
 from edgeflare.campaign.settings.config import (
     PATHS,
     CampaignConfig,
@@ -31,7 +31,7 @@ from edgeflare.campaign.settings.config import (
     load_config,
     merge,
 )
-from edgeflare.campaign.settings.errors import problems_of
+from edgeflare.campaign.settings.flags import problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.stages import strategy_of
 from edgeflare.errors import UsageError

@@ -47,7 +47,6 @@ from edgeflare.nightly.history import (
     prune_history,
     run_folder,
 )
-from edgeflare.nightly.junit import write_junit
 from edgeflare.nightly.night import (
     Check,
     Identity,
@@ -59,7 +58,7 @@ from edgeflare.nightly.night import (
     replay_figures,
     search_figures,
 )
-from edgeflare.nightly.page import write_page
+from edgeflare.nightly.reports import write_junit, write_page
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.corpus.records import target_name

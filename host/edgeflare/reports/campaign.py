@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED
-from edgeflare.analysis.control import ControlFigures
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
-from edgeflare.analysis.summary import Summary
+from edgeflare.analysis.summary import ControlFigures, Summary
 from edgeflare.oracles import traits_in
 from edgeflare.reports.devices import (
     NO_SEARCH,

@@ -46,7 +46,7 @@ from edgeflare.reports.export import check_report_path, report_written_to
 from edgeflare.reports.replay import replay_inputs
 from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
 from edgeflare.store import OutcomeRecord, Store, opened
-from edgeflare.strategies.mutation_path import describe_last_mutations
+from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS
 
 ReportFormat: TypeAlias = Literal["junit", "json", "markdown", "csv"]

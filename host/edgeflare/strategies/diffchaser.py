@@ -49,8 +49,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from edgeflare.errors import UsageError
 from edgeflare.strategies.dflare_fitness import top1_difference
-from edgeflare.strategies.mutation_path import Trail, mutation_path
-from edgeflare.strategies.operators import check_operator_pool, spec_of
+from edgeflare.strategies.operators import Trail, check_operator_pool, mutation_path, spec_of
 from edgeflare.transcripts import words
 from edgeflare.types import (
     Answer,

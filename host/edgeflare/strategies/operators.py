@@ -1,11 +1,16 @@
-"""Mutation operators of a search: by their names, and whether they fit the seed inputs."""
+"""Mutation operators of a search, and the mutations that lead from a seed input to another input: recorded and described."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from edgeflare.errors import UsageError
 from edgeflare.types import Seed
 from edgeflare_mutators import (
+    SEED,
+    Corruption,
     Kind,
+    Mutation,
     MutationError,
     Operator,
     SampleSpec,
@@ -67,3 +72,107 @@ def spec_of(seed: Seed) -> SampleSpec:
         return SampleSpec.of(seed.sample, seed.rate)
     except MutationError as error:
         raise UsageError(f"seed {seed.id}: {error}") from error
+
+
+Trail: TypeAlias = tuple["Trail", Mutation] | None
+"""The last mutation and the trail before it; None at the seed. Inputs with a common beginning share it."""
+
+_UNCHANGED = {"count": 0, "kernel": 1, "sigma": 0, "amount": 0}
+"""Parameters of operators, and the value with which they leave a sample as it is."""
+
+
+def mutation_path(trail: Trail) -> tuple[dict[str, Any], ...]:
+    """Return the mutations as JSON objects, the first one first."""
+    path = []
+    while trail is not None:
+        trail, mutation = trail
+        path.append(mutation.to_json())
+    return tuple(reversed(path))
+
+
+def describe_mutations(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return serialised mutations in words, one text each, in their order.
+
+    A natural corruption describes itself, as "JPEG quality 37"; for any other operator it is the
+    name and the parameters (without the seed of its noise), as "average-blur (size=3)". The same
+    for an operator that is not installed here, and for one that does not accept the recorded
+    parameters.
+    """
+    return [
+        _described(str(step.get("operator", "?")), step.get("params") or {}) for step in mutations
+    ]
+
+
+def changing(mutations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the mutations without those whose parameters change nothing, such as a blur with a kernel of 1."""
+    return [
+        step
+        for step in mutations
+        if not any((step.get("params") or {}).get(name) == one for name, one in _UNCHANGED.items())
+    ]
+
+
+def join_last(words: Sequence[str], most: int) -> str:
+    """Return the last `most` of these texts as one, preceded by the number of those left out; "" for none."""
+    before = max(0, len(words) - most)
+    return " + ".join([*([f"{before} earlier"] if before else []), *words[before:]])
+
+
+def corruption_names(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the natural corruptions among the mutations, each once, in their order."""
+    names = dict.fromkeys(str(step.get("operator", "?")) for step in mutations)
+    return [name for name in names if _corruption(name) is not None]
+
+
+def describe_last_mutations(mutations: Sequence[Mapping[str, Any]], most: int) -> str:
+    """Return the last `most` mutations that change something in words, preceded by the number of those left out."""
+    return join_last(describe_mutations(changing(mutations)), most)
+
+
+def describe_finding(
+    mutations: Sequence[Mapping[str, Any]],
+    original: int | str | None,
+    deployed: int | str | None,
+    most: int,
+) -> str:
+    """Return the mutations and both models' answers in words, as "JPEG quality 37: original 3, device 5".
+
+    `original` and `deployed` are class indices, or the texts of speech recognisers, as 'original
+    "no", device "go"'; None leaves a model out.
+    """
+    labels = [
+        f'{name} "{said}"' if isinstance(said, str) else f"{name} {said}"
+        for name, said in (("original", original), ("device", deployed))
+        if said is not None
+    ]
+    parts = (describe_last_mutations(mutations, most), ", ".join(labels))
+    return ": ".join(part for part in parts if part)
+
+
+def _described(name: str, params: Mapping[str, Any]) -> str:
+    corruption = _corruption(name)
+    if corruption is not None:
+        try:
+            return str(corruption.words(params))
+        except Exception:  # noqa: BLE001  the operator may be a user's, and newer than the record
+            return _plain(name, params)
+    return _plain(name, params)
+
+
+def _plain(name: str, params: Mapping[str, Any]) -> str:
+    stated = ", ".join(
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in params.items()
+        if key != SEED.name
+    )
+    return f"{name} ({stated})" if stated else name
+
+
+@lru_cache(maxsize=256)
+def _corruption(name: str) -> Corruption | None:
+    """Return the natural corruption of this name; None for another operator, and for one that is not installed."""
+    try:
+        operator = get(name)
+    except MutationError:
+        return None
+    return operator if isinstance(operator, Corruption) else None

@@ -10,4 +10,4 @@ from .board import (
     board_stopped as board_stopped,
     board_up as board_up,
 )
-from .settings import BoardSettings as BoardSettings
+from .machine import BoardSettings as BoardSettings

@@ -14,7 +14,19 @@ from filelock import FileLock, Timeout
 from edgeflare.devices import Device, connect
 from edgeflare.devices.inventory import is_managed, state_root
 from edgeflare.errors import DeviceError
-from edgeflare.virtual.access import board_device, board_keys, ssh_command, write_entry
+from edgeflare.virtual.board_files import (
+    BoardState,
+    board_device,
+    board_folder,
+    board_keys,
+    builds_in_use,
+    claim_build,
+    make_private,
+    read_state,
+    ssh_command,
+    write_entry,
+    write_state,
+)
 from edgeflare.virtual.build import (
     Build,
     ReportStep,
@@ -24,19 +36,16 @@ from edgeflare.virtual.build import (
     remove_builds,
 )
 from edgeflare.virtual.initrd import board_archive
-from edgeflare.virtual.machine import Machine, free_port, is_free, speaks_ssh
-from edgeflare.virtual.settings import BoardSettings, check_name
-from edgeflare.virtual.state import (
-    BoardState,
-    board_folder,
-    builds_in_use,
-    claim_build,
-    make_private,
-    read_state,
-    write_state,
+from edgeflare.virtual.machine import (
+    BoardSettings,
+    Machine,
+    check_name,
+    free_port,
+    is_free,
+    speaks_ssh,
 )
+from edgeflare.virtual.rootfs import host_versions
 from edgeflare.virtual.tools import check_qemu
-from edgeflare.virtual.wheels import host_versions
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,18 @@ from filelock import FileLock
 
 from edgeflare.devices import connect
 from edgeflare.errors import DeviceError
-from edgeflare.virtual import initrd, packages, rootfs, wheels
-from edgeflare.virtual.access import board_device, board_keys, write_entry
+from edgeflare.virtual import initrd, packages, rootfs
+from edgeflare.virtual.board_files import (
+    board_device,
+    board_keys,
+    cache_root,
+    make_private,
+    write_entry,
+)
 from edgeflare.virtual.initrd import MODULES, board_archive, kernel_modules, kernel_release
-from edgeflare.virtual.machine import Machine, free_port
+from edgeflare.virtual.machine import BoardSettings, Machine, free_port
 from edgeflare.virtual.packages import RELEASE, find_mirror
-from edgeflare.virtual.rootfs import make_image
-from edgeflare.virtual.settings import BoardSettings
-from edgeflare.virtual.state import cache_root, make_private
+from edgeflare.virtual.rootfs import BOARD_PYTHON, LIBRARIES_FOLDER, make_image
 from edgeflare.virtual.tools import (
     Log,
     ToolError,
@@ -32,9 +36,8 @@ from edgeflare.virtual.tools import (
     run_tool,
     runs,
 )
-from edgeflare.virtual.wheels import FOLDER, PYTHON
 
-_FOLDERS = (f"usr/lib/python{PYTHON}", FOLDER)
+_FOLDERS = (f"usr/lib/python{BOARD_PYTHON}", LIBRARIES_FOLDER)
 _EXCLUDED = r"/usr/lib/.*(/tests?/|lib2to3|idlelib|onnxruntime/(transformers|quantization|tools))"
 _COMPILE_OPTIONS = ("-q", "-j", "0", "--invalidation-mode", "unchecked-hash")
 _LIMIT_S = 1800.0
@@ -46,8 +49,8 @@ subprocess.run(["mount", "-o", "remount,ro", "/"], check=True)
 
 def _find_compiler() -> str | None:
     """Return a Python on this machine whose byte code is the board's, None where there is none."""
-    test = f"import compileall, sys; sys.exit('%d.%d' % sys.version_info[:2] != {PYTHON!r})"
-    for python in (sys.executable, shutil.which(f"python{PYTHON}")):
+    test = f"import compileall, sys; sys.exit('%d.%d' % sys.version_info[:2] != {BOARD_PYTHON!r})"
+    for python in (sys.executable, shutil.which(f"python{BOARD_PYTHON}")):
         if python and runs([python, "-c", test]):
             return python
     return None
@@ -141,8 +144,8 @@ def build_key(wanted: dict[str, str]) -> str:
         MODULES,
         rootfs.scripts(),
         initrd.INIT,
-        wheels.PYTHON,
-        wheels.LIBRARIES,
+        rootfs.BOARD_PYTHON,
+        rootfs.LIBRARIES,
         sorted(wanted.items()),
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -174,7 +177,7 @@ def describe_files(folder: Path) -> dict[str, tuple[int, str]]:
 
 def ensure_build(settings: BoardSettings, report_step: ReportStep) -> tuple[Build, bool]:
     """Return the build that fits, and whether it was made just now. Raises DeviceError and its kinds."""
-    wanted = wheels.host_versions()
+    wanted = rootfs.host_versions()
     key = build_key(wanted)
     root = make_private(cache_root())
     with FileLock(root / "lock"):
@@ -240,8 +243,8 @@ def _make(
         packages.unpack(debian, root, log)
         packages.unpack([kernel_package], kernel, log)
         rootfs.configure(root)
-    with _step(f"fetching the aarch64 wheels of {', '.join(wheels.LIBRARIES)}", report_step):
-        libraries = wheels.put_wheels(pip, root, wanted, log)
+    with _step(f"fetching the aarch64 wheels of {', '.join(rootfs.LIBRARIES)}", report_step):
+        libraries = rootfs.put_wheels(pip, root, wanted, log)
     compiler = _find_compiler()
     if compiler is not None:
         with _step("byte-compiling", report_step):

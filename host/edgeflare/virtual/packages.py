@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgeflare.errors import DeviceError
-from edgeflare.virtual.settings import BoardSettings
+from edgeflare.virtual.machine import BoardSettings
 from edgeflare.virtual.tools import Log, ToolError, run_tool
 
 RELEASE = "bookworm"

@@ -14,8 +14,8 @@ from adb_server import FakeAdbServer, Phone
 from ssh_servers import SshServer
 
 from edgeflare.devices.inventory import Device
+from edgeflare.devices.open import connect
 from edgeflare.devices.transports.base import Stream, Transport
-from edgeflare.devices.transports.connect import connect
 from edgeflare.errors import (
     DeviceError,
     DeviceProtocolError,

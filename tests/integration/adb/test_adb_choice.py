@@ -11,7 +11,7 @@ import pytest
 from adb_server import FakeAdbServer, Phone
 
 from edgeflare.devices.transports.adb.phones import attached, choose
-from edgeflare.devices.transports.adb.transport import AdbServer
+from edgeflare.devices.transports.adb.server import AdbServer
 from edgeflare.devices.transports.base import Deadline
 from edgeflare.errors import (
     AuthenticationError,

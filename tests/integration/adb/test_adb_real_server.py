@@ -14,11 +14,11 @@ from adb_server import FakeAdbd, FakeAdbServer, Phone
 from ssh_servers import SshServer, free_port
 
 from edgeflare.devices.inventory import Device
+from edgeflare.devices.open import connect
 from edgeflare.devices.transports.adb.phones import attached, choose
-from edgeflare.devices.transports.adb.shell_protocol import AdbShellTransport
-from edgeflare.devices.transports.adb.transport import AdbServer
+from edgeflare.devices.transports.adb.server import AdbServer
+from edgeflare.devices.transports.adb.transport import AdbShellTransport
 from edgeflare.devices.transports.base import Deadline
-from edgeflare.devices.transports.connect import connect
 from edgeflare.devices.transports.ssh.trust import trust_host_key
 from edgeflare.errors import UnreachableError
 

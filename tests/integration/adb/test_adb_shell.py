@@ -14,8 +14,7 @@ import pytest
 from adb_server import FakeAdbServer, Phone
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.adb.server import ShellProgram
-from edgeflare.devices.transports.adb.shell_protocol import AdbShellTransport
+from edgeflare.devices.transports.adb.transport import AdbShellTransport, ShellProgram
 from edgeflare.errors import DeviceError, DevicePythonError, UnreachableError
 
 WAIT = "import sys; sys.stdin.read()"

@@ -10,7 +10,7 @@ from adb_server import FakeAdbServer, Phone
 from ssh_servers import SshServer
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.connect import connect
+from edgeflare.devices.open import connect
 from edgeflare.devices.transports.ssh.trust import fetch_host_key, trust_host_key
 from edgeflare.errors import (
     AuthenticationError,

@@ -13,7 +13,7 @@ from virtual_board import VirtualBoard, within
 from edgeflare.devices import Device, connect, device_status, load_inventory
 from edgeflare.errors import HostKeyError, UnreachableError
 from edgeflare.virtual import BoardSettings, BoardStatus, board_down, board_status, board_up
-from edgeflare.virtual.wheels import LIBRARIES, host_versions
+from edgeflare.virtual.rootfs import LIBRARIES, host_versions
 
 pytestmark = [pytest.mark.virtual, pytest.mark.extended]
 

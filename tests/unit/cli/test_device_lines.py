@@ -3,7 +3,7 @@
 import pytest
 from fake_sessions import AWAY, HOT, PI, RETIRED, SILENT, drawn
 
-from edgeflare.cli.display.device_status import device_sentence, device_table, noteworthy, rate_text
+from edgeflare.cli.display.status import device_sentence, device_table, noteworthy, rate_text
 
 
 def lines(devices, width, most=12):

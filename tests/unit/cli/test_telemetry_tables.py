@@ -9,8 +9,8 @@ from fake_sessions import HOT, PI
 from rich.console import Console
 
 from edgeflare.analysis import TelemetryFigures
-from edgeflare.cli.display.device_status import device_sentence, device_table
 from edgeflare.cli.display.devices import print_reports
+from edgeflare.cli.display.status import device_sentence, device_table
 from edgeflare.devices import DeviceReport, DeviceStatus
 from edgeflare.reports import print_document
 from edgeflare.reports.devices import telemetry_table

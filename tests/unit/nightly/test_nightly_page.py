@@ -10,7 +10,7 @@ import pytest
 from bench_stores import add_night, figures, forty_nights, red, run_of
 
 from edgeflare.nightly.history import NIGHT_NAME, History
-from edgeflare.nightly.page import MOST_NIGHTS, charts, write_page
+from edgeflare.nightly.reports import MOST_NIGHTS, charts, write_page
 from edgeflare.reports.charts import Line, Point, figure, line_chart
 
 

@@ -14,8 +14,8 @@ from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
 from edgeflare.nightly.comparison import changes, comparison_check, replay_checks
 from edgeflare.nightly.history import History, NightLog
-from edgeflare.nightly.junit import write_junit
 from edgeflare.nightly.night import Check, Identity, ReplayCounts
+from edgeflare.nightly.reports import write_junit
 
 BEFORE = Identity(
     original="a" * 64,

@@ -3,7 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from edgeflare.strategies.dflare_selection import (
+from edgeflare.strategies.dflare import (
     MetropolisHastings,
     Ranking,
     RankSelection,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgeflare.strategies.mutation_path import (
+from edgeflare.strategies.operators import (
     corruption_names,
     describe_finding,
     describe_last_mutations,

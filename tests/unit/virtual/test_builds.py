@@ -8,8 +8,8 @@ import pytest
 
 from edgeflare.errors import DeviceError
 from edgeflare.virtual import BoardSettings, build
+from edgeflare.virtual.board_files import BoardState, builds_in_use, claim_build, write_state
 from edgeflare.virtual.build import build_key, ensure_build, read_build, remove_builds
-from edgeflare.virtual.state import BoardState, builds_in_use, claim_build, write_state
 from edgeflare.virtual.tools import Log, ToolError, run_tool
 
 FACTS = {

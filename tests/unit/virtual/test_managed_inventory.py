@@ -10,7 +10,7 @@ from edgeflare.devices.transports.ssh.config import resolve_endpoint
 from edgeflare.devices.transports.ssh.known_hosts import known_keys
 from edgeflare.errors import DeviceError, UnreachableError
 from edgeflare.virtual import BoardSettings, board
-from edgeflare.virtual.access import USER_KEY, board_device, board_keys, write_entry
+from edgeflare.virtual.board_files import USER_KEY, board_device, board_keys, write_entry
 from edgeflare.virtual.machine import free_port
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from edgeflare.errors import DeviceError
 from edgeflare.virtual import packages as mirror
+from edgeflare.virtual.machine import BoardSettings
 from edgeflare.virtual.packages import debian_of, find_mirror
-from edgeflare.virtual.settings import BoardSettings
 
 UNKNOWN = "$(ORIGIN)|$(LABEL)"  # what apt leaves where the lists were not fetched yet
 

@@ -15,9 +15,14 @@ from typer.testing import CliRunner
 from edgeflare.cli.devices import app as devices_app
 from edgeflare.cli.virtual import Steps, app, up_text
 from edgeflare.virtual import UpReport, board_down, board_status
-from edgeflare.virtual.access import board_device, board_keys, write_entry
-from edgeflare.virtual.settings import BoardSettings
-from edgeflare.virtual.state import BoardState, write_state
+from edgeflare.virtual.board_files import (
+    BoardState,
+    board_device,
+    board_keys,
+    write_entry,
+    write_state,
+)
+from edgeflare.virtual.machine import BoardSettings
 
 
 @pytest.fixture
@@ -197,7 +202,7 @@ def test_the_closing_paragraph_names_the_next_commands(stopped: Path) -> None:
 def test_a_running_board_s_differences_are_noted(stopped: Path) -> None:
     from edgeflare.virtual.board import notes
     from edgeflare.virtual.build import build_key
-    from edgeflare.virtual.wheels import host_versions
+    from edgeflare.virtual.rootfs import host_versions
 
     same = BoardState(build_key(host_versions()), 2222, 2, 1024, "cortex-a72", 0.0, 7.0, "3.11.2")
     assert notes(BoardSettings(), same) == []

@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from edgeflare.virtual.rootfs import (
+    LIBRARIES_FOLDER,
+    host_versions,
+    put_wheels,
+    wheel_platforms,
+    without_wheels,
+)
 from edgeflare.virtual.tools import Log, ToolError
-from edgeflare.virtual.wheels import FOLDER, host_versions, platforms, put_wheels, without_wheels
 
 PIP = """
 import pathlib, sys
@@ -32,7 +38,7 @@ def pip(tmp_path: Path, *lacking: str) -> list[str]:
 
 
 def test_the_tags_are_those_of_bookworm() -> None:
-    tags = platforms()
+    tags = wheel_platforms()
     assert tags[0] == "manylinux_2_36_aarch64"
     assert {"manylinux_2_17_aarch64", "manylinux_2_28_aarch64", "manylinux2014_aarch64"} <= set(
         tags
@@ -53,7 +59,7 @@ def test_a_version_without_a_wheel_is_given_up_and_the_others_stay(tmp_path: Pat
     wanted = {"numpy": "2.9", "onnxruntime": "1.31", "ai-edge-litert": "2.3"}
     found = put_wheels(pip(tmp_path, "2.9"), tmp_path, wanted, Log(tmp_path / "log"))
     assert found == {"numpy": "9.9", "onnxruntime": "1.31", "ai-edge-litert": "2.3"}
-    assert (tmp_path / FOLDER).is_dir()
+    assert (tmp_path / LIBRARIES_FOLDER).is_dir()
     assert wanted["numpy"] == "2.9"
 
 

@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from edgeflare._internal.text import counted, margin_text, p_value_text, percent_text
-from edgeflare.analysis.ranking.comparison import TIE, Duel
-from edgeflare.analysis.ranking.scores import Accuracy
+from edgeflare.analysis.ranking.scores import TIE, Accuracy, Duel
 
 _SHARED_PLACES_SHOWN = 3
 _TOO_FEW_SHOWN = 3

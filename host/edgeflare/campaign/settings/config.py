@@ -17,8 +17,7 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
-from edgeflare.campaign.settings.errors import problems_of
-from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag
+from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError

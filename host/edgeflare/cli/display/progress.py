@@ -26,7 +26,7 @@ from rich.text import Text
 
 from edgeflare import Event, Notice, summarize
 from edgeflare.campaign import BatchProgress, Fleet, Stage, Step
-from edgeflare.cli.display.device_status import MOST_LINES, device_sentence, device_table, rate_text
+from edgeflare.cli.display.status import MOST_LINES, device_sentence, device_table, rate_text
 from edgeflare.cli.terminal import StopSignal, echo_err, handling_signals
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import DiskFullError, UsageError

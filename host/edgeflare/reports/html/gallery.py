@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from edgeflare.analysis.findings import Finding, has_input
 from edgeflare.metrics import text_of
 from edgeflare.reports.campaign import STEPS_SHOWN
-from edgeflare.strategies.mutation_path import describe_last_mutations
+from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.transcripts import TranscriptDiff, WordChange, transcript_diff
 from edgeflare.types import TRIGGERS, Output, Scores, Status, Transcript
 

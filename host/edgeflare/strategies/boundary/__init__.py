@@ -1,7 +1,6 @@
 """EdgeFlare's own search: the original's decision boundary is found on the host, the device is asked near it."""
 
-from edgeflare.strategies.boundary.options import BoundaryOptions
+from edgeflare.strategies.boundary.options import BoundaryOptions, depends_on_cost, resolve_options
 from edgeflare.strategies.boundary.strategy import boundary, check_audio
-from edgeflare.strategies.boundary.tuning import depends_on_cost, resolve_options
 
 __all__ = ["BoundaryOptions", "boundary", "check_audio", "depends_on_cost", "resolve_options"]

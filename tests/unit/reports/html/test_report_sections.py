@@ -11,7 +11,7 @@ from report_stores import many_triggers
 
 from edgeflare import report_text, write_html_report
 from edgeflare._internal import toml
-from edgeflare.analysis.control import control_figures
+from edgeflare.analysis.summary import control_figures
 from edgeflare.reports.html.context import campaign_toml
 from edgeflare.reports.html.gallery import matrix
 from edgeflare.store import OutcomeRecord, SeedInput, Store

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from search_models import Affine, Pair, Shape, affine, agreed, images, moved, search
 
-from edgeflare.strategies.boundary.drift import DriftModel
+from edgeflare.strategies.boundary.first_trigger import DriftModel
 from edgeflare.types import Sample
 
 SHAPE: Shape = (10, 10, 1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.adb.transport import AdbRefusedError, AdbServer
+from edgeflare.devices.transports.adb.server import AdbRefusedError, AdbServer
 from edgeflare.devices.transports.base import Deadline
 from edgeflare.devices.transports.ssh.config import Endpoint, resolve_endpoint, resolve_over_link
 from edgeflare.errors import (

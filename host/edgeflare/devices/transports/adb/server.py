@@ -1,190 +1,194 @@
-"""A program of a phone's shell as a byte stream: adb's shell protocol, version 2, without a terminal.
+"""The adb server's protocol: a query, or a stream to a service of an attached device.
 
-After the service ``shell,v2,raw:COMMAND`` both sides send packets: one byte of kind, four of
-length, little-endian, and the bytes (AOSP, packages/modules/adb/shell_protocol.h). Closing the link
-ends the program: adbd sends it SIGHUP.
+A request is four hexadecimal digits of length and the service's name; the server says OKAY, or FAIL
+and why (AOSP, packages/modules/adb: OVERVIEW.TXT, SERVICES.TXT). Where no server runs, the `adb`
+command starts one; for nothing else is it needed.
 """
 
 import contextlib
 import os
+import re
 import shutil
 import socket
-import struct
 import subprocess
 import tempfile
-import threading
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from edgeflare.devices.transports.base import Deadline, joined
-from edgeflare.errors import DeviceTimeoutError, UnreachableError
+from edgeflare._internal.text import clean_text
+from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.devices.transports.base import Deadline
+from edgeflare.devices.transports.ssh.connection import enable_keepalive
+from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
 
-STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
-_HEADER = struct.Struct("<BI")
-PACKET = 64 << 10
-_WINDOW = 8 << 20
-"""Limit of unread bytes of stdout; beyond it the program waits."""
-_TAIL_LINES = 20
-_GRACE_S = 2.0
+_PORT = 5037
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+_LONGEST_ANSWER = 1 << 20
 
 
-class ShellProgram:
-    """A running program's stdin and stdout; see `Stream`. Owns the link to the phone's shell.
+class AdbRefusedError(UnreachableError):
+    """The adb server answered FAIL; `reason` is what it said."""
 
-    `keep`: how many of stderr's last bytes are stored.
-    """
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the adb server refused: {reason}")
 
-    def __init__(self, link: socket.socket, where: str, keep: int = 64 << 10) -> None:
-        self._link = link
-        self._where = where
-        self._stderr_limit = keep
-        self._changed = threading.Condition()
-        self._unread: deque[bytes] = deque()
-        self._unread_bytes = 0
-        self._stderr = bytearray()
-        self._ended = False
-        self._status: int | None = None
-        self._sending = threading.Lock()
-        self._closing = threading.Lock()
-        self._reader = threading.Thread(
-            target=self._read_packets, name="edgeflare-adb", daemon=True
-        )
-        self._reader.start()
 
-    def read(self, n: int) -> bytes:
-        """Return at least one and at most n bytes; ``b""`` at the end or when the link is lost."""
-        return self.read_within(n, None)
+@dataclass(frozen=True)
+class AdbServer:
+    """Where an adb server listens: TCP host and port, or a socket in the file system."""
 
-    def read_within(self, n: int, timeout: float | None) -> bytes:
-        """Read as `read` does, but raise TimeoutError where nothing comes for so many seconds."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._unread or self._ended, timeout):
-                raise TimeoutError
-            if not self._unread:
-                return b""
-            block = self._unread.popleft()
-            if len(block) > n:
-                self._unread.appendleft(block[n:])
-                block = block[:n]
-            self._unread_bytes -= len(block)
-            self._changed.notify_all()
-            return block
+    host: str = "127.0.0.1"
+    port: int = _PORT
+    path: str | None = None
 
-    def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        """Write all blocks; raises UnreachableError where program or link are gone."""
-        try:
-            for view in joined(blocks):
-                for start in range(0, len(view), PACKET):
-                    self._send(STDIN, view[start : start + PACKET])
-        except OSError as error:
-            raise UnreachableError(
-                f"the program on {self._where} takes no more input: it ended or the link is lost"
-            ) from error
+    @classmethod
+    def from_environment(cls) -> "AdbServer":
+        """Return the server that adb itself would use.
 
-    def end_stdin(self) -> None:
-        """Close the program's stdin. Raises OSError where program or link are gone."""
-        self._send(CLOSE_STDIN, memoryview(b""))
-
-    def stderr_text(self) -> str:
-        """Return the last bytes of stderr that arrived so far, as text."""
-        with self._changed:
-            return self._stderr.decode(errors="replace")
-
-    def stderr_tail(self) -> str:
-        """Return the last lines, at most 20, that the program wrote to stderr."""
-        return "\n".join(self.stderr_text().splitlines()[-_TAIL_LINES:])
-
-    def exit_status(self, timeout: float) -> int | None:
-        """Wait at most `timeout` seconds for the end; None if the program runs on or the link is lost.
-
-        128 + n where signal n ended the program.
+        ADB_SERVER_SOCKET (``tcp:[host:]port``, ``localfilesystem:path``), else
+        ANDROID_ADB_SERVER_ADDRESS and ANDROID_ADB_SERVER_PORT. Raises UnreachableError where they
+        make no sense.
         """
-        with self._changed:
-            self._changed.wait_for(lambda: self._status is not None or self._ended, timeout)
-            return self._status
+        named = os.environ.get("ADB_SERVER_SOCKET", "")
+        if named.startswith("localfilesystem:"):
+            return cls(path=named.partition(":")[2])
+        if named:
+            match = re.fullmatch(r"tcp:(?:\[?(?P<host>[^\]]+?)\]?:)?(?P<port>\d+)", named)
+            if match is None:
+                raise UnreachableError(
+                    f"ADB_SERVER_SOCKET is {named!r}; write tcp:host:port or localfilesystem:path"
+                )
+            return cls(match["host"] or "127.0.0.1", _port(match["port"], "ADB_SERVER_SOCKET"))
+        port = os.environ.get("ANDROID_ADB_SERVER_PORT") or str(_PORT)
+        host = os.environ.get("ANDROID_ADB_SERVER_ADDRESS") or "127.0.0.1"
+        return cls(host, _port(port, "ANDROID_ADB_SERVER_PORT"))
 
-    def close(self) -> None:
-        """End the program: by the end of its stdin, else by closing the link. Safe to repeat."""
-        with self._closing:
-            if self._sending.acquire(timeout=_GRACE_S):  # a writer may wait for a hung program
-                try:
-                    with contextlib.suppress(OSError):  # full: a program that reads nothing
-                        self._link.send(_HEADER.pack(CLOSE_STDIN, 0), socket.MSG_DONTWAIT)
-                finally:
-                    self._sending.release()
-                self._discard_output()
-                self.exit_status(_GRACE_S)
-            self._close_link()
+    @property
+    def address(self) -> str:
+        """``host:port``, or the socket's path, for messages."""
+        return self.path or (f"[{self.host}]" if ":" in self.host else self.host) + f":{self.port}"
 
-    def kill(self) -> None:
-        """End the program at once, as far as adbd does that. Safe to repeat."""
-        with self._closing:
-            self._close_link()
+    def ask(self, service: str, deadline: Deadline) -> str:
+        """Return the server's answer to a query such as ``host:devices-l``.
 
-    def _close_link(self) -> None:
-        with contextlib.suppress(OSError):
-            self._link.shutdown(socket.SHUT_RDWR)
-        self._discard_output()
-        self._reader.join()
-        with self._sending:
-            self._link.close()
+        Raises AdbRefusedError, UnreachableError, DeviceTimeoutError, DeviceProtocolError.
+        """
+        with contextlib.closing(self._connect(deadline)) as link, self._translated_errors(deadline):
+            _request(link, service, deadline)
+            return _receive_text(link, deadline)
 
-    def _discard_output(self) -> None:
-        """Discard unread output, so that the exit packet behind it can be read."""
-        with self._changed:
-            self._unread_bytes = -(1 << 62)
-            self._changed.notify_all()
+    def open(self, serial: str, service: str, deadline: Deadline) -> socket.socket:
+        """Return a stream to a service of a device, such as ``tcp:8022``; blocking, without a timeout.
 
-    def _send(self, kind: int, data: memoryview) -> None:
-        with self._sending:
-            if self._ended:
-                raise BrokenPipeError
-            self._link.sendall(_HEADER.pack(kind, len(data)) + data)
-
-    def _read_packets(self) -> None:
-        """Read packets until the program ends or the link is lost."""
+        Raises AdbRefusedError (of the device or of the service), UnreachableError,
+        DeviceTimeoutError, DeviceProtocolError.
+        """
+        link = self._connect(deadline)
         try:
-            while True:
-                kind, length = _HEADER.unpack(self._receive_exactly(_HEADER.size))
-                if kind == EXIT:
-                    status = self._receive_exactly(length)
-                    with self._changed:
-                        self._status = status[0] if status else 0
-                    return
-                while length:
-                    chunk = self._receive(length)
-                    length -= len(chunk)
-                    self._handle(kind, chunk)
-        except (OSError, EOFError):
-            return
-        finally:
-            with self._changed:
-                self._ended = True
-                self._changed.notify_all()
+            with self._translated_errors(deadline):
+                _request(link, f"host:transport:{serial}", deadline)
+                _request(link, service, deadline)
+            link.settimeout(None)
+        except BaseException:
+            link.close()
+            raise
+        return link
 
-    def _handle(self, kind: int, chunk: bytes) -> None:
-        with self._changed:
-            if kind == STDOUT:
-                self._changed.wait_for(lambda: self._unread_bytes < _WINDOW)
-                self._unread.append(chunk)
-                self._unread_bytes += len(chunk)
-            elif kind == STDERR:
-                self._stderr += chunk
-                del self._stderr[: -self._stderr_limit]
-            self._changed.notify_all()
+    def _connect(self, deadline: Deadline) -> socket.socket:
+        """Connect to the server; start one where none listens on this machine."""
+        try:
+            return self._dial(deadline)
+        except (ConnectionRefusedError, FileNotFoundError) as error:
+            if self.path is None and self.host not in _LOCAL_HOSTS:
+                raise UnreachableError(
+                    f"no adb server answers at {self.address}; start one there "
+                    "(adb -a nodaemon server start), or unset ADB_SERVER_SOCKET and "
+                    "ANDROID_ADB_SERVER_ADDRESS to use this machine's own"
+                ) from error
+            start_server(self.address, deadline)
+        except OSError as error:
+            raise self._connection_error(error, deadline) from error
+        with self._translated_errors(deadline):
+            return self._dial(deadline)
 
-    def _receive_exactly(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            data += self._receive(count - len(data))
-        return data
+    def _dial(self, deadline: Deadline) -> socket.socket:
+        if self.path is None:
+            address = (self.host, self.port)
+            link = socket.create_connection(address, timeout=_socket_timeout(deadline))
+            enable_keepalive(link)
+            return link
+        link = socket.socket(socket.AF_UNIX)
+        try:
+            link.settimeout(_socket_timeout(deadline))
+            link.connect(self.path)
+        except BaseException:
+            link.close()
+            raise
+        return link
 
-    def _receive(self, count: int) -> bytes:
-        chunk = self._link.recv(min(count, PACKET))
+    @contextlib.contextmanager
+    def _translated_errors(self, deadline: Deadline) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, EOFError) as error:
+            raise self._connection_error(error, deadline) from error
+
+    def _connection_error(self, error: Exception, deadline: Deadline) -> Exception:
+        if isinstance(error, TimeoutError):
+            return DeviceTimeoutError(
+                f"the adb server at {self.address} gave no answer within {deadline.seconds:g} s; "
+                "`adb kill-server` ends one that hangs"
+            )
+        why = getattr(error, "strerror", None) or "it closed the connection"
+        return UnreachableError(f"no answer from the adb server at {self.address}: {why}")
+
+
+def _request(link: socket.socket, service: str, deadline: Deadline) -> None:
+    """Send a request and read the server's OKAY."""
+    name = service.encode()
+    link.settimeout(_socket_timeout(deadline))
+    link.sendall(b"%04x%s" % (len(name), name))
+    status = _receive_exactly(link, 4, deadline)
+    if status == b"FAIL":
+        raise AdbRefusedError(clean_text(_receive_text(link, deadline).strip(), LONGEST_LINE))
+    if status != b"OKAY":
+        raise DeviceProtocolError(
+            f"something else than an adb server answers: it began with {status!r}; check "
+            "ADB_SERVER_SOCKET and ANDROID_ADB_SERVER_PORT"
+        )
+
+
+def _receive_text(link: socket.socket, deadline: Deadline) -> str:
+    digits = _receive_exactly(link, 4, deadline)
+    try:
+        length = int(digits, 16)
+    except ValueError as error:
+        raise DeviceProtocolError(f"the adb server gave an answer of length {digits!r}") from error
+    return _receive_exactly(link, min(length, _LONGEST_ANSWER), deadline).decode(errors="replace")
+
+
+def _receive_exactly(link: socket.socket, count: int, deadline: Deadline) -> bytes:
+    data = b""
+    while len(data) < count:
+        link.settimeout(_socket_timeout(deadline))
+        chunk = link.recv(count - len(data))
         if not chunk:
             raise EOFError
-        return chunk
+        data += chunk
+    return data
+
+
+def _socket_timeout(deadline: Deadline) -> float:
+    """Return the seconds left for a socket, for which 0 would mean no waiting at all."""
+    return max(deadline.remaining(), 0.001)
+
+
+def _port(text: str, where: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
+        raise UnreachableError(f"{where} has the port {text!r}; a port is a number from 1 to 65535")
+    return int(text)
 
 
 _START_S = 20.0
