@@ -31,7 +31,7 @@ class Oracle(Protocol):
 
 
 class OracleTraits:
-    """What settings, strategies and reports need to know of an oracle: base class of the built-in ones.
+    """What settings, strategies and reports need to know of an oracle; built-in ones inherit.
 
     The values here are those of ``auto`` and of a user's oracle.
     """
@@ -46,7 +46,7 @@ class OracleTraits:
     """Whether a deviation is a distance of scores, whatever the labels: the strategy `boundary`
     can't search for that, and reports give the distance in place of labels and margins."""
     setting: ClassVar[str] = MARGIN_FLOOR
-    """The key of the table ``search`` with whose value it is made: one word, also the flag's name."""
+    """The key of the table ``search`` whose value it is made with: one word, as the flag."""
     setting_help: ClassVar[str] = ""
     """What that value is, with an example; for the error where it is missing."""
     deviation: ClassVar[str] = "the deployed model decides differently"

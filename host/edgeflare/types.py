@@ -66,7 +66,7 @@ class Transcript:
 
 
 Output: TypeAlias = Scores | Transcript
-"""A model's answer for one sample: the probability of each class, or the transcript of a speech recogniser."""
+"""A model's answer to one sample: probabilities of the classes, or a transcript."""
 
 
 class Decision(str, Enum):
@@ -114,7 +114,7 @@ class Answer(NamedTuple):
 
 
 class FrontPoint(NamedTuple):
-    """A deviation that a search met, and that no earlier one exceeds in both margin and nearness to the seed.
+    """A deviation that a search met; no earlier one exceeds it in both margin and nearness.
 
     `queries`: device queries up to and including this one. `margin`: the smaller of both models'
     (top-1 minus top-2 probability). `l2`, `linf`: distances to the seed, as in `edgeflare.metrics`.
@@ -150,7 +150,7 @@ TRIGGERS = frozenset({Status.FOUND, Status.SEED_DEVIATES})
 
 @dataclass(frozen=True)
 class KnownAnswers:
-    """Both models' answers to seed inputs of the campaign, known before any search: float64 [n, classes] each."""
+    """Both models' answers to the campaign's first seed inputs: float64 [n, classes] each."""
 
     original: NDArray[np.float64]
     deployed: NDArray[np.float64]
@@ -198,7 +198,7 @@ class Outcome:
 
 Search: TypeAlias = Generator[Ask, Answer, Outcome]
 Strategy: TypeAlias = Callable[[Seed, np.random.Generator], Search]
-"""Takes a seed and a random generator; returns a generator of queries that is sent answers and returns an outcome.
+"""Takes a seed and a random generator; returns a generator of queries, sent the answers.
 
 A strategy does no I/O, reads no clock and starts no thread. The scheduler counts, stops, batches
 and confirms; a strategy does not depend on the number of devices.

@@ -1,4 +1,4 @@
-"""Reads TOML on every supported Python: with the standard library from 3.11 on, with tomli before."""
+"""Reads TOML: by the standard library from Python 3.11 on, by tomli before."""
 
 import sys
 from collections.abc import Collection, Iterator
@@ -35,7 +35,10 @@ def loads(text: str) -> dict[str, Any]:
 
 
 def read(path: Path) -> str:
-    """Return a file's text, which may be endless. Raises OSError; ValueError for more than 16 MiB, or no UTF-8."""
+    """Return a file's text.
+
+    Raises OSError, and ValueError for more than 16 MiB (the file may be endless) or no UTF-8.
+    """
     with path.open("rb") as file:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
@@ -71,7 +74,7 @@ def anchored(
 
 
 def expanded(path: str | Path) -> Path:
-    """Return a path with ``~`` replaced by the home folder; where that is not known, the path is unchanged.
+    """Return a path with ``~`` replaced by the home folder; unchanged where that is not known.
 
     Raises ValueError for a NUL character.
     """
@@ -84,7 +87,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def leaves(value: Any, deepest: int, too_deep: str, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Give all that lies in nested tables and lists, and is neither, with its key; also the keys themselves.
+    """Yield every key and value in nested tables and lists that is neither, with its key.
 
     Raises ValueError with the text `too_deep` where more than `deepest` lie inside each other.
     """

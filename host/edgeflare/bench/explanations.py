@@ -1,4 +1,4 @@
-"""What the report says about its tables, and what the bench ran on: settings, devices, versions, models."""
+"""Explanations of the report's tables, and what the bench ran on: settings, devices, versions."""
 
 import shlex
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Runs and resumes a bench, cell by cell, with the deployed models that its suite asks to make (section 5.4.1)."""
+"""Runs and resumes a bench, cell by cell, and makes the suite's own models (section 5.4.1)."""
 
 import math
 import shlex

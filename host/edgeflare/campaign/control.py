@@ -261,7 +261,7 @@ def _deployed(config: CampaignConfig) -> ModelConfig:
         runtime = original.runtime or runtime_for(original.path)
         options = {**original.options, **_other_arithmetic(runtime, original.options)}
         return original.model_copy(update={"runtime": runtime, "options": options})
-    # What is stated of the original's pixels holds for its copy; how its file lays them out may differ.
+    # What is stated of the original's pixels holds for its copy; the layout may differ.
     copy = ModelConfig(
         path=path,
         input=original.input.model_copy(update={"layout": None}),

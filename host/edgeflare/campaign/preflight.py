@@ -1,4 +1,4 @@
-"""Checks before a search: whether the two models belong together, and whether the baseline of `new_pairs` fits them."""
+"""Checks before a search: whether both models, and the baseline of `new_pairs`, fit."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

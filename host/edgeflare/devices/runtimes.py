@@ -124,7 +124,7 @@ class UsersRuntime(NamedTuple):
 
 
 def users_runtime(name: str) -> UsersRuntime | None:
-    """Return a user's runtime, None where there is none of this name or it is built in. Raises UsageError."""
+    """Return a user's runtime, None for a built-in or unknown name. Raises UsageError."""
     found = None if name in BUILT_IN else plugins.load("runtime", name)
     if found is None:
         return None
@@ -155,7 +155,7 @@ def users_runtime(name: str) -> UsersRuntime | None:
 
 
 def calibration_file(runtime: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the host's calibration file that these options name. Raises UsageError where it is none."""
+    """Return the host's calibration file that these options name. Raises UsageError."""
     named = options.get("calibration")
     if runtime != "tensorrt" or named is None:
         return None

@@ -1,4 +1,4 @@
-"""DFLARE (Tian et al., TOSEM 2023): a mutation search guided by Metropolis-Hastings, and its variants.
+"""DFLARE (Tian et al., TOSEM 2023): mutation search by Metropolis-Hastings, and variants.
 
 Section 3, algorithms 1 and 2. `DflareOptions` says what each variant is; the rules of acceptance
 and of selection say how the paper's text and its authors' code differ in each step.
@@ -323,15 +323,15 @@ def _search(
 
 
 class Acceptance(Protocol):
-    """Which mutant becomes the parent of the next one, x_max of algorithm 1; at first it is the seed."""
+    """Which mutant is the parent of the next one, x_max of algorithm 1; the seed at first."""
 
     def accepts(self, original: Output, deployed: Output) -> bool:
-        """Return whether the input with these answers replaces x_max; if so, it is x_max from now on."""
+        """Return whether the input with these answers becomes the new x_max."""
         ...
 
 
 class AcceptNotLower:
-    """The text's rule: H(x) >= H(x_max) (algorithm 1); without state tracing H is D (section 5.3.1).
+    """The paper's rule: H(x) >= H(x_max) (algorithm 1); without state tracing H is D (5.3.1).
 
     Where the text leaves a choice: H(x_max) is computed when it is compared, and the state of
     x_max, the seed's too, has been observed by then: its O is 0. With an O of 1, a search from a
@@ -354,7 +354,7 @@ class AcceptNotLower:
 
 
 class AcceptChange:
-    """The authors' code's rule: D(x) is more than delta above *or below* D(x_max), or the state is new.
+    """The authors' code: D(x) differs from D(x_max) by more than delta, or the state is new.
 
     D(x_max) is 0 at first, whatever the seed's. Without state tracing only D counts.
     """

@@ -11,14 +11,16 @@ model; that there are three fitness functions, basic, k-uncertainty and targeted
 operators are those of DFLARE's table 3. Chosen here, since neither the paper nor its code was
 available:
 
-- m = 1000. DFLARE's table 4 counts about 6,000 queries on every MNIST pair and about 2,000 on every CIFAR-10 pair, almost
-  independent of the compression: multiples of a large generation.
+- m = 1000. DFLARE's table 4 counts about 6,000 queries on every MNIST pair and about 2,000 on every
+  CIFAR-10 pair, almost independent of the compression: multiples of a large generation.
 - k = 2; the less certain of the two models counts. Lower is fitter.
 - basic: the largest absolute difference between the two models' probabilities; higher is fitter.
-- targeted: the highest probability less that of class `target`; the smaller of the two models counts.
-- parents are selected by tournaments of two; crossover takes each pixel from either, evenly. Of audio it takes each
-  segment of 20 ms from either: sample by sample the mix of two clips is noise, and words are longer than 20 ms.
-  The child is as long as the first parent; where the second has ended it has the first one's segments.
+- targeted: the highest probability less that of class `target`; the smaller of the two models
+  counts.
+- parents are selected by tournaments of two; crossover takes each pixel from either, evenly. Of
+  audio it takes each segment of 20 ms from either: sample by sample the mix of two clips is noise,
+  and words are longer than 20 ms. The child is as long as the first parent; where the second has
+  ended it has the first one's segments.
 - a child is mutated with probability r2 = 0.5, by one operator drawn uniformly from the pool.
 
 Differences: inputs are asked about in batches, and the search ends with the batch in which a
@@ -104,7 +106,7 @@ class _Individual(NamedTuple):
 
 
 def diffchaser(options: DiffchaserOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; with `operators` None it uses DFLARE's: table 3 for images, section 6.1's four for audio.
+    """Return the strategy; `operators` None: DFLARE's (table 3 for images, section 6.1 for audio).
 
     Before its first query a search raises UsageError where operators are for another kind than its
     seed, or their library is missing.
@@ -135,7 +137,7 @@ def _search(
 def _ask(
     generation: Iterator[_Individual], batch: int
 ) -> Generator[Ask, Answer, tuple[list[_Individual], _Individual | None]]:
-    """Ask about the inputs without outputs; return all inputs with their outputs, and the first disagreement.
+    """Ask about inputs without outputs; return all with outputs, and the first disagreement.
 
     An input is made only for the batch in which it is asked about: a search that ends early has not
     made the others.
@@ -214,7 +216,7 @@ class _Breeder:
     def children(
         self, population: list[_Individual], options: DiffchaserOptions
     ) -> Iterator[_Individual]:
-        """Yield the next generation lazily: the best input unchanged, children in place of all others."""
+        """Yield the next generation lazily: the best input unchanged, and children."""
         scores = [unfitness(options, one.outputs) for one in population if one.outputs is not None]
         best = int(np.argmin(scores))
         for place in range(len(population)):

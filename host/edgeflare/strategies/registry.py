@@ -35,7 +35,7 @@ class _NoneOptions(BaseModel):
 
 
 def _none(options: _NoneOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy that asks nothing and ends: only the seed inputs themselves are compared."""
+    """Return the strategy that asks nothing: only the seed inputs are compared."""
     del options, operators
     return _search_nothing
 

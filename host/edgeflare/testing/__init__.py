@@ -1,4 +1,4 @@
-"""Fake models and devices, and links and agents that misbehave; EdgeFlare's own suites use them, too.
+"""Fake models and devices, and links and agents with faults, as EdgeFlare's own tests use.
 
 A `FaultPlan` says what goes wrong on a device's streams, from a seed or by hand; wrap the device's
 transport in it and every run meets the same faults. A `Relay` stands between a client and a server

@@ -1,4 +1,4 @@
-"""Small models without a file, a device that runs one, and a search from one seed without a campaign."""
+"""Small models without a file, a device that runs one, and a search without a campaign."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Model: TypeAlias = Callable[[Sample], Scores]
 
 @dataclass(frozen=True, eq=False)
 class FakeModel:
-    """A linear classifier of images: softmax of the pixels, in [0, 1], times `weights`, float64 [values, classes].
+    """A linear classifier of images: softmax of pixels (0 to 1) @ `weights` [values, classes].
 
     `shape` is that of an image: (height, width, channels).
     """
@@ -29,12 +29,12 @@ class FakeModel:
     def random(
         cls, shape: tuple[int, int, int] = (8, 8, 1), classes: int = 4, seed: int = 0
     ) -> "FakeModel":
-        """Return a model with normally distributed weights; the same arguments give the same model."""
+        """Return a model with Gaussian weights; the same arguments give the same model."""
         values = int(np.prod(shape))
         return cls(shape, np.random.default_rng(seed).normal(size=(values, classes)))
 
     def quantised(self, step: float = 0.25) -> "FakeModel":
-        """Return a copy whose weights are rounded to multiples of `step`, as a compressed model's are."""
+        """Return a copy with weights rounded to multiples of `step`, like a compressed model's."""
         return FakeModel(self.shape, np.round(self.weights / step) * step)
 
     def __call__(self, sample: Sample) -> Scores:
@@ -44,7 +44,7 @@ class FakeModel:
         return np.asarray(powers / powers.sum())
 
     def device(self) -> FakeAgent:
-        """Return a device that answers with this model whatever file it is given; see `connecting`."""
+        """Return a device that answers with this model, whatever its file; see `connecting`."""
         tensor = {"dtype": "float32", "quantization": None}
         loaded = {
             "inputs": [{"name": "x", "shape": [1, *self.shape], **tensor}],

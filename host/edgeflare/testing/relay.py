@@ -61,12 +61,12 @@ class Relay:
 
     @property
     def port(self) -> int:
-        """The port that clients connect to, the same as long as the relay runs. Raises UsageError."""
+        """The port that clients connect to, constant while the relay runs. Raises UsageError."""
         self._running_process()
         return self._port
 
     def start(self) -> Self:
-        """Start relaying; return the relay. ``with`` does this. Raises UsageError if it runs already."""
+        """Start relaying; return the relay. ``with`` does this. Raises UsageError when running."""
         if self._process is not None:
             raise UsageError("the relay runs already")
         self._process = subprocess.Popen(
@@ -88,7 +88,7 @@ class Relay:
         self._command("cut")
 
     def silence(self) -> None:
-        """Let all bytes vanish, those under way, too, until `mend`; connections stay up, as on a pulled cable.
+        """Drop all bytes, also those under way, until `mend`; connections stay up.
 
         New connections are accepted, and hear nothing.
         """

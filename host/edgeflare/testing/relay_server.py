@@ -21,7 +21,7 @@ RESET_ON_CLOSE: Final = struct.pack("hh" if sys.platform == "win32" else "ii", 1
 
 
 class Settings(NamedTuple):
-    """Where the server is; seconds of delay each way; bytes per second of a direction, None: any."""
+    """The server's address, seconds of delay each way, bytes per second each way (None: any)."""
 
     server_host: str
     server_port: int

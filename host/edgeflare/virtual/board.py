@@ -215,7 +215,7 @@ def board_stopped(device: Device) -> bool:
 
 
 def notes(settings: BoardSettings, state: BoardState) -> list[str]:
-    """Return what a running board is otherwise than the settings and this machine's libraries say."""
+    """Return how a running board differs from the settings and this machine's libraries."""
     unlike = [
         f"{what} {now} (asked: {asked})"
         for what, now, asked in (

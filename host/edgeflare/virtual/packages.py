@@ -1,4 +1,4 @@
-"""Debian's arm64 packages, fetched and unpacked by this machine's apt and dpkg in a folder of their own.
+"""Debian's arm64 packages, fetched and unpacked by this machine's apt and dpkg.
 
 Nothing of the machine's own package state is read or changed, and no root is needed: no package is
 installed here and no script of a package is run.
@@ -58,7 +58,7 @@ def find_mirror(settings: BoardSettings) -> Mirror:
 
 
 def debian_of(targets: Iterable[str]) -> str | None:
-    """Return the mirror with Debian's own packages among apt's index targets, None where there is none.
+    """Return the mirror with Debian's own packages among apt's index targets, else None.
 
     A target is ``address|release|component|origin|label``; apt leaves ``$(ORIGIN)`` as it is where
     it has not fetched the lists yet, and then the address must end like Debian's.
@@ -146,7 +146,7 @@ Dir::Etc::preferencesparts "/dev/null";
 
 
 class Apt:
-    """A private apt for arm64 in an empty folder; the machine's proxy and credentials stay in force."""
+    """A private apt for arm64 in an empty folder, with this machine's proxy and credentials."""
 
     def __init__(self, folder: Path, mirror: Mirror, log: Log) -> None:
         self._folder = folder
@@ -159,7 +159,7 @@ class Apt:
         (folder / "apt.conf").write_text(_CONFIGURATION.format(folder=folder), encoding="utf-8")
 
     def update(self) -> None:
-        """Fetch the mirror's list of packages. Raises DeviceError where it can't be had or trusted."""
+        """Fetch the mirror's list of packages. Raises DeviceError if it can't be had or trusted."""
         try:
             self._run(
                 "apt-get",

@@ -296,7 +296,7 @@ class SearchConfig(Section):
 
     @model_validator(mode="after")
     def _fits_the_oracle(self) -> "SearchConfig":
-        """Refuse settings that the oracle does not have, and a strategy that can't search for it."""
+        """Refuse settings that the oracle lacks, and a strategy that can't search for it."""
         oracle = traits_of(self.oracle)
         for other in BUILT_IN:
             key = other.setting

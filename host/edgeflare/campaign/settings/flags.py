@@ -185,7 +185,7 @@ def _causes(problems: Sequence[Any]) -> Iterator[Any]:
 
 
 def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
-    """Return what is wrong with one key, or with the flag that `typed` has for it; whether it has."""
+    """Return what is wrong with one key, named by its typed flag, and whether there is one."""
     place = problem["loc"]
     flag = typed_name(place, typed)
     if flag is None and problem["type"] == "value_error":
@@ -197,7 +197,7 @@ def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
 
 
 def _with_flags(text: str, table: tuple[int | str, ...], typed: Mapping[str, str]) -> str:
-    """Return a sentence on several keys of a table with the flags in place of those that were typed.
+    """Return a sentence on several keys of a table with typed flags in place of the keys.
 
     The sentence names a key as ``key (--flag)``, ``key = "value"`` or, with an underscore, plainly.
     """

@@ -1,4 +1,4 @@
-"""``status``: how far a campaign is, as another process sees it, and the status of each device on a line."""
+"""``status``: the progress of a campaign in any process, and its devices, one a line."""
 
 import json
 import shlex

@@ -147,7 +147,7 @@ def _connected(transport: Transport, device: Device) -> Iterator[CheckLine]:
 
 
 def _not_connected(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]:
-    """Yield the lines of a connection that failed; where only the login did, the connection is fine."""
+    """Yield the lines of a failed connection; it is fine where only the login failed."""
     from edgeflare.devices.transports.adb.phones import PhoneLockedError  # it needs paramiko
 
     if isinstance(error, PhoneLockedError) or not isinstance(

@@ -192,7 +192,7 @@ def pythons():
     plain = which("python3")
     return found or ([plain] if plain else [])
 """
-"""The script; ``cache``: the cache folder, ``vcgencmd``: names of the Pi's tool, ``root``: the root of /proc and /sys."""
+"""``cache``: the cache folder, ``vcgencmd``: names of the Pi's tool, ``root``: of /proc, /sys."""
 
 
 _TIMEOUT_S = 60.0
@@ -204,7 +204,7 @@ class _FrozenModel(BaseModel):
 
 
 class Cpu(_FrozenModel):
-    """The processor; `implementer` and `part` are Arm's numbers, `flags` x86 flags or Arm features."""
+    """The processor; `implementer` and `part` are Arm's numbers, `flags` x86 or Arm features."""
 
     model: str | None = None
     implementer: str | None = None
@@ -264,7 +264,7 @@ class SystemReading(NamedTuple):
 
 
 def read_system(transport: Transport, device: Device) -> SystemReading:
-    """Run the script. Raises DevicePythonError, DeviceProtocolError and what the transport raises."""
+    """Run the script. Raises DevicePythonError, DeviceProtocolError and the transport's errors."""
     parameters = {"cache": device.cache, "vcgencmd": _VCGENCMD, "root": "/"}
     sent, begun = time.time(), time.monotonic()
     answer = run_script_with_output(transport, device.python, FACTS, parameters, _TIMEOUT_S)

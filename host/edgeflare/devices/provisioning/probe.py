@@ -121,7 +121,7 @@ def check_python(probed: Probe) -> Problem | None:
 
 
 def check_numpy(probed: Probe, runtime: str | None = None) -> Problem | None:
-    """Return what is wrong with numpy; the advice installs the runtime with it where one is named."""
+    """Return what is wrong with numpy; the advice installs a named runtime with it."""
     if probed.numpy is not None:
         return None
     problem = probed.numpy_problem or ""

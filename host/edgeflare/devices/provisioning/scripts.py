@@ -27,7 +27,7 @@ class ScriptReply(NamedTuple):
 def run_script(
     transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
 ) -> dict[str, Any]:
-    """Run a script on the device and return the JSON object that it prints; see `run_script_with_output`."""
+    """Run a script and return the JSON object it prints; see `run_script_with_output`."""
     return run_script_with_output(transport, python, script, parameters, timeout).value
 
 

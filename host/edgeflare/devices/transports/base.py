@@ -64,7 +64,7 @@ def read_output(read: Callable[[float], bytes], deadline: Deadline, name: str) -
 
 
 def joined(blocks: Sequence[bytes | memoryview], join_below: int = 32 << 10) -> list[memoryview]:
-    """Return the blocks as bytes to be written, as one where all together have at most `join_below` bytes."""
+    """Return the blocks as bytes to write; as one where they have at most `join_below` bytes."""
     views = [memoryview(block).cast("B") for block in blocks if len(block)]
     return [memoryview(b"".join(views))] if sum(map(len, views)) <= join_below else views
 
@@ -93,7 +93,7 @@ def start_feeder(
 
 
 class Stream(Protocol):
-    """A running program's stdin and stdout as one byte stream. Reads and writes may be in two threads."""
+    """A program's stdin and stdout as one byte stream; reads and writes may be in two threads."""
 
     def read(self, n: int) -> bytes:
         """Return at least one and at most n bytes, waiting for them; ``b""`` at the end."""
@@ -112,7 +112,7 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None:
-        """Close stdin and stdout and end the program if it does not end by itself. Safe to repeat."""
+        """Close stdin and stdout and end the program if it goes on. Safe to repeat."""
         ...
 
 

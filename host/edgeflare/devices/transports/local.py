@@ -159,7 +159,7 @@ class LocalStream:
         return status
 
     def close(self) -> None:
-        """End the process: by the end of its stdin, else by SIGTERM, else by SIGKILL. Safe to repeat."""
+        """End the process: close its stdin, else send SIGTERM, else SIGKILL. Safe to repeat."""
         with self._closing:
             if self._writing.acquire(
                 timeout=_GRACE_S

@@ -167,7 +167,7 @@ def by_importance(cards: Sequence[Card]) -> list[int]:
 
 
 def _transcripts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
-    """Return the words that differ by pairs, and both texts in stretches, each with whether it differs.
+    """Return the pairs of words that differ, and both texts in stretches, marked where they do.
 
     `seed` has both models' texts on the seed where that is another input.
     """
@@ -241,7 +241,7 @@ class EndedSearches:
 
 
 class SeverestTrigger(NamedTuple):
-    """The severest trigger, by its smaller margin, or by disagreement where an oracle compares scores."""
+    """The severest trigger, by smaller margin, or by disagreement if scores are compared."""
 
     severity: float
     finding: Finding

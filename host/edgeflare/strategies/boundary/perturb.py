@@ -37,7 +37,7 @@ _Places: TypeAlias = NDArray[np.intp]
 def perturb_locally(
     probe: OriginalProbe, point: PathPoint, target: TargetMargin, rng: np.random.Generator
 ) -> Generator[Ask, Answer, PathPoint | None]:
-    """Return a point that meets the target and differs from a given one as little as possible; None where none was found.
+    """Return a point that meets the target and differs little from a given one, else None.
 
     What deployment changes is rough: a larger step, though it leaves the original where it is
     wanted, may undo what the device's answer said. So the original is asked about changes of one
@@ -55,7 +55,7 @@ def perturb_locally(
 def _combine(
     sample: Sample, groups: list[_Places], slopes: Floats, wanted: float, rng: np.random.Generator
 ) -> list[Sample]:
-    """Return samples in which groups are changed so that, by their slopes, the log-odds change as wanted."""
+    """Return samples in which changed groups, by their slopes, shift the log-odds as wanted."""
     found = []
     for number in range(_ORDERS):
         order = np.argsort(-np.abs(slopes)) if not number else rng.permutation(len(groups))
@@ -92,7 +92,7 @@ class TieBreak(NamedTuple):
         return sure and int(point.log_probs.argmax()) == self.winner
 
     def log_odds(self, point: PathPoint) -> Floats:
-        """Return the log-odds of each of the others over the winner, plus a handicap; float64 [others]."""
+        """Return the log-odds of the others over the winner, plus a handicap; float64 [others]."""
         handicap = np.array([_HANDICAP if one == self.handicapped else 0.0 for one in self.others])
         log_probs = point.log_probs
         return np.asarray(log_probs[list(self.others)] - log_probs[self.winner] + handicap)
@@ -115,7 +115,7 @@ class TieBreak(NamedTuple):
 def break_tie(
     probe: OriginalProbe, point: PathPoint, wanted: TieBreak, rng: np.random.Generator
 ) -> Generator[Ask, Answer, PathPoint | None]:
-    """Return a point next to a given one at which the tie is broken as wanted; None where none was found.
+    """Return a point next to a given one with the tie broken as wanted, else None.
 
     As in `perturb_locally` the original is asked about changes of one level; whole numbers of
     levels that together lead there are looked for greedily, for all other classes at once.
@@ -157,7 +157,10 @@ def _best(found: Sequence[PathPoint], start: PathPoint, wanted: TieBreak) -> Pat
 def _combine_greedily(
     sample: Sample, groups: list[_Places], slopes: Floats, wanted: Floats, rng: np.random.Generator
 ) -> list[Sample]:
-    """Return samples in which groups are changed so that, by their slopes [groups, others], all others change as wanted."""
+    """Return samples in which changed groups shift the log-odds of all others as wanted.
+
+    By their slopes [groups, others].
+    """
     found = []
     for number in range(_ORDERS):
         used = np.arange(len(groups))
@@ -170,7 +173,7 @@ def _combine_greedily(
 
 
 def _whole_levels(slopes: Floats, wanted: Floats) -> Floats:
-    """Return whole numbers of levels, at most 3 either way, whose changes come close to what is wanted; greedily."""
+    """Return whole levels from -3 to 3 whose changes come near to what is wanted, greedily."""
     levels = np.zeros(len(slopes))
     steps = np.array(_CHANGES, dtype=np.float64)
     left = wanted.copy()
@@ -188,7 +191,7 @@ def _whole_levels(slopes: Floats, wanted: Floats) -> Floats:
 def _draw_groups(
     sample: Sample, count: int, rng: np.random.Generator, groups_of: int = _GROUPS
 ) -> tuple[list[_Places], list[int]]:
-    """Return at most `count` groups of values drawn at random, and the direction to change each: 1 or -1.
+    """Return up to `count` random groups of values, and the direction to change each, 1 or -1.
 
     A group is one value in images of fewer than `groups_of` values, else as many as make up a share
     of 1 / `groups_of`.
@@ -216,7 +219,7 @@ def _changed(sample: Sample, changes: list[tuple[_Places, int]]) -> Sample:
 
 
 def _step(sample: Sample) -> float:
-    """Return the levels of one step: 1 of an image, a hundredth of a recording's mean amplitude (RMS)."""
+    """Return the levels of a step: 1 of an image, 1 % of a recording's mean amplitude (RMS)."""
     if sample.ndim > 1:
         return 1.0
     amplitude = float(np.sqrt(np.mean(np.square(space_of(sample).values(sample)))))

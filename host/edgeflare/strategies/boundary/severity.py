@@ -1,4 +1,4 @@
-"""More severe triggering inputs: both models surer of different answers, within the device's budget.
+"""More severe triggers: larger margins of both models, within the device's budget.
 
 Write e for the drift at an input: the deployed model's log-odds of class a over b less the
 original's. Where the original's log-odds are -e / 2, the deployed model's are e / 2: both are as
@@ -116,7 +116,7 @@ class SeveritySearch:
             yield from self._query(path, -0.5 * (drift or 0.0))
 
     def _another_path(self, crossing: Crossing) -> Generator[Ask, Answer, Path | None]:
-        """Return another path over the boundary: of the crossing itself, or near one that is known."""
+        """Return another path over the boundary: of the crossing itself, or near a known one."""
         observations = self._device.observations
         if observations and self._rng.random() < 0.5:
             known = observations[int(self._rng.integers(len(observations)))]
@@ -143,7 +143,7 @@ class SeveritySearch:
         return None
 
     def _is_worth_repeating(self, parent: Observation) -> bool:
-        """Whether the parent's own path, with its point placed by its own drift, should give a clearly better finding."""
+        """Whether the parent's own path, at a point set by its drift, promises a better finding."""
         best = self._device.best
         if parent.drift is None or id(parent.path) in self._repeated:
             return False
@@ -151,7 +151,7 @@ class SeveritySearch:
         return few_left and (best is None or parent.severity > _WORTH_REPEATING * best.margin)
 
     def _query(self, path: Path, log_odds: float) -> Generator[Ask, Answer, Observation | None]:
-        """Ask the device about a point of a path near these log-odds of the original; None where there is none."""
+        """Ask the device at a point of a path near these log-odds; None where there is none."""
         target = even_target(self._context.floor, -2.0 * log_odds)
         bracket = yield from cross_boundary(self._context.original, path, target.log_odds)
         if bracket is None:
@@ -164,7 +164,7 @@ class SeveritySearch:
 
 
 class Exploration:
-    """Asks about noisy inputs far from the seed, where a quantised model may behave entirely otherwise.
+    """Asks about noisy inputs far from the seed, where a quantised model may behave otherwise.
 
     Near the original's boundary the deployed model has its usual drift, which bounds how sure both
     can be. Some models have regions of far more drift: keyword spotting's int8 model on inputs
@@ -182,7 +182,7 @@ class Exploration:
         self._context = context
 
     def search(self) -> Generator[Ask, Answer, None]:
-        """Spend a query or two; more while every third one finds something severe, or the models' scores differ there."""
+        """Spend a query or two; more while every third one is severe or the scores differ."""
         device = self._context.device
         few = _FEW if device.remaining >= _FEW_REMAINING else 1
         most = _MAX_SHARE * device.remaining
@@ -200,13 +200,13 @@ class Exploration:
             unlike = bool(seen) and self._variation(seen[0]) >= _UNLIKE
 
     def _variation(self, seen: Observation) -> float:
-        """Return the total variation distance of both models' answers; 0 where the device returns labels only."""
+        """Return the distance of both models' scores; 0 where the device returns labels only."""
         if self._context.original.seed.labels_only:
             return 0.0
         return float(np.abs(np.exp(seen.point.log_probs) - seen.deployed).sum()) / 2.0
 
     def _far_point(self) -> Generator[Ask, Answer, PathPoint | None]:
-        """Return the input of which the original is surest, of some far ones within the bounds; None where none is sure."""
+        """Return the far input within the bounds of which the original is surest, else None."""
         original, bounds = self._context.original, self._context.bounds
         ends = [self._noisy() for _ in range(_SCREENED)] if bounds.is_wide else []
         fitting = [end for end in ends if bounds.contain(end)]
@@ -218,7 +218,7 @@ class Exploration:
         return max(sure, key=lambda point: point.margin, default=None)
 
     def _noisy(self) -> Sample:
-        """Return the seed under normal noise of about the largest L2 that is allowed, with values clipped."""
+        """Return the seed plus Gaussian noise of about the largest L2 allowed, clipped."""
         bounds = self._context.bounds
         values, space = self._context.original.values, self._context.original.space
         noise = self._context.rng.standard_normal(values.shape)

@@ -1,4 +1,4 @@
-"""The boundary search: as few device queries as possible, and findings as severe as a budget allows.
+"""The boundary search: few device queries, and findings as severe as a budget allows.
 
 The original runs on the host, where a query costs next to nothing. It is asked where its decision
 changes, and the device only about inputs near that boundary: deployment has moved the boundary (the
@@ -84,7 +84,7 @@ def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None)
 def check_audio(
     options: BoundaryOptions, operators: Mapping[str, Operator] | None, *, words: bool
 ) -> None:
-    """Raise UsageError for options that have no meaning for recordings, and for operators without their library.
+    """Raise UsageError for options without a meaning for audio, and for missing libraries.
 
     `words`: speech recognisers answer; else there are class scores. `operators` as for `boundary`.
     """
@@ -116,7 +116,7 @@ def _operator_pool(
     *,
     words: bool,
 ) -> Mapping[str, Operator]:
-    """Return the operators that a search from samples of this kind uses; `words`: recognisers answer.
+    """Return the operators for samples of this kind; `words`: speech recognisers answer.
 
     Raises UsageError for operators of another kind, or that the crossing does not use.
     """

@@ -1,4 +1,4 @@
-"""The boundary search for speech recognisers: where a worse recording changes the words that the original recognises.
+"""The boundary search for speech recognisers: where noise changes the words they recognise.
 
 A recogniser's answer is words, each with a margin (see `edgeflare.transcripts`). The seed's
 recording is made worse by natural corruptions whose strengths grow together, until the original no
@@ -41,11 +41,11 @@ that a signal-to-noise ratio says how much of the change a person hears."""
 _MAX_PATHS = 40
 _MAX_CORRUPTIONS = 2
 _PATIENCE = 6
-"""After this many paths on which the original's words never changed, harder corruptions are drawn."""
+"""After so many paths without a change of the original's words, corruptions get stronger."""
 _FIRST_STRENGTH = 0.2
 _GROWTH = (1.8, 2.5)
 _PAST_ZERO = 1.1
-"""A step goes this much farther than to where the margin would be 0 if it went on falling in proportion."""
+"""A step goes this much farther than where the margin would be 0 by extrapolation."""
 _CLOSE = 0.05
 _MAX_STEPS = 6
 _MORE_STEPS = 3
@@ -136,13 +136,13 @@ class _Recording(NamedTuple):
 
 
 class _WordChange(NamedTuple):
-    """Two recordings of a path: in the first the original recognises the seed's words, in the second others."""
+    """Two recordings of a path: the original recognises the seed's words in the first only."""
 
     inside: _Recording
     outside: _Recording
 
     def margin(self, said: tuple[Word, ...]) -> float:
-        """Return the margin of the words that the change removes; below 0, that of the words in their place."""
+        """Return the margin of the words that the change removes; below 0: of their replacement."""
         before = self.inside.words
         if _texts(said) != _texts(before):
             return -_smallest_margin(
@@ -157,14 +157,14 @@ class _WordChange(NamedTuple):
         return _smallest_margin(lost or said)
 
     def guess(self, wanted: float, *, halve: bool) -> float:
-        """Return the strength at which the original's margin is likely to be `wanted`, or halfway."""
+        """Return the strength at which the original's margin is probably `wanted`, or halfway."""
         one, other = self.margin(self.inside.words), self.margin(self.outside.words)
         share = 0.5 if halve or one <= other else (one - wanted) / (one - other)
         share = float(np.clip(share, _MIN_SHARE, 1.0 - _MIN_SHARE))
         return self.inside.t + share * (self.outside.t - self.inside.t)
 
     def narrowed(self, recording: _Recording) -> "_WordChange":
-        """Return the change between a recording between both and the one of them whose words differ."""
+        """Return the change between a recording and the end whose words differ from its own."""
         if recording.same:
             return _WordChange(recording, self.outside)
         return _WordChange(self.inside, recording)
@@ -192,7 +192,7 @@ class TranscriptProbe:
         return _Recording(path, 0.0, self.seed.sample, self._words, same=True)
 
     def query_original(self, path: Path, t: float) -> Generator[Ask, Answer, _Recording]:
-        """Ask the original about a recording of a path; where its answer is not finite, ask both models."""
+        """Ask the original about a recording of a path, and both models where it is not finite."""
         sample = path.at(t)
         answer = yield Ask((sample,), of="original", best=self.best)
         original = answer.outputs[0].original
@@ -240,7 +240,7 @@ class _ChangeSearch:
         self._seen: list[_Recording] = []
 
     def find(self, path: CorruptionPath) -> Generator[Ask, Answer, _WordChange | None]:
-        """Return the change of the seed's words on a path, narrowed down; None where they never change within the bounds."""
+        """Return the narrowed change of the seed's words on a path; None without one in bounds."""
         inside, t = self._probe.start(path), _FIRST_STRENGTH
         self._seen = []
         while True:
@@ -257,7 +257,7 @@ class _ChangeSearch:
             inside, t = here, min(float(np.clip(ahead, _GROWTH[0] * t, _GROWTH[1] * t)), 1.0)
 
     def query_at(self, change: _WordChange) -> Generator[Ask, Answer, bool]:
-        """Ask the device on one side of a change, then where its answer points to; return whether one triggers."""
+        """Ask the device on one side of a change, then where its answer points; True: a trigger."""
         if self._together:
             sides = [self._nearest(change, same) for same in (True, False)]
             both = [one for one in sides if one is not None]
@@ -292,7 +292,7 @@ class _ChangeSearch:
     def _narrowed(
         self, change: _WordChange, close: float, steps: int, same: bool | None = None
     ) -> Generator[Ask, Answer, _WordChange]:
-        """Return the change once a recording next to it is this close; `same`: on which side, None for either."""
+        """Return the change once a recording on side `same` (None: either) is this close to it."""
         wanted = 0.0 if same is None else (0.5 if same else -0.5) * close
         for step in range(steps):
             sides = (True, False) if same is None else (same,)
@@ -304,12 +304,12 @@ class _ChangeSearch:
         return change
 
     def _nearest(self, change: _WordChange, same: bool) -> _Recording | None:
-        """Return the recording on one side of a change that is nearest to it, of those that the device may be asked about."""
+        """Return the allowed recording on one side of a change that is nearest to it."""
         fitting = [one for one in self._seen if one.same == same and self._may_be_asked(one)]
         return min(fitting, key=lambda one: abs(one.t - change.inside.t), default=None)
 
     def _may_be_asked(self, one: _Recording) -> bool:
-        """Whether a recording is new to the device, within the bounds, and the original is sure enough of it."""
+        """Whether a recording is new to the device, in bounds, and above the original's floor."""
         sure = one.margin >= _ABOVE_FLOOR * self._floor
         return sure and self._probe.is_new(one) and self._bounds.contain(one.sample)
 

@@ -107,7 +107,7 @@ class ShellProgram:
         return "\n".join(self.stderr_text().splitlines()[-_TAIL_LINES:])
 
     def exit_status(self, timeout: float) -> int | None:
-        """Wait at most `timeout` seconds for the end; None if the program runs on or the link is lost.
+        """Wait at most `timeout` seconds for the end; None if it runs on or the link is lost.
 
         128 + n where signal n ended the program.
         """
@@ -206,7 +206,7 @@ _NO_PYTHON = (
 
 
 class AdbShellTransport:
-    """The shell user of one phone; see `Transport`. Made by `connect`. Each program has its own link."""
+    """The shell user of one phone, see `Transport`; each program has its own link."""
 
     def __init__(self, device: Device, server: AdbServer, serial: str) -> None:
         self.name = device.name

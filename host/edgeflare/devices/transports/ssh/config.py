@@ -1,4 +1,4 @@
-"""Where and how to reach a device over SSH: its inventory entry takes precedence over ~/.ssh/config."""
+"""Where and how to reach a device over SSH: its inventory entry, then ~/.ssh/config."""
 
 import getpass
 import glob
@@ -152,7 +152,7 @@ def _lookup(path: Path, device: Device, host: str) -> SSHConfigDict:
 
 
 def _with_includes(path: Path, base: Path, depth: int) -> list[str]:
-    """Return a config's lines with those of its Include files in place (paramiko knows no Include)."""
+    """Return a config's lines with its Include files in place, which paramiko does not read."""
     if depth > _INCLUDE_DEPTH:
         raise ValueError(f"Include goes over {_INCLUDE_DEPTH} files deep")
     result = []

@@ -98,7 +98,7 @@ _START_S = 60.0
 
 
 class SshTransport:
-    """A connection to one device, made by `connect`; see `Transport`. `login` describes the login."""
+    """A connection to one device, see `Transport`; `login` describes the login."""
 
     def __init__(self, device: Device, connection: Connection, by: str = "") -> None:
         self.name = device.name
