@@ -55,7 +55,7 @@ class StrategyError(EdgeFlareError):
 
 
 class PreflightError(EdgeFlareError):
-    """The model pair or its preprocessing looks wrong; the search was not begun."""
+    """The model pair or its preprocessing looks wrong; no search was started."""
 
 
 class StoreError(EdgeFlareError):

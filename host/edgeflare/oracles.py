@@ -119,7 +119,7 @@ class LabelOracle(OracleTraits):
 
     Differences: a model whose highest probability is shared by two classes has no top-1 label; such
     an answer is a `TIE`, never a deviation decided by index. NaN or infinity in either answer is
-    `NONFINITE`. The paper speaks of neither. Nor does it know a floor: with one above 0, two
+    `NONFINITE`. The paper has neither, nor a floor: with one above 0, two
     different labels are `BELOW_FLOOR` where either model's margin is below it. A difference that
     small is what two builds of one arithmetic already show. Two models that agree do so whatever
     their margins.
@@ -206,7 +206,7 @@ class TranscriptOracle(OracleTraits):
     the same probability decides nothing: different transcripts are a `TIE` where a word that
     differs has no margin. NaN or infinity in either answer's scores is `NONFINITE`. With a floor
     above 0, different transcripts are `BELOW_FLOOR` where a word that differs has a margin below
-    it. The paper speaks of none of these. Raises UsageError, when it is made, where RapidFuzz is
+    it. The paper has none of these. Raises UsageError, when it is made, where RapidFuzz is
     missing, which aligns the words.
     """
 

@@ -163,7 +163,7 @@ def query_limits(cells: Iterable[CellFigures]) -> list[str]:
 
 
 def files(folder: str) -> str:
-    """Return what lies beside the report, and how to make it anew."""
+    """Return which files the report comes with, and how to make it anew."""
     command = shlex.join(["edgeflare", "bench", "show", folder])
     return (
         f"{code(command)} makes this report anew. `bench.json` has every setting, "

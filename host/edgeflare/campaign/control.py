@@ -308,7 +308,7 @@ def _is_of_a_campaign(path: Path) -> bool:
 
 
 def _fill(store: Store, control: Store) -> None:
-    """Copy the campaign's seeds into the control: their files may be gone."""
+    """Copy the campaign's seeds into the control: their files may be deleted by now."""
     store.set_fact("control_begun", True)
     if store.sample_rate is not None:
         control.set_sample_rate(store.sample_rate)

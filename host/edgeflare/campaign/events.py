@@ -80,7 +80,7 @@ _EVERY_S = 1.0
 class Reporter:
     """Passes events on and writes the live status into the campaign's folder.
 
-    `tell` queues a notice and may be called from any thread; everything else is called by one
+    `queue_notice` may be called from any thread; everything else is called by one
     thread. The status is written from `watch` on.
     """
 
@@ -91,7 +91,7 @@ class Reporter:
         self._live: CampaignStatus | None = None
         self._fleet: Callable[[], tuple[DeviceStatus, ...]] = tuple
         self._next = 0.0
-        self.tell = self._queued.put
+        self.queue_notice = self._queued.put
         self._lock = threading.Lock()
 
     def watch(self, store: Store, fleet: Callable[[], tuple[DeviceStatus, ...]]) -> None:

@@ -155,7 +155,7 @@ class SearchStage(CampaignStage):
         assert found.trigger is not None  # noqa: S101
         deployed = answered.outputs.deployed if answered.outputs is not None else None
         if deployed is None:
-            self._reporter.tell(f"a replay failed: {answered.detail}")
+            self._reporter.queue_notice(f"a replay failed: {answered.detail}")
         return ReplayRecord(
             seed_id=found.seed_id,
             replica=found.replica,
@@ -208,7 +208,7 @@ class SearchStage(CampaignStage):
     def _known(self, replica: str) -> KnownAnswers | None:
         """Return both models' finite scores on the first seeds.
 
-        None of recognisers, which have none, and where the device tells labels only.
+        None of recognisers, which have none, and where the device returns labels only.
         """
         if self._labels_only:
             return None

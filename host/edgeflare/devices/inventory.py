@@ -261,7 +261,7 @@ def with_managed(
 ) -> dict[str, Device]:
     """Return the user's own devices, then the boards whose names are free.
 
-    `read` reads an inventory file. A board whose file is damaged is left out: it must not keep the
+    `read` reads an inventory file. A board whose file is damaged is left out: it must not block the
     user from the other devices, and `edgeflare devices virtual up` writes it anew.
     """
     devices = dict(own)

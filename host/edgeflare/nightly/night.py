@@ -101,7 +101,7 @@ class NightRun(_Record):
 
     `words` say why it is not green, or what else there is to know; `changed` what is not as it was
     in the last green night `compared_with` (its stamp, "" where there was none). `folder` is
-    relative to the night's and has its `CAMPAIGNS` for as long as they are kept. `accepted`: a
+    relative to the night's and has its `CAMPAIGNS` as long as they are stored. `accepted`: a
     person took a red night for the new baseline. `seconds` is how long it took.
     """
 
@@ -200,11 +200,11 @@ class Night(_Record):
         return next((one for one in self.runs if (one.model, one.device) == (model, device)), None)
 
     def campaign(self, run: NightRun) -> Path:
-        """Return the folder of a run's search, whether it is kept or not."""
+        """Return the folder of a run's search, which may be deleted by now."""
         return self.folder / run.folder / "search"
 
     def replayed(self, run: NightRun) -> Path:
-        """Return the folder of a run's replay, whether it is kept or not."""
+        """Return the folder of a run's replay, which may be deleted by now."""
         return self.folder / run.folder / "replay"
 
     def to_json(self) -> dict[str, Any]:

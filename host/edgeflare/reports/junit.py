@@ -191,7 +191,7 @@ class _LimitCrossings:
         self._known: set[Pair] | None = None
         if "new_pairs" in checked:
             own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
-            with suppress(UsageError):  # the baseline is gone: no pair is known to be new
+            with suppress(UsageError):  # the baseline is deleted: no pair is known to be new
                 self._known = known_pairs(store, own)
 
     def of(self, one: OutcomeRecord) -> list[str]:

@@ -135,7 +135,7 @@ class ReportData:
 
     @property
     def verdict(self) -> str:
-        """Whether the limits are kept, and how much was found, in a line."""
+        """Whether the campaign is within its limits, and how much was found, in a line."""
         return self._verdict.text
 
     @property

@@ -51,7 +51,7 @@ def verdict(
     limits: "Sequence[LimitCheck]" = (),
     replay: "ReplaySummary | None" = None,
 ) -> Verdict:
-    """Return whether the limits are kept, if there are any, and how much was found.
+    """Return whether the campaign is within its limits, if it has any, and how much was found.
 
     `summary` and `replay` are those of the store. Raises StoreError.
     """

@@ -116,7 +116,7 @@ class Archive:
     """One file's array of a medium, with its labels; each entry is read when it is needed.
 
     "images" is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; "audio" float32 or int16 [N, samples],
-    with its `rate` in Hz, one whole number, beside it. `labels`, where there are some, are integers
+    with its `rate` in Hz, one whole number, with it. `labels`, where there are some, are integers
     [N]. Raises SeedError where the file or one of the arrays is not that.
     """
 

@@ -161,7 +161,7 @@ class Database:
     """An open database of a folder.
 
     Any thread may call any method. Writers go one by one and each is one transaction; a reader
-    holds a connection for one page of rows only, so it never keeps a writer waiting.
+    holds a connection for one page of rows only, so it never blocks a writer for long.
     """
 
     def __init__(

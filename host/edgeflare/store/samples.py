@@ -1,4 +1,4 @@
-"""Samples as content-addressed files, beside a database."""
+"""Samples as content-addressed files in a database's folder."""
 
 import hashlib
 import io
@@ -217,7 +217,7 @@ class LazySamples(Sequence[Sample]):
 
 
 class _Staged(NamedTuple):
-    """A sample on disk: in its place, or else in a temporary file beside it."""
+    """A sample on disk: in its place, or else in a temporary file of the same folder."""
 
     digest: str
     path: Path

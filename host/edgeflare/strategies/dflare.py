@@ -127,7 +127,7 @@ class MetropolisHastings:
 class RankSelection:
     """What the authors' code does: rank k, counted from 0, is accepted with (1 - p) ** (k + 1).
 
-    Until an input has been accepted, operators are drawn uniformly. That code looks the last
+    Until an input has been accepted, operators are drawn uniformly. That code looks up the last
     operator up by comparing an object with names, which always fails and gives -1: so the choice
     does not depend on the last operator, and is no Markov chain.
     """

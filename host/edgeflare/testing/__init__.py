@@ -14,7 +14,7 @@ and makes the way between them long, narrow, dead or cut::
 
 A `FakeAgent` stands in for the agent itself and answers nonsense wherever a `Replace` says so;
 `connecting` takes one in place of a plan. A `FakeModel` is a small classifier, and `run_strategy`
-searches with a strategy beside two of them, without a device; `FakeModel.device` is a device that
+searches with a strategy and two of them, without a device; `FakeModel.device` is a device that
 answers with it::
 
     model = FakeModel.random((8, 8, 1), classes=4)

@@ -81,7 +81,7 @@ def run_strategy(
     """Search from one seed input as a campaign does, without confirmation.
 
     `oracle` None compares top-1 labels; `seed` is that of the strategy's randomness. A search that
-    would exceed `max_queries` ends with the best outcome it has told of.
+    would exceed `max_queries` ends with the best outcome that it has reported.
     """
     judge = oracle or LabelOracle()
     run = StrategyRun()

@@ -90,14 +90,14 @@ class Relay:
     def silence(self) -> None:
         """Drop all bytes, also those under way, until `mend`; connections stay up.
 
-        New connections are accepted, and hear nothing.
+        New connections are accepted and get no answer.
         """
         self._command("silence")
 
     def mend(self) -> None:
         """Undo `cut` and `silence`.
 
-        Connections that have lost bytes in silence, or were begun in it, are reset: a TCP
+        Connections that lost bytes, or were opened, during a silence are reset: a TCP
         connection never goes on with a hole in it.
         """
         self._command("mend")

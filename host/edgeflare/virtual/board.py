@@ -59,7 +59,7 @@ class BoardStatus:
     memory_used_mb: int | None = None
     """What it takes of this machine's memory now."""
     build: Build | None = None
-    """None where the build is gone from the cache; `up` makes it again."""
+    """None where the build is no longer in the cache; `up` makes it again."""
     device: Device | None = None
     folder: Path | None = None
 
@@ -172,8 +172,8 @@ def board_down(
 ) -> StopReport:
     """Stop a board; with `delete` remove its keys, its state and the builds that no board uses.
 
-    Another command on the board is waited for, which `report_step` hears of. Raises DeviceError,
-    UsageError.
+    Another command on the board is waited for, which is passed to `report_step`. Raises
+    DeviceError, UsageError.
     """
     folder = board_folder(check_name(name))
     made = ran = False
@@ -303,7 +303,7 @@ def _python_of(device: Device) -> str:
 
 @contextmanager
 def _only_one(name: str, report_step: ReportStep = _ignore_step) -> Iterator[None]:
-    """Hold the board's lock, which lies beside its folder, for that may be deleted."""
+    """Hold the board's lock, a file next to its folder, which may be deleted."""
     lock = FileLock(make_private(state_root()) / f".{name}.lock")
     try:
         lock.acquire(timeout=0.2)

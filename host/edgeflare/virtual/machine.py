@@ -158,7 +158,7 @@ class Machine:
             raise DeviceError(f"qemu can't start the board: {message or 'it did not say why'}")
 
     def wait_for_ssh(self, port: int, limit_s: float = _BOOT_LIMIT_S) -> None:
-        """Wait until the board's SSH server speaks. Raises DeviceError, DeviceTimeoutError.
+        """Wait until the board's SSH server answers. Raises DeviceError, DeviceTimeoutError.
 
         An open port is not enough: qemu accepts connections before anything listens on the board.
         """

@@ -81,7 +81,7 @@ def _targets() -> list[str]:
     if shutil.which("apt-get") is None:
         return []
     lines: list[str] = []
-    for option in ((), ("--no-release-info",)):  # without it apt tells only of lists that it has
+    for option in ((), ("--no-release-info",)):  # without it apt lists only those that it has
         done = subprocess.run(
             ["apt-get", "indextargets", *option, "--format", _FORMAT, "Created-By: Packages"],
             capture_output=True,
@@ -118,7 +118,7 @@ PACKAGES = (
     ),
     *("usr-is-merged", "util-linux"),  # usr-is-merged: apt would take usrmerge, which brings perl
 )
-"""What the board has of Debian, beside what these need."""
+"""Debian packages of the board; their dependencies are installed, too."""
 
 KERNEL = "linux-image-cloud-arm64"
 """Debian's small kernel for virtual machines; it names the newest one of the release."""

@@ -108,7 +108,7 @@ class BatchDisplay:
 
 
 def found(report: BatchProgress) -> str:
-    """Return what a campaign has found; nothing for one that failed, of which a notice has told."""
+    """Return what a campaign has found; nothing for a failed one, which a notice reports."""
     if report.ended != "finished":
         return ""
     summary = summarize(report.folder)

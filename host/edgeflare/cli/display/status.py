@@ -176,7 +176,7 @@ def _line(
 
 
 def _fit(name: str, width: int) -> str:
-    """Return a name of exactly this width; of a long one the end, which tells devices apart."""
+    """Return a name of exactly this width; of a long one the end, which distinguishes devices."""
     return name.ljust(width) if len(name) <= width else "…" + name[1 - width :]
 
 

@@ -141,28 +141,28 @@ def ask_firmware(names):
     for name in names:
         path = which(name)
         try:
-            return int((said([path, "get_throttled"]) if path else "").strip().partition("=")[2], 16) & ALL_BITS
+            return int((output_of([path, "get_throttled"]) if path else "").strip().partition("=")[2], 16) & ALL_BITS
         except ValueError:
             pass
     return None
 
 
-def said(command):
+def output_of(command):
     import subprocess
     try:
         with open(os.devnull, "rb") as nothing:
-            asked = subprocess.Popen(
+            process = subprocess.Popen(
                 command, stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
     except OSError:
         return ""
     until = time.time() + PATIENCE_S
-    while asked.poll() is None:
+    while process.poll() is None:
         if time.time() > until:  # a firmware that hangs may hold it beyond a kill
-            asked.kill()
+            process.kill()
             return ""
         time.sleep(0.01)
-    return asked.communicate()[0].decode("ascii", "replace")
+    return process.communicate()[0].decode("ascii", "replace")
 
 
 def coolers():

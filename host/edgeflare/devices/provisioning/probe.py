@@ -92,7 +92,7 @@ def probe(transport: Transport, device: Device) -> Probe:
 
 
 def require(probed: Probe, runtime: str | None = None) -> None:
-    """Raise for the first problem that keeps a device from running models with a runtime.
+    """Raise for the first problem that prevents a device from running models with a runtime.
 
     Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or
     DeviceError, each with what to do, such as the pip command for that device's Python.

@@ -231,7 +231,7 @@ def free_bytes(path):
     except OSError:
         return None
 """
-"""Looks at the device and makes the cache's folders; ``cache``: path, ``packages``: see the agent.
+"""Examines the device and makes the cache's folders; ``cache``: path, ``packages``: see the agent.
 
 A cache folder is refused where another user could exchange what the agent runs: a symbolic link, a
 folder of another user, one that others may write (without the sticky bit), one below a folder in

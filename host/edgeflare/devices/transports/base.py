@@ -100,7 +100,7 @@ class Stream(Protocol):
         ...
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        """Write all blocks, one after the other. Raises UnreachableError where the link is gone."""
+        """Write all blocks, one after the other. Raises UnreachableError where the link is lost."""
         ...
 
     def stderr_tail(self) -> str:
@@ -131,7 +131,7 @@ class Transport(Protocol):
         ...
 
     def open(self, arguments: Sequence[str]) -> Stream:
-        """Start the device's Python command with these arguments; no pty, stderr kept apart."""
+        """Start the device's Python command with these arguments; no pty, stderr separate."""
         ...
 
     def put(self, local: Path, remote: str) -> None:

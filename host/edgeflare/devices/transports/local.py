@@ -69,7 +69,7 @@ class LocalTransport:
         return Completed(status, stdout, stream.stderr_tail())
 
     def open(self, arguments: Sequence[str]) -> "LocalStream":
-        """Start the Python command with these arguments, stderr kept apart."""
+        """Start the Python command with these arguments, stderr separate."""
         return LocalStream(self._start(arguments))
 
     def put(self, local: Path, remote: str) -> None:

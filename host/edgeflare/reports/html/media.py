@@ -86,7 +86,8 @@ class MediaBundle:
     its digest. `rate` is that of audio in Hz, None for images.
 
     `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within
-    `budget` bytes, and the relative address of its file for each other. One picture is kept once.
+    `budget` bytes, and the relative address of its file for each other. Equal pictures are stored
+    once.
     """
 
     def __init__(

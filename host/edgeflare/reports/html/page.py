@@ -65,7 +65,7 @@ def write_html_report(
 ) -> HtmlReport:
     """Write a campaign as one HTML file that needs nothing else: no network, no other program.
 
-    It begins with the result and whether the campaign's limits are kept; then which classes are
+    It begins with the result and whether the campaign is within its limits; then which classes are
     taken for which, every finding with its pictures, figures over all, the devices, and how to run
     it again. A replay, a control and a campaign that isn't finished are campaigns, too.
 
@@ -155,7 +155,7 @@ def _data(
 
 
 def _shown(bundle: MediaBundle, one: Card) -> Shown:
-    """Add a card's pictures; the seed of a replay's input may be gone."""
+    """Add a card's pictures; the seed of a replay's input may be deleted."""
     try:
         return bundle.add(one.seed, one.trigger)
     except StoreError:

@@ -239,7 +239,7 @@ class Corpus(StoredFolder):
         """Add triggering inputs in the order they were found; return how many were added.
 
         One that is there to the bit is there once: it counts as seen again. Of one seed input and
-        one pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least
+        one pair of classes at most `per_pair` stay: the first, the nearest to the seed (least
         L2) and the severest (largest smaller margin); others are near duplicates. Each is also an
         observation of its target, see `add_observations`. `read` gives the sample of a digest,
         `form` is that of all of them. `campaign` says where they come from: what is known of an

@@ -29,7 +29,7 @@ def migrate(
     """Migrate a database to the program's schema; return an engine on it.
 
     Where the folder's lock can't be had, the engine is on a migrated copy in the temporary folder
-    that is returned beside it, for reading only. Raises StoreError where the database is damaged or
+    that is returned, too, for reading only. Raises StoreError where the database is damaged or
     of a schema for which there is no migration.
     """
     with ExitStack() as stack:

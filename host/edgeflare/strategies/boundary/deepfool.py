@@ -7,7 +7,7 @@ is linearised there.
 
 Differences: DeepFool has the gradient in all pixels and uses real-valued images; here are `effort`
 directions (see `directions_for`), and every input that is asked about has whole levels. DeepFool
-stops beyond the boundary; here the crossing is where the boundary itself is looked for.
+stops beyond the boundary; here the crossing is where the boundary itself is searched for.
 """
 
 from collections.abc import Callable, Generator
@@ -74,7 +74,7 @@ class DeepFoolCrossing:
     ) -> Generator[Ask, Answer, Bracket | None]:
         """Return a crossing to another rival.
 
-        It is looked for beyond the nearest inputs at which, by the slopes, two rivals tie.
+        It is searched for beyond the nearest inputs at which, by the slopes, two rivals tie.
         """
         label, rival = self._probe.label, found.outside.rival
         relative = slopes[:, [label]] - slopes

@@ -62,7 +62,7 @@ class BoundaryOptions(BaseModel):
 class Bounds:
     """Checks inputs against the user's bounds.
 
-    `radius`: the largest L2 at which inputs near the boundary are looked for; `farthest`: that of
+    `radius`: the largest L2 at which inputs near the boundary are searched; `farthest`: that of
     inputs far from the seed, `is_wide` whether it is far enough for the models to behave otherwise
     there.
     """

@@ -40,7 +40,7 @@ def perturb_locally(
     """Return a point that meets the target and differs little from a given one, else None.
 
     What deployment changes is rough: a larger step, though it leaves the original where it is
-    wanted, may undo what the device's answer said. So the original is asked about changes of one
+    wanted, may undo the device's answer. So the original is asked about changes of one
     level of some values drawn at random (in large images of some groups of values, one in a
     thousand each), and a few of these changes, by up to 3 levels each, are combined so that they
     lead to the target.
@@ -118,7 +118,7 @@ def break_tie(
     """Return a point next to a given one with the tie broken as wanted, else None.
 
     As in `perturb_locally` the original is asked about changes of one level; whole numbers of
-    levels that together lead there are looked for greedily, for all other classes at once.
+    levels that together lead there are searched for greedily, for all other classes at once.
     """
     found: list[PathPoint] = []
     here = point

@@ -3,12 +3,12 @@
 Write e for the drift at an input: the deployed model's log-odds of class a over b less the
 original's. Where the original's log-odds are -e / 2, the deployed model's are e / 2: both are as
 sure of different answers as they can be, with a margin of tanh(|e| / 4) times the probability of
-the two classes. So inputs of large |e| are looked for, first far from the seed (see `Exploration`),
-then near the boundary, and each is placed, by asking the original alone, where its drift is split
-evenly. A quarter of the budget goes to different crossings; from the best of them an evolution
-strategy climbs: the end of the path is moved by smooth noise, the new path's point is placed by the
-drift of its parent, the device is asked, and the better one stays; the noise grows by success and
-shrinks by failure.
+the two classes. So inputs of large |e| are searched for, first far from the seed (see
+`Exploration`), then near the boundary, and each is placed, by asking the original alone, where its
+drift is split evenly. A quarter of the budget goes to different crossings; from the best of them an
+evolution strategy climbs: the end of the path is moved by smooth noise, the new path's point is
+placed by the drift of its parent, the device is asked, and the better one stays; the noise grows by
+success and shrinks by failure.
 
 Tried without gain, on LeNet-5 (107 device queries), ResNet-8 (16) and ResNet-20 (29), 24 to 40
 seeds each: a Gaussian process over low-frequency coefficients of all class pairs' drift, with an

@@ -56,8 +56,8 @@ def find_tie(
 ) -> Generator[Ask, Answer, Tie | None]:
     """Return the tie of the seed's label with two crossings' rivals, near the first, or None.
 
-    By bisection between the ends of both: at each place the boundary is looked for on the line from
-    the seed, and the rival there says in which half the tie lies.
+    By bisection between the ends of both: at each place the boundary is searched for on the line
+    from the seed, and the rival there says in which half the tie lies.
     """
     near, far = (probe.space.values(end.outside.sample) for end in (one, other))
     rivals = [one.outside.rival, other.outside.rival]

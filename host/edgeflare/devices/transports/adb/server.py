@@ -28,7 +28,7 @@ _LONGEST_ANSWER = 1 << 20
 
 
 class AdbRefusedError(UnreachableError):
-    """The adb server answered FAIL; `reason` is what it said."""
+    """The adb server answered FAIL; `reason` is its text."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -83,7 +83,7 @@ class ShellProgram:
             return block
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        """Write all blocks; raises UnreachableError where program or link are gone."""
+        """Write all blocks; raises UnreachableError where program or link have ended."""
         try:
             for view in joined(blocks):
                 for start in range(0, len(view), PACKET):
@@ -94,7 +94,7 @@ class ShellProgram:
             ) from error
 
     def end_stdin(self) -> None:
-        """Close the program's stdin. Raises OSError where program or link are gone."""
+        """Close the program's stdin. Raises OSError where program or link have ended."""
         self._send(CLOSE_STDIN, memoryview(b""))
 
     def stderr_text(self) -> str:
@@ -239,7 +239,7 @@ class AdbShellTransport:
         return self._run(arguments, (stdin,), timeout)
 
     def open(self, arguments: Sequence[str]) -> ShellProgram:
-        """Start the phone's Python command with these arguments; no terminal, stderr kept apart.
+        """Start the phone's Python command with these arguments; no terminal, stderr separate.
 
         A Python command that doesn't exist shows as exit status 127, and in `stderr_tail`.
         """

@@ -128,7 +128,8 @@ def known_name(host: str, port: int, default_port: int = 22) -> str:
 def _lookup(path: Path, device: Device, host: str) -> SSHConfigDict:
     """Look up a host; the inventory's user and port are put first, so they win and fill tokens.
 
-    As with OpenSSH, only what is given beside the config is checked: its own values are the user's.
+    As with OpenSSH, only what is given in addition to the config is checked: its own values are the
+    user's.
     """
     for word in filter(None, (host, device.user)):
         try:

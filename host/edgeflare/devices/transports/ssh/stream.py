@@ -58,7 +58,7 @@ def time_limit(channel: paramiko.Channel, seconds: float) -> Iterator[None]:
 def write_all(
     channel: paramiko.Channel, endpoint: Endpoint, blocks: Sequence[bytes | memoryview]
 ) -> None:
-    """Write blocks to a program's stdin; raises UnreachableError where program or link are gone."""
+    """Write blocks to a program's stdin; raises UnreachableError when it or the link has ended."""
     for view in joined(blocks):
         rest, cause = view, None
         while rest:
@@ -118,7 +118,7 @@ class SshStream:
         return self._channel.recv(n)
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        """Write all blocks; raises UnreachableError where program or link are gone."""
+        """Write all blocks; raises UnreachableError where program or link have ended."""
         write_all(self._channel, self._endpoint, blocks)
 
     def stderr_tail(self) -> str:
@@ -128,7 +128,7 @@ class SshStream:
     def exit_status(self, timeout: float) -> int | None:
         """Wait at most `timeout` seconds for the end; None if it runs on or the link is lost.
 
-        -1 where the server tells no status, as it does of a program that a signal ended.
+        -1 where the server sends no status, as for a program that a signal ended.
         """
         if not self._channel.status_event.wait(timeout):
             return None
