@@ -48,7 +48,7 @@ GOOD = {
         ({"control_model": "x"}, "control_model is used with control = true only"),
     ],
 )
-def test_a_wrong_value_is_told_with_what_is_wanted(values: dict[str, Any], words: str) -> None:
+def test_a_wrong_value_is_reported_with_what_is_wanted(values: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         config_from({**GOOD, **values}, "here")
     said = str(caught.value)
@@ -97,7 +97,7 @@ def test_keys_that_do_not_go_together_are_named_by_the_flags_that_were_typed(
     assert str(caught.value).startswith("here: search: ")
 
 
-def test_of_an_entry_that_is_wrong_only_the_cause_is_told(tmp_path: Path) -> None:
+def test_of_an_entry_that_is_wrong_only_the_cause_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "nightly.toml"
     path.write_text(
         'history = "h"\ndevices = "local"\n[[models]]\nname = "a/b"\ncampaign = "c.toml"\n'

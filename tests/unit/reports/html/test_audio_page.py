@@ -114,7 +114,7 @@ def test_words_and_names_that_are_markup_stay_text(tmp_path: Path, read: Read) -
     assert not any(name.startswith("on") for _, found in page.elements for name in found)
 
 
-def test_a_replay_of_transcripts_tells_what_was_heard_then_and_now(
+def test_a_replay_of_transcripts_reports_what_was_recognised_then_and_now(
     tmp_path: Path, read: Read
 ) -> None:
     folder, found = audio_campaign(tmp_path / "speech", "speech", 2)
