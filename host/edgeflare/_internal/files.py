@@ -60,7 +60,7 @@ def write_temporary(path: Path, data: bytes) -> Path:
     return temporary
 
 
-def is_partial_file(path: Path) -> bool:
+def _is_partial_file(path: Path) -> bool:
     """Whether a file has the name of one that was not yet written whole."""
     return _TEMPORARY.fullmatch(path.name) is not None and path.is_file()
 
@@ -68,7 +68,7 @@ def is_partial_file(path: Path) -> bool:
 def remove_torn(folder: Path) -> None:
     """Remove the temporary files of a process that was killed while it wrote to this folder."""
     for path in folder.iterdir():
-        if is_partial_file(path):
+        if _is_partial_file(path):
             path.unlink()
 
 
@@ -93,7 +93,7 @@ def is_unused(folder: Path, ignored: Collection[str] = ()) -> bool:
     if not folder.exists():
         return True
     return folder.is_dir() and all(
-        path.name in ignored or is_partial_file(path) for path in folder.iterdir()
+        path.name in ignored or _is_partial_file(path) for path in folder.iterdir()
     )
 
 

@@ -1,7 +1,8 @@
-"""Reads TOML: by the standard library from Python 3.11 on, by tomli before."""
+"""Reads TOML, by the standard library from Python 3.11 on, by tomli before; and writes values."""
 
+import json
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,22 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
     except ValueError as error:
         kind = "is not TOML" if isinstance(error, _reader.TOMLDecodeError) else "can't be used"
         raise UsageError(f"{path} {kind}: {error}") from error
+
+
+def written(value: Any) -> str:
+    """Return a value as TOML on one line; entries of a table that are None are left out."""
+    if isinstance(value, Mapping):
+        inner = [f"{_key(key)} = {written(one)}" for key, one in value.items() if one is not None]
+        return f"{{ {', '.join(inner)} }}" if inner else "{}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(written, value))}]"
+    # A basic string of TOML has the escapes of JSON, but for DEL, which must be one.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return name if plain else json.dumps(name)
 
 
 def anchored(

@@ -26,7 +26,7 @@ def load_class_names(path: Path, campaign: Store | Path) -> tuple[str, ...]:
     """
     names = _numbered(read_names(path, f"The file of class names {path}"), path)
     with opened(campaign) as store:
-        needed = max(class_count(store), max(names) + 1)
+        needed = max(_class_count(store), max(names) + 1)
     missing = next((number for number in range(needed) if number not in names), None)
     if missing is not None:
         raise UsageError(
@@ -73,7 +73,7 @@ def known_class_names(
     Raises UsageError where there are fewer names than classes.
     """
     if class_names is not None:
-        needed = class_count(store)
+        needed = _class_count(store)
         if len(class_names) < needed:
             raise UsageError(
                 f"there are {len(class_names)} class names for {needed} classes; give one for each"
@@ -95,7 +95,7 @@ def class_name(names: Sequence[str] | None, number: int | None) -> str:
     return str(number) if names is None or number >= len(names) else names[number]
 
 
-def class_count(store: Store) -> int:
+def _class_count(store: Store) -> int:
     """Return the number of classes; 0 of transcripts, and where no answer is known."""
     for seed in islice(store.seeds(), 256):
         if seed.outputs and seed.outputs.original is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind, transcribes
-from edgeflare.campaign.preflight import BASELINE_PAIRS, Pair, baseline_pairs
+from edgeflare.campaign.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names

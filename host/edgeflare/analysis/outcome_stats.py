@@ -3,9 +3,9 @@
 from array import array
 from bisect import insort
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from edgeflare.transcripts import WordChange, transcript_diff
 from edgeflare.types import TRIGGERS, Status
 
 _SHOWN = 10
+_T = TypeVar("_T", int, str)
 
 
 @dataclass(frozen=True)
@@ -100,25 +101,19 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class LabelPair:
-    """How often a triggering input made `original` into `deployed`, both class indices."""
+class CountedPair(Generic[_T]):
+    """How often a triggering input made `original` into `deployed`."""
 
-    original: int
-    deployed: int
+    original: _T
+    deployed: _T
     count: int
 
 
-@dataclass(frozen=True)
-class WordPair:
-    """Number of triggering inputs on which `deployed` stands in place of `original` in the
-    transcripts.
+LabelPair: TypeAlias = CountedPair[int]
+"""Of class indices."""
 
-    Words are as `edgeflare.transcripts` compares them; "" where one of the two has none.
-    """
-
-    original: str
-    deployed: str
-    count: int
+WordPair: TypeAlias = CountedPair[str]
+"""Of words as `edgeflare.transcripts` compares them; "" where one of both transcripts has none."""
 
 
 @dataclass(frozen=True)
@@ -209,12 +204,11 @@ class OutcomeFigures:
 
     def label_pairs(self) -> tuple[LabelPair, ...]:
         """Return the pairs of labels of the triggering inputs, the most frequent first."""
-        pairs = [LabelPair(*labels, count) for labels, count in self._pairs.items()]
-        return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
+        return counted_pairs(self._pairs.items())
 
     def word_pairs(self) -> tuple[WordPair, ...]:
         """Return the words that differ on triggers, the most frequent first."""
-        return ranked_words(self._changes)
+        return counted_pairs(self._changes.items())
 
     def _add_found(self, outcome: OutcomeRecord) -> None:
         self.triggers.add(outcome)
@@ -233,9 +227,9 @@ class OutcomeFigures:
             self._pairs[outcome.original_label, outcome.deployed_label] += 1
 
 
-def ranked_words(changes: Mapping[WordChange, int]) -> tuple[WordPair, ...]:
-    """Return pairs of words with their counts, the most frequent first."""
-    pairs = [WordPair(*change, count) for change, count in changes.items()]
+def counted_pairs(counts: Iterable[tuple[tuple[_T, _T], int]]) -> tuple[CountedPair[_T], ...]:
+    """Return pairs with their counts, the most frequent first."""
+    pairs = [CountedPair(*pair, count) for pair, count in counts]
     return tuple(sorted(pairs, key=lambda pair: (-pair.count, pair.original, pair.deployed)))
 
 

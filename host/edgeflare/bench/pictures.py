@@ -14,7 +14,7 @@ from edgeflare.errors import UsageError
 _DPI = 110
 
 
-def new_figure(width: float, height: float) -> Any:
+def _new_figure(width: float, height: float) -> Any:
     """Return an empty matplotlib figure, in inches. Raises UsageError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -28,7 +28,7 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
-def as_png(figure: Any) -> bytes:
+def _as_png(figure: Any) -> bytes:
     """Return a figure as a PNG file; the same figure gives the same bytes."""
     file = io.BytesIO()
     figure.savefig(file, format="png")
@@ -51,7 +51,7 @@ def histograms(
     queries, on a logarithmic scale where one strategy needs 20 times as many as another. Raises
     UsageError where matplotlib is missing.
     """
-    figure = new_figure(_HISTOGRAM_WIDTH, _PANEL_HEIGHT * len(queries) + _MARGIN)
+    figure = _new_figure(_HISTOGRAM_WIDTH, _PANEL_HEIGHT * len(queries) + _MARGIN)
     axes = figure.subplots(len(queries), 1, sharex=True, squeeze=False)[:, 0]
     logarithmic = _is_wide(queries.values())
     edges = _edges(queries.values(), logarithmic=logarithmic)
@@ -69,7 +69,7 @@ def histograms(
     scale = ", logarithmic scale" if logarithmic else ""
     axes[-1].set_xlabel(f"queries until a triggering input was found (mean of the repeats{scale})")
     figure.suptitle(pair, fontsize=12, fontweight="bold")
-    return as_png(figure)
+    return _as_png(figure)
 
 
 def _panel(axis: Any, values: Sequence[float], edges: Any) -> None:
@@ -133,7 +133,7 @@ def front_picture(
     distance of. Raises UsageError where matplotlib is missing.
     """
     lines = -(-len(strategies) // _PER_LINE)
-    figure = new_figure(_WIDTH, _HEIGHT + _LEGEND_LINE * lines)
+    figure = _new_figure(_WIDTH, _HEIGHT + _LEGEND_LINE * lines)
     left, right = figure.subplots(1, 2, sharey=True)
     handles = {}
     for number, (name, margins) in enumerate(strategies.items()):
@@ -176,7 +176,7 @@ def front_picture(
         frameon=False,
     )
     figure.suptitle(pair, fontsize=12, fontweight="bold")
-    return as_png(figure)
+    return _as_png(figure)
 
 
 def _curve(axis: Any, margins: Margins, style: Mapping[str, str]) -> Any:

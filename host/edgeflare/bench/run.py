@@ -140,7 +140,7 @@ class _Run:
         left = [cell for cell, state in states.items() if state != "finished"]
         if not left:
             return
-        make_again(bench, states)
+        _make_again(bench, states)
         notice = check_same_files(bench, states, force=self._force)
         for number, cell in enumerate(states, 1):
             if cell not in left:
@@ -292,7 +292,7 @@ def make_model(folder: Path, pair: PairConfig) -> None:
         perturb_weights(pair.original.path, made, **pair.perturb.model_dump())
 
 
-def make_again(bench: Bench, states: Mapping[Cell, CellState]) -> None:
+def _make_again(bench: Bench, states: Mapping[Cell, CellState]) -> None:
     """Make the models again that were removed since their cells began; they come out the same.
 
     One that can't be made is left out: `check_same_files` reports it.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from edgeflare._internal.files import new_folder_name
+from edgeflare.campaign.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import (
     Connect,
@@ -17,7 +18,6 @@ from edgeflare.campaign.fleet import (
     fleet_devices,
 )
 from edgeflare.campaign.model_pair import resolve_pair
-from edgeflare.campaign.preflight import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.provenance import (
     check_forced,
     check_same_devices,

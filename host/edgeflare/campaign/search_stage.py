@@ -1,22 +1,20 @@
 """The search from every seed and, in a replicating fleet, the replay on all other devices."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
 
-from edgeflare.campaign.events import Notice, Reporter, Stage, Step
-from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.replay.results import REPLAY
-from edgeflare.campaign.seed_stage import CampaignStage, OutputReaders
-from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.seed_stage import CampaignStage
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
 from edgeflare.metrics import is_finite, l2, linf, snr_db, top_label
-from edgeflare.models import OriginalModel
-from edgeflare.oracles import Margins, Oracle, margins
+from edgeflare.models import OutputReader
+from edgeflare.oracles import Margins, margins
 from edgeflare.scheduler import (
     Budget,
     Feed,
@@ -45,24 +43,9 @@ _KNOWN = 256
 
 
 class SearchStage(CampaignStage):
-    """The search from every seed; `read` says how the models' outputs become answers."""
+    """The search from every seed; `reader` makes answers of the deployed model's outputs."""
 
-    def __init__(
-        self,
-        config: CampaignConfig,
-        original: OriginalModel,
-        fleet: Fleet,
-        oracle: Oracle,
-        store: Store,
-        reporter: Reporter,
-        replicas: Mapping[str, Sequence[str]],
-        read: OutputReaders,
-    ) -> None:
-        super().__init__(config, original, fleet, oracle, store, reporter, replicas)
-        self._reader = read.deployed
-        self._labels_only = read.deployed.labels_only
-
-    def search(self, strategy: Strategy) -> None:
+    def search(self, strategy: Strategy, reader: OutputReader) -> None:
         """Search from every seed without an outcome. Raises what the scheduler raises."""
         config = self._config
         settings = SearchSettings(
@@ -79,10 +62,14 @@ class SearchStage(CampaignStage):
         )
         digests = self._store.fact("fingerprints") or {}
         others = self._store.seed_samples()
-        feeds = {replica: Feed(self._jobs(replica, settings, others)) for replica in self._replicas}
+        labels_only = reader.labels_only
+        feeds = {
+            replica: Feed(self._jobs(replica, settings, others, labels_only=labels_only))
+            for replica in self._replicas
+        }
         scheduler = self._scheduler(
             self._by_device(feeds),
-            self._reader,
+            reader,
             limits=FleetLimits(
                 config.fleet.device_queries,
                 config.fleet.total_queries,
@@ -118,7 +105,7 @@ class SearchStage(CampaignStage):
         if scheduler.left:
             self._report_remaining(tally.done, total)
 
-    def replay(self) -> None:
+    def replay(self, reader: OutputReader) -> None:
         """Try every device's triggers on every other device. Raises what the scheduler raises."""
         done = {(one.seed_id, one.replica, one.on_device) for one in self._store.replays()}
         counts = {name: sum(1 for _ in self._replays(name, done)) for name in self._replica_of}
@@ -140,7 +127,7 @@ class SearchStage(CampaignStage):
             )
             for name in self._replica_of
         }
-        scheduler = self._scheduler(feeds, self._reader)
+        scheduler = self._scheduler(feeds, reader)
         scheduler.run(add, lambda: self._reporter(Step(finished)))
         self._reporter(Step(finished))
         if scheduler.left:
@@ -184,9 +171,14 @@ class SearchStage(CampaignStage):
         return queries_before(self._store)
 
     def _jobs(
-        self, replica: str, settings: SearchSettings, others: Sequence[Sample]
+        self,
+        replica: str,
+        settings: SearchSettings,
+        others: Sequence[Sample],
+        *,
+        labels_only: bool,
     ) -> Iterator[SearchJob]:
-        known = self._known(replica)
+        known = None if labels_only else self._known(replica)
         for seed in self._store.pending_seeds(replica):
             assert seed.outputs is not None  # noqa: S101 - pending seeds are answered
             sample = self._store.get_sample(seed.sample)
@@ -197,7 +189,7 @@ class SearchStage(CampaignStage):
                     seed.outputs,
                     label=seed.label,
                     others=others,
-                    labels_only=self._labels_only,
+                    labels_only=labels_only,
                     margin_floor=settings.oracle.floor,
                     known=known,
                     rate=self._store.sample_rate,
@@ -206,12 +198,7 @@ class SearchStage(CampaignStage):
             )
 
     def _known(self, replica: str) -> KnownAnswers | None:
-        """Return both models' finite scores on the first seeds.
-
-        None of recognisers, which have none, and where the device returns labels only.
-        """
-        if self._labels_only:
-            return None
+        """Return both models' finite scores on the first seeds; None of speech recognisers."""
         answered = (one.outputs for one in self._store.seeds(replica) if one.outputs is not None)
         both = [
             (one.original, one.deployed)

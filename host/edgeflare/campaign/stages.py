@@ -149,10 +149,10 @@ class Campaign:
             self._config = resolve_search(
                 self._config, self._original, devices, self._store, self._reporter
             )
-        searching = SearchStage(self._config, *shared, read)
-        searching.search(strategy_of(self._config))
+        searching = SearchStage(self._config, *shared)
+        searching.search(strategy_of(self._config), read.deployed)
         if not self._shared and not self._fleet.missing:
-            searching.replay()
+            searching.replay(read.deployed)
         if self._fleet.missing and not self._shared:
             names = ", ".join(name for name, _ in self._fleet.missing)
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")

@@ -256,7 +256,7 @@ def is_managed(device: Device) -> bool:
     return device.key is not None and device.key.parent == state_root() / device.name
 
 
-def with_managed(
+def _with_managed(
     own: Mapping[str, Device], read: Callable[[Path], dict[str, Device]]
 ) -> dict[str, Device]:
     """Return the user's own devices, then the boards whose names are free.
@@ -313,7 +313,7 @@ def load_inventory(path: Path | None = None) -> dict[str, Device]:
     ~/.config), else no file. Raises InventoryError, naming file, line and key.
     """
     path = find_inventory(path)
-    return with_managed({} if path is None else _read_inventory(path), _read_inventory)
+    return _with_managed({} if path is None else _read_inventory(path), _read_inventory)
 
 
 def _read_inventory(path: Path) -> dict[str, Device]:

@@ -37,7 +37,7 @@ def charts(nights: Sequence[Night], model: str, device: str) -> tuple[Chart, ...
     held = held[-MOST_NIGHTS:]
     days = Counter(night.started_at.date() for night, _ in held)
     points = [
-        Point(_day(night, alone=days[night.started_at.date()] == 1), shown_state(run))
+        Point(_day(night, alone=days[night.started_at.date()] == 1), _shown_state(run))
         for night, run in held
     ]
     runs = [run for _, run in held]
@@ -60,7 +60,7 @@ class _Kind(NamedTuple):
     most: float | None = None
 
 
-def shown_state(run: NightRun) -> str:
+def _shown_state(run: NightRun) -> str:
     """Return how a run ended, "accepted" where a person took a red one for the new baseline."""
     return "accepted" if run.accepted else run.state
 
@@ -237,7 +237,7 @@ def _night_state(night: Night) -> tuple[str, str]:
 
 
 def _cell(history: History, night: Night, run: NightRun) -> NightCell:
-    state = shown_state(run)
+    state = _shown_state(run)
     words = STATE_WORDS[state] if run.state == "regression" or not run.accepted else _ACCEPTED
     return NightCell(
         name=run.name,

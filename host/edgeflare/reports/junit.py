@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from edgeflare._internal.text import clean_text, counted, margin_text
 from edgeflare.analysis.findings import Commands, Finding, results
 from edgeflare.analysis.limits import LimitCheck, applicable_rules, distinct_number, known_pairs
-from edgeflare.campaign.preflight import Pair
+from edgeflare.campaign.baseline import Pair
 from edgeflare.campaign.replay.results import ReplayedInput
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import UsageError

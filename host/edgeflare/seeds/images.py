@@ -123,7 +123,7 @@ def orientation(data: bytes) -> int:
     return value if 1 <= value <= 8 else 1
 
 
-def apply_orientation(image: NDArray[Any], orientation: int) -> NDArray[Any]:
+def _apply_orientation(image: NDArray[Any], orientation: int) -> NDArray[Any]:
     """Return an image [height, width, ...] as a viewer shows it, given its EXIF orientation.
 
     Source: Exif 2.32, section 4.6.4 A, tag Orientation.
@@ -232,7 +232,7 @@ def decode(data: bytes) -> Decoded:
         raise UnreadableError(_refusal(data)) from error
     if stored is None:
         raise UnreadableError(_refusal(data))
-    pixels = apply_orientation(np.atleast_3d(stored), orientation(data))
+    pixels = _apply_orientation(np.atleast_3d(stored), orientation(data))
     if pixels.dtype not in (np.uint8, np.uint16):
         raise UnreadableError(
             f"its pixels are {pixels.dtype}; only images of 8 or 16 bits a channel can be used"

@@ -39,7 +39,7 @@ def member(archive: zipfile.ZipFile, name: str) -> str | None:
     return next((one for one in (f"{name}.npy", name) if one in archive.namelist()), None)
 
 
-def read_header(archive: zipfile.ZipFile, name: str) -> Header:
+def _read_header(archive: zipfile.ZipFile, name: str) -> Header:
     """Return what the array in this member is.
 
     Raises ValueError where it is no array, or the archive's directory gives it another length; and
@@ -129,7 +129,7 @@ class Archive:
             if name is None:
                 raise SeedError(_lacking(archive, path, medium))
             self._name = name
-            self._header = read_header(archive, name)
+            self._header = _read_header(archive, name)
             if medium is IMAGES:
                 _check_images(self._header, path)
             else:
@@ -162,7 +162,7 @@ class Archive:
         with self._reading() as file:
             digest = sha256_of(file)
             archive = _zip(file, self.path)
-            if read_header(archive, self._name) != self._header:
+            if _read_header(archive, self._name) != self._header:
                 raise SeedError(f"the archive {self.path} was changed while it was read")
             check(archive, self._name)
             for entry in elements(archive, self._name, self._header):
@@ -172,7 +172,7 @@ class Archive:
         name = member(archive, "labels")
         if name is None:
             return None
-        _check_labels(read_header(archive, name), len(self), self.path)
+        _check_labels(_read_header(archive, name), len(self), self.path)
         labels = read(archive, name)
         if (labels < 0).any():
             raise SeedError(
@@ -258,7 +258,7 @@ def _read_rate(archive: zipfile.ZipFile, path: Path) -> int:
     name = member(archive, "rate")
     if name is None:
         raise SeedError(f"the archive {path} has 'audio' and no 'rate', its sampling rate in Hz")
-    header = read_header(archive, name)
+    header = _read_header(archive, name)
     is_one = math.prod(header.shape) == 1 and np.issubdtype(header.dtype, np.integer)
     rate = int(read(archive, name).item()) if is_one else 0
     if rate < 1:

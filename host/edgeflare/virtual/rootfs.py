@@ -196,7 +196,7 @@ def put_wheels(pip: list[str], root: Path, wanted: dict[str, str], log: Log) -> 
             for name in lacking:
                 del versions[name]
         else:
-            return installed_versions(root / LIBRARIES_FOLDER)
+            return _installed_versions(root / LIBRARIES_FOLDER)
 
 
 def without_wheels(output: str, pinned: dict[str, str]) -> list[str] | None:
@@ -213,7 +213,7 @@ def without_wheels(output: str, pinned: dict[str, str]) -> list[str] | None:
     return [name] if name in pinned else None
 
 
-def installed_versions(folder: Path) -> dict[str, str]:
+def _installed_versions(folder: Path) -> dict[str, str]:
     """Return the versions of the distributions in a folder, by name."""
     found = importlib.metadata.distributions(path=[str(folder)])
     return dict(sorted((each.metadata["Name"].lower(), each.version) for each in found))

@@ -362,7 +362,7 @@ def duels_between(
     return tuple(duels)
 
 
-def fewest_seeds(level: float) -> int:
+def _fewest_seeds(level: float) -> int:
     """Return the smallest number of seeds that can give a verdict at this level."""
     return 1 + math.ceil(-math.log2(1 - level))
 
@@ -412,5 +412,5 @@ def _duel(
         verdict=verdict,
         differing=int(np.count_nonzero(tested)),
         higher=int(np.count_nonzero(tested > 0)),
-        needed=fewest_seeds(level),
+        needed=_fewest_seeds(level),
     )

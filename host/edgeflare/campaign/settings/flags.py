@@ -119,7 +119,7 @@ def table_of(field: FieldInfo) -> type[BaseModel] | None:
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
-def typed_name(place: tuple[int | str, ...], typed: Mapping[str, str]) -> str | None:
+def _typed_name(place: tuple[int | str, ...], typed: Mapping[str, str]) -> str | None:
     """Return the flag typed for the setting at this place or above it; None: there was none."""
     names = [".".join(map(str, place[:length])) for length in range(len(place), 0, -1)]
     return next((typed[name] for name in names if name in typed), None)
@@ -187,7 +187,7 @@ def _causes(problems: Sequence[Any]) -> Iterator[Any]:
 def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
     """Return what is wrong with one key, named by its typed flag, and whether there is one."""
     place = problem["loc"]
-    flag = typed_name(place, typed)
+    flag = _typed_name(place, typed)
     if flag is None and problem["type"] == "value_error":
         text = _message(problem)
         with_flags = _with_flags(text, place, typed)

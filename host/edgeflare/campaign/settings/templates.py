@@ -1,6 +1,5 @@
 """The demo: real MNIST digits, a float LeNet-5 and its int8 version, all shipped with EdgeFlare."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from edgeflare._internal import toml
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.settings.flags import flags_in, table_of
 from edgeflare.errors import UsageError
@@ -70,7 +70,7 @@ def _settings(section: type[BaseModel], table: str) -> Iterator[str]:
         if value is not None:
             mark = "" if field.is_required() else "# "
             text = flag.help if flag and flag.help else field.description
-            yield _line(f"{mark}{name} = {_toml(value)}", text)
+            yield _line(f"{mark}{name} = {toml.written(value)}", text)
 
 
 def _line(setting: str, text: str | None) -> str:
@@ -81,14 +81,6 @@ def _line(setting: str, text: str | None) -> str:
         return line
     above = fill(comment, _WIDTH, initial_indent="#   ", subsequent_indent="#   ")
     return f"{above}\n{setting}"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{key} = {_toml(one)}' for key, one in value.items())} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value)
 
 
 STARTER = _starter()

@@ -244,11 +244,11 @@ def _verify(
     ]
     limit = device.cache_limit_mb * 1_000_000 if temporaries else None
     timeout = _CLEAN_S + sum(file.size for file in files) / _SLOWEST_HASH_PER_S
-    answer = collect_garbage(transport, probed, wanted=wanted, limit=limit, timeout=timeout)
+    answer = _collect_garbage(transport, probed, wanted=wanted, limit=limit, timeout=timeout)
     return list(answer["bad"])
 
 
-def collect_garbage(
+def _collect_garbage(
     transport: Transport,
     probed: Probe,
     *,
@@ -293,7 +293,7 @@ def _upload(transport: Transport, probed: Probe, file: _File) -> str:
     try:
         transport.put(file.local, path)
     except DeviceDiskFullError as error:
-        collect_garbage(transport, probed, discard=[path])
+        _collect_garbage(transport, probed, discard=[path])
         raise DeviceDiskFullError(
             f"no space was left in {probed.root} on {probed.name} for {file.label} ({file.size} "
             f"bytes): {_how_to_make_space(probed)}"
@@ -325,5 +325,5 @@ def prune(transport: Transport, probed: Probe, everything: bool) -> PruneReport:
         if problem is not None:
             raise problem.error()
     recent_s = -RECENT_S if everything else RECENT_S
-    answer = collect_garbage(transport, probed, limit=-1, recent_s=recent_s)
+    answer = _collect_garbage(transport, probed, limit=-1, recent_s=recent_s)
     return PruneReport(answer["files"], answer["bytes"])

@@ -1,12 +1,12 @@
 """The values of the report's template."""
 
-import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from edgeflare._internal import toml
 from edgeflare._internal.text import counted, margin_text, number_text
-from edgeflare.analysis.outcome_stats import ranked_words, transcribes, units_of
+from edgeflare.analysis.outcome_stats import counted_pairs, transcribes, units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.status import CampaignStatus, campaign_status
@@ -156,7 +156,7 @@ def context(
         "transcribes": transcribes(store),
         "word_pairs": [
             (pair, change_key(WordChange(pair.original, pair.deployed)))
-            for pair in ranked_words(collected.changes)[:_MOST_LISTED]
+            for pair in counted_pairs(collected.changes.items())[:_MOST_LISTED]
         ],
         "no_word": NO_WORD,
         "more_words": max(0, len(collected.changes) - _MOST_LISTED),
@@ -352,7 +352,7 @@ def campaign_toml(config: Mapping[str, Any]) -> str:
         if isinstance(value, Mapping):
             tables.append(_toml_table(name, value))
         elif value is not None:
-            plain.append(f"{name} = {_toml(value)}")
+            plain.append(f"{name} = {toml.written(value)}")
     return "\n".join(["\n".join(plain), *filter(None, tables)]).strip() + "\n"
 
 
@@ -360,23 +360,6 @@ def _toml_table(name: str, values: Mapping[str, Any]) -> str:
     lines = [
         f"{key} = {text}"
         for key, value in values.items()
-        if value is not None and (text := _toml(value)) not in ("{}", "[]")
+        if value is not None and (text := toml.written(value)) not in ("{}", "[]")
     ]
     return "\n".join(["", f"[{name}]", *lines]) if lines else ""
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        inner = [
-            f"{_toml_key(key)} = {_toml(one)}" for key, one in value.items() if one is not None
-        ]
-        return f"{{ {', '.join(inner)} }}" if inner else "{}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
-    # A basic string of TOML has the escapes of JSON, but for DEL, which must be one.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _toml_key(name: str) -> str:
-    plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-    return name if plain else json.dumps(name)

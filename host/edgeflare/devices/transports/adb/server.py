@@ -107,7 +107,7 @@ class AdbServer:
                     "(adb -a nodaemon server start), or unset ADB_SERVER_SOCKET and "
                     "ANDROID_ADB_SERVER_ADDRESS to use this machine's own"
                 ) from error
-            start_server(self.address, deadline)
+            _start_server(self.address, deadline)
         except OSError as error:
             raise self._connection_error(error, deadline) from error
         with self._translated_errors(deadline):
@@ -197,7 +197,7 @@ _HOW_TO_INSTALL = (
 )
 
 
-def start_server(address: str, deadline: Deadline) -> None:
+def _start_server(address: str, deadline: Deadline) -> None:
     """Have the `adb` command start a server. Raises UnreachableError, DeviceTimeoutError."""
     adb = _find_adb()
     if adb is None:

@@ -30,7 +30,7 @@ class UnusableKeyError(Exception):
     """The file is absent, unreadable or no private key; the text says which."""
 
 
-def load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
+def _load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
     """Read a private key file, with its certificate ``PATH-cert.pub`` where there is one.
 
     Raises LockedKeyError, UnusableKeyError.
@@ -58,7 +58,7 @@ def load_key(path: Path, passphrase: str | None = None) -> paramiko.PKey:
     raise UnusableKeyError("it is not a private key of kind Ed25519, ECDSA or RSA")
 
 
-def public_blob(path: Path) -> bytes | None:
+def _public_blob(path: Path) -> bytes | None:
     """Return the public key that belongs to a key file, without any passphrase; None if unknown."""
     public = path if path.suffix == ".pub" else path.with_name(path.name + ".pub")
     try:
@@ -80,7 +80,7 @@ def public_blob(path: Path) -> bytes | None:
 
 
 @contextlib.contextmanager
-def agent_keys() -> Iterator[tuple[paramiko.AgentKey, ...]]:
+def _agent_keys() -> Iterator[tuple[paramiko.AgentKey, ...]]:
     """Yield the ssh-agent's keys, if there is an agent; usable only inside the block."""
     try:
         agent = paramiko.Agent()
@@ -125,7 +125,7 @@ class _Login:
         if self._transport.is_authenticated():
             return "nothing"
         if "publickey" in methods:
-            with agent_keys() as agent_keys_found:
+            with _agent_keys() as agent_keys_found:
                 for key in self._keys(agent_keys_found):
                     further = self._offer(key)
                     if self._transport.is_authenticated():
@@ -157,7 +157,7 @@ class _Login:
             folder = Path.home() / ".ssh"
             files = tuple(path for name in _DEFAULT_KEYS if (path := folder / name).is_file())
         keys_by_blob = {key.asbytes(): key for key in agent_keys_found}
-        named = {blob for path in files if (blob := public_blob(path)) in keys_by_blob}
+        named = {blob for path in files if (blob := _public_blob(path)) in keys_by_blob}
         for path in files if self._endpoint.keys else ():
             yield from self._file_key(path, keys_by_blob)
         for blob, key in keys_by_blob.items():
@@ -165,14 +165,14 @@ class _Login:
                 self._tried.append(f"ssh-agent's {key.comment or key.fingerprint}")
                 yield key
         for path in () if self._endpoint.keys else files:
-            if public_blob(path) not in keys_by_blob:
+            if _public_blob(path) not in keys_by_blob:
                 yield from self._file_key(path, {})
 
     def _file_key(
         self, path: Path, agent_keys_found: dict[bytes, paramiko.AgentKey]
     ) -> Iterator[paramiko.PKey]:
         required = path == self._endpoint.device.key
-        blob = public_blob(path)
+        blob = _public_blob(path)
         if blob is not None and blob in agent_keys_found:
             self._tried.append(f"{path} (by ssh-agent)")
             yield agent_keys_found[blob]
@@ -199,14 +199,14 @@ class _Login:
     def _unlock(self, path: Path) -> paramiko.PKey:
         """Load a key file, asking for its passphrase; LockedKeyError where no user can be asked."""
         try:
-            return load_key(path)
+            return _load_key(path)
         except LockedKeyError:
             for _ in range(TRIES):
                 passphrase = self._ask(f"Passphrase for {path}: ") if self._ask else None
                 if passphrase is None:
                     raise
                 try:
-                    return load_key(path, passphrase)
+                    return _load_key(path, passphrase)
                 except LockedKeyError:
                     continue
         raise AuthenticationError(

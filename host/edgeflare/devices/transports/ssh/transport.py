@@ -42,7 +42,7 @@ from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, Unreachabl
 _LOST_LINK = (UnreachableError, paramiko.SSHException, EOFError, OSError)
 
 
-def run_program(
+def _run_program(
     transport: paramiko.Transport,
     endpoint: Endpoint,
     command: str,
@@ -163,7 +163,7 @@ class SshTransport:
         self._connection.close()
 
     def _run(self, arguments: Sequence[str], stdin: Iterable[bytes], timeout: float) -> Completed:
-        done = run_program(
+        done = _run_program(
             self._connection.transport,
             self._endpoint,
             self._command(arguments),
