@@ -58,7 +58,7 @@ def shown_name(cpu: str) -> str:
 
 
 def flag_names(arch: str, flags: Sequence[str] | None) -> str:
-    """Return what a processor has of the instructions on which int8 and fp16 results depend."""
+    """Return those instructions of a processor on which int8 and fp16 results depend."""
     if flags is None:
         return "flags: the system doesn't tell"
     x86 = arch in ("x86_64", "AMD64", "i686")

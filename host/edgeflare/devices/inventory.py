@@ -82,7 +82,7 @@ class Device(BaseModel):
     ssh_config: _LocalPath | None = None
     """None: ~/.ssh/config."""
     connect_timeout_s: float = Field(default=15, gt=0, le=3600, allow_inf_nan=False)
-    """Seconds until a connection must stand; None: the SSH config's ConnectTimeout."""
+    """Seconds that connecting may take; None: the SSH config's ConnectTimeout."""
 
     heartbeat_s: float = Field(default=20, ge=1, le=3600, allow_inf_nan=False)
     """Seconds without a word from the agent after which the device counts as lost."""
@@ -174,7 +174,7 @@ LOCAL = Device(name="local", transport="local", share=True)
 
 
 def check_login_word(word: str) -> str:
-    """Return a host or user name that may stand in a shell's command line without quotes.
+    """Return a host or user name that a shell's command line may have without quotes.
 
     ProxyCommand and Match exec of the SSH config put it there. Refused is what OpenSSH refuses of a
     host. Raises ValueError.
@@ -189,7 +189,7 @@ def check_login_word(word: str) -> str:
 def device_from_url(text: str) -> Device:
     """Return the device that ``ssh://[user@]host[:port]`` names.
 
-    IPv6 addresses stand in brackets; ``%40`` and the like are decoded. `host` may be an alias of
+    IPv6 addresses are in brackets; ``%40`` and the like are decoded. `host` may be an alias of
     ~/.ssh/config. Raises InventoryError.
     """
     match = _URL.fullmatch(text)
@@ -262,7 +262,7 @@ def _with_managed(
     """Return the user's own devices, then the boards whose names are free.
 
     `read` reads an inventory file. A board whose file is damaged is left out: it must not block the
-    user from the other devices, and `edgeflare devices virtual up` writes it anew.
+    user from the other devices, and `edgeflare devices virtual up` writes it again.
     """
     devices = dict(own)
     for path in _managed_inventories():

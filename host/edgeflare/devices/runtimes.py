@@ -2,7 +2,7 @@
 
 A user's runtime is an entry point of the group ``edgeflare.runtimes``: a subclass of
 `edgeflare_agent.runtimes.Runtime` whose `name` is the entry point's and whose `suffixes` are those
-of its model files. The file it stands in goes to the device as part of the agent, so it is written
+of its model files. Its file goes to the device as part of the agent, so it is written
 for Python 3.8 and imports the standard library, numpy, `edgeflare_agent` and, when a model is
 loaded, its engine alone.
 """
@@ -32,7 +32,7 @@ BY_EXTENSION: dict[str, RuntimeName] = {
     ".engine": "tensorrt",
     ".plan": "tensorrt",
 }
-"""The runtime that a model file's extension stands for."""
+"""The runtime of a model file's extension."""
 
 
 OPTIONS_OF: dict[RuntimeName, frozenset[str]] = {
@@ -116,7 +116,7 @@ def options_of(name: str) -> Collection[str]:
 
 
 class UsersRuntime(NamedTuple):
-    """A user's runtime: the file that its class stands in, and what the class says of itself."""
+    """A user's runtime: the file of its class, and the attributes of the class."""
 
     source: bytes
     suffixes: tuple[str, ...]

@@ -34,7 +34,8 @@ class SearchFigures(_Record):
     a triggering input. `queries` is the median of those that found one, `severity` the median of
     the smaller of both models' margins on the triggering inputs, 0 to 1. `latency_s` is the
     device's median seconds for a query and `temperature_c` its highest, None where unknown;
-    `throttled`: it was slowed down meanwhile. `whole` is False where the limit on queries ended it.
+    `throttled`: it was slowed down during the run. `whole` is False where the limit on queries
+    ended it.
     """
 
     seeds: int
@@ -99,7 +100,7 @@ class Identity(_Record):
 class NightRun(_Record):
     """One model on one device in one night.
 
-    `words` say why it is not green, or what else there is to know; `changed` what is not as it was
+    `words` say why it is not green, or other remarks; `changed` what is not as it was
     in the last green night `compared_with` (its stamp, "" where there was none). `folder` is
     relative to the night's and has its `CAMPAIGNS` as long as they are stored. `accepted`: a
     person took a red night for the new baseline. `seconds` is how long it took.

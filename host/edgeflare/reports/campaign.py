@@ -45,7 +45,7 @@ END_WORDS = {
     "timeout": "nothing within the time budget",
     "gave-up": "given up by the strategy",
 }
-"""Name of each way in which a search ends without finding a trigger."""
+"""Names of the statuses of a search that ends without a trigger."""
 
 _FAILURES_SHOWN = 5
 _TERMINAL_STEPS = 3

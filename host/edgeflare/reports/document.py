@@ -38,7 +38,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph. `has_code`: what stands between backticks is code."""
+    """A paragraph. `has_code`: text between backticks is code."""
 
     text: str
     tone: Tone = "plain"
@@ -61,7 +61,7 @@ class Command:
 
 
 class Item(NamedTuple):
-    """An entry of a list; the `label` stands before the text, in the colour of `tone`."""
+    """An entry of a list; the `label` comes before the text, in the colour of `tone`."""
 
     text: str
     tone: Tone = "plain"

@@ -237,7 +237,7 @@ class _Suite:
         self.seconds = 0.0
         self.counts: Counter[str] = Counter()
         self._hostname = hostname
-        # Jenkins takes what stands before the last dot for a package.
+        # Jenkins takes the text before the last dot for a package.
         self._classname = f"{_undotted(folder)}.{_undotted(name)}"
         self._began = datetime.fromisoformat(data.summary.created_at).astimezone(timezone.utc)
         self._cases: list[str] = []

@@ -26,7 +26,7 @@ _BLOCK = 1 << 18
 
 
 class Header(NamedTuple):
-    """What an array is, and at which byte of its member of the archive it begins."""
+    """The type and shape of an array, and its first byte in its member of the archive."""
 
     shape: tuple[int, ...]
     fortran_order: bool
@@ -40,7 +40,7 @@ def member(archive: zipfile.ZipFile, name: str) -> str | None:
 
 
 def _read_header(archive: zipfile.ZipFile, name: str) -> Header:
-    """Return what the array in this member is.
+    """Return the type and shape of the array in this member.
 
     Raises ValueError where it is no array, or the archive's directory gives it another length; and
     what `zipfile` raises.

@@ -153,7 +153,7 @@ def _check_locks(path: Path) -> None:
 
 @contextmanager
 def _locking(folder: Path) -> Iterator[None]:
-    """Turn every way in which a lock can't be taken into a StoreError."""
+    """Turn every error of taking a lock into a StoreError."""
     try:
         with translate_errors(folder):
             yield

@@ -39,7 +39,7 @@ class SeedAnswer(NamedTuple):
 
 
 _WITH_ARRAYS = {"arbitrary_types_allowed": True}
-"""What pydantic must know to check a record that has arrays."""
+"""Settings with which pydantic checks a record that has arrays."""
 
 
 @dataclass(frozen=True)

@@ -141,9 +141,9 @@ def describe_finding(
     "no", device "go"'; None leaves a model out.
     """
     labels = [
-        f'{name} "{said}"' if isinstance(said, str) else f"{name} {said}"
-        for name, said in (("original", original), ("device", deployed))
-        if said is not None
+        f'{name} "{answer}"' if isinstance(answer, str) else f"{name} {answer}"
+        for name, answer in (("original", original), ("device", deployed))
+        if answer is not None
     ]
     parts = (describe_last_mutations(mutations, most), ", ".join(labels))
     return ": ".join(part for part in parts if part)

@@ -2,7 +2,7 @@
 
 A `FaultPlan` says what goes wrong on a device's streams, from a seed or by hand; wrap the device's
 transport in it and every run meets the same faults. A `Relay` stands between a client and a server
-and makes the way between them long, narrow, dead or cut::
+and makes the connection slow, narrow, silent or cut::
 
     from edgeflare.devices import connect, open_device
     from edgeflare.testing import FaultPlan, connecting

@@ -189,7 +189,7 @@ class FakeAgent:
 
 
 class FakeTransport:
-    """The way to a fake agent; fulfils `edgeflare.devices.Transport`.
+    """The connection to a fake agent; fulfils `edgeflare.devices.Transport`.
 
     `run` and `put` are those of `inner`; without one they raise UnreachableError.
     """

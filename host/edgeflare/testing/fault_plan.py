@@ -192,7 +192,7 @@ def draw(
 
 
 def _draw_details(rng: random.Random, kind: Kind, longest_delay_s: float) -> dict[str, Any]:
-    """Draw what else there is to a fault of this kind.
+    """Draw the parameters of a fault of this kind.
 
     Half of the duplicates are whole pieces, half of the corruptions a single bit.
     """
@@ -227,7 +227,7 @@ class FaultPlan:
     `longest_delay_s` seconds.
 
     The plan has state: use the same object for every connection of a device (`wrap`), and another
-    for each other device. ``repr``, or `to_json` and `from_json`, make the same plan anew, at its
+    for each other device. ``repr``, or `to_json` and `from_json`, make the same plan again, at its
     start. `faults` are all, in order; `fired` those that have happened. Raises UsageError for
     invalid arguments.
     """

@@ -154,7 +154,7 @@ class EndProtocol(asyncio.Protocol):
 
 
 class Link:
-    """One connection: a client's end, a server's end and two ways between them."""
+    """One connection: a client's end, a server's end and two directions between them."""
 
     def __init__(self, relay: "RelayServer") -> None:
         settings = relay.settings

@@ -41,7 +41,7 @@ class BoardSettings:
     keyring: Path | None = None
     """The file of keys that Debian's packages are signed with; None: this machine's."""
     rebuild: bool = False
-    """Build anew even where a build that fits is there."""
+    """Build again even where a suitable build exists."""
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -37,7 +37,7 @@ _SECONDS_BETWEEN_DEVICE_LINES = 30.0
 
 @contextmanager
 def progress_display() -> "Iterator[TerminalProgress | PlainProgress]":
-    """Yield the function to which a campaign reports; signals are handled meanwhile."""
+    """Yield the function to which a campaign reports; signals are handled in the meantime."""
     with handling_signals() as stop, _display(stop) as view:
         yield view
 

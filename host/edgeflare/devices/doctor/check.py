@@ -114,7 +114,7 @@ def _device_lines(
     try:
         yield from agent(transport, probed, device, tried, model, one_is_enough=len(wanted) > 1)
     except DeviceDiskFullError as error:
-        if disk.ok:  # a quota, or somebody else's file meanwhile
+        if disk.ok:  # a quota, or another user's file since then
             yield failed("disk", error)
         yield _not_tried("disk")
 

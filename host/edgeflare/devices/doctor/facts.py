@@ -266,9 +266,9 @@ class SystemReading(NamedTuple):
 def read_system(transport: Transport, device: Device) -> SystemReading:
     """Run the script. Raises DevicePythonError, DeviceProtocolError and the transport's errors."""
     parameters = {"cache": device.cache, "vcgencmd": _VCGENCMD, "root": "/"}
-    sent, begun = time.time(), time.monotonic()
+    sent, started = time.time(), time.monotonic()
     answer = run_script_with_output(transport, device.python, FACTS, parameters, _TIMEOUT_S)
-    taken = time.monotonic() - begun
+    taken = time.monotonic() - started
     try:
         facts = Facts.model_validate(answer.value)
     except ValidationError as error:

@@ -155,9 +155,9 @@ def _answer(
     spec = plain_input(session.model.inputs[0])
     session.configure(spec, output.name)
     sample = _ramp(spec)
-    begun = time.monotonic()
+    started = time.monotonic()
     replies = [session.submit([sample]).result()]
-    while len(replies) <= _TIMED and time.monotonic() - begun < _LONG_S:
+    while len(replies) <= _TIMED and time.monotonic() - started < _LONG_S:
         replies.append(session.submit([sample]).result())
     seconds = tuple(reply.seconds[0] for reply in replies)
     values = replies[0].outputs[0]

@@ -34,7 +34,7 @@ class Probe:
     `name` and `command` are the device's name and Python command. `numpy` is its version, or None
     and `numpy_problem` the text of the error. `runtimes` is {package: version}; `files` is
     {"agents": {name: size}, "models": ...} below the cache folder `root`; `cache_problem` says why
-    that can't be used, `free_bytes` what is left there. `arch` is what the interpreter is built
+    that can't be used, `free_bytes` the free space there. `arch` is what the interpreter is built
     for, ``armv8l`` where it is a 32-bit one under a 64-bit kernel. `managed`: pip refuses to
     install for this Python (PEP 668).
     """

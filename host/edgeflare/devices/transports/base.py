@@ -117,7 +117,7 @@ class Stream(Protocol):
 
 
 class Transport(Protocol):
-    """A way to one device, open until `close`. All paths are the device's own."""
+    """A connection to one device, open until `close`. All paths are the device's own."""
 
     name: str
     """What to call the device in messages, such as ``pi4`` or ``ssh://pi@10.0.0.7``."""

@@ -188,7 +188,7 @@ class LocalStream:
 
 
 def _send(process: "subprocess.Popen[Any]", name: str) -> None:
-    """Send a signal to the process and its children; Windows knows only one way to end."""
+    """Send a signal to the process and its children; Windows has only one signal."""
     if sys.platform == "win32":
         process.terminate()
         return

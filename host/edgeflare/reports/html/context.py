@@ -308,7 +308,7 @@ def _histograms(collected: Collected, sample_rate: int | None) -> list[tuple[str
 
 
 def _sound() -> dict[str, Any]:
-    """Return what there is to know of the spectrograms: their scales of colours in dB."""
+    """Return the spectrograms' colour scales in dB."""
     return {
         "levels": gradient(level_colours()),
         "lowest": f"{-LOWEST_DB:.0f}",

@@ -234,7 +234,7 @@ class EndedSearch(NamedTuple):
 
 @dataclass
 class EndedSearches:
-    """The searches that ended in one way: how many, and the first 200."""
+    """The searches of one status: how many, and the first 200."""
 
     count: int = 0
     named: list[EndedSearch] = field(default_factory=list)

@@ -109,7 +109,7 @@ class MediaBundle:
         self._files: set[str] = set()
 
     def add(self, seed: str, trigger: str | None) -> Shown:
-        """Add what there is to see of a finding, by the digests of its samples; no trigger: the
+        """Add the pictures and sounds of a finding, by the digests of its samples; no trigger: the
         seed is one.
 
         Raises StoreError where a sample can't be read, OSError where a file can't be written.

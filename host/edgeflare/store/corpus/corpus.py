@@ -77,7 +77,7 @@ def is_corpus(folder: Path) -> bool:
 class Corpus(StoredFolder):
     """Confirmed triggering inputs of many campaigns: `corpus.sqlite` and `samples/` in one folder.
 
-    Every method that changes something is on disk when it returns; a process killed meanwhile
+    Every method that changes something is on disk when it returns; a process killed in the middle
     leaves every entry whole. Any thread may call any method; of several processes that change a
     corpus each waits for the one before. All methods raise StoreError, DiskFullError among them.
     """
@@ -246,7 +246,7 @@ class Corpus(StoredFolder):
         earlier time is replaced, and what became of them is filled in.
 
         The same again changes nothing. What was added is on disk when this returns; a process
-        killed meanwhile leaves some of them added, each whole.
+        killed in the middle leaves some of them added, each whole.
 
         Raises UsageError where the corpus is of another form, StoreError.
         """

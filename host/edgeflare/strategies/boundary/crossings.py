@@ -1,4 +1,4 @@
-"""How the original's decision boundary is reached from a seed: four ways behind one interface."""
+"""How the original's decision boundary is reached from a seed: four methods with one interface."""
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Protocol

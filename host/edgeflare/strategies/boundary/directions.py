@@ -165,7 +165,7 @@ class SoundParts:
     """Parts of a recording, float64 [samples] in levels: overlapping bands and windows of time.
 
     A step along one makes the recording louder or softer there, so that it changes where it has
-    sound already. Parts of less than a few levels are left out; in an all but silent recording,
+    sound already. Parts of less than a few levels are left out; in a nearly silent recording,
     noise takes the place of the sound. Memory: as many recordings as there are bands.
     """
 

@@ -156,7 +156,7 @@ class SearchContext:
     ) -> Generator[Ask, Answer, PathPoint | None]:
         """Return a new point that meets the target, else one next to the bracket's end.
 
-        It has none where the seed itself is all but on the boundary.
+        It has none where the seed itself is nearly on the boundary.
         """
         point = yield from self.approach(bracket, target)
         if point is None:

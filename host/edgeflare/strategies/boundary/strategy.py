@@ -8,7 +8,7 @@ otherwise on one side of it. The drift on all seeds predicts that side more ofte
 it points to, a few values by a few levels away (see `perturb_locally`). Where a device query costs
 as much as some hundred of the original's, a third class is brought to a tie with the two: on two of
 three such inputs the device decides otherwise, not on one of two (see `first_trigger`). Where both
-models all but agree the search goes on at another crossing. With a `device_budget` the rest of it
+models nearly agree the search goes on at another crossing. With a `device_budget` the rest of it
 makes the finding severe (see `severity`); with `candidates` above 1 both sides of several crossings
 are asked about at once.
 

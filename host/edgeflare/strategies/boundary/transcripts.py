@@ -141,20 +141,20 @@ class _WordChange(NamedTuple):
     inside: _Recording
     outside: _Recording
 
-    def margin(self, said: tuple[Word, ...]) -> float:
+    def margin(self, found: tuple[Word, ...]) -> float:
         """Return the margin of the words that the change removes; below 0: of their replacement."""
         before = self.inside.words
-        if _texts(said) != _texts(before):
+        if _texts(found) != _texts(before):
             return -_smallest_margin(
-                [other for _, other in differing(before, said) if other is not None]
+                [other for _, other in differing(before, found) if other is not None]
             )
         whole = [pair for pair in aligned(before, self.outside.words) if pair[0] is not None]
         lost = [
             word
-            for word, (one, other) in zip(said, whole, strict=True)
+            for word, (one, other) in zip(found, whole, strict=True)
             if one is not None and (other is None or one.text != other.text)
         ]
-        return _smallest_margin(lost or said)
+        return _smallest_margin(lost or found)
 
     def guess(self, wanted: float, *, halve: bool) -> float:
         """Return the strength at which the original's margin is probably `wanted`, or halfway."""
@@ -199,8 +199,8 @@ class TranscriptProbe:
         assert isinstance(original, Transcript)  # noqa: S101 - a recogniser was asked
         if not is_finite(original):
             yield Ask((sample,), best=self.best)  # a finding of its own kind: the search ends
-        said = words(original)
-        return _Recording(path, t, sample, said, _texts(said) == _texts(self._words))
+        found = words(original)
+        return _Recording(path, t, sample, found, _texts(found) == _texts(self._words))
 
     def query(self, recordings: Sequence[_Recording]) -> Generator[Ask, Answer, bool]:
         """Ask both models about recordings, in one request; return whether one triggers."""
