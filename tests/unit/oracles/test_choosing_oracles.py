@@ -2,8 +2,18 @@ from typing import Any
 
 import pytest
 
+from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import UsageError
-from edgeflare.oracles import LabelOracle, ToleranceOracle, TranscriptOracle, oracle_for
+from edgeflare.oracles import (
+    BUILT_IN,
+    LabelOracle,
+    OracleTraits,
+    ToleranceOracle,
+    TranscriptOracle,
+    oracle_for,
+    traits_in,
+    traits_of,
+)
 
 
 def test_it_goes_by_the_models_unless_stated() -> None:
@@ -43,3 +53,19 @@ def test_what_is_stated_is_taken() -> None:
 def test_one_that_does_not_fit_is_refused(name: Any, about: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         oracle_for(name, **{"settings": {}, **about})
+
+
+def test_each_built_in_oracle_states_what_settings_and_reports_need() -> None:
+    assert len({one.name for one in BUILT_IN}) == len(BUILT_IN)
+    for one in BUILT_IN:
+        search = {"oracle": one.name, one.setting: 0.25}
+        assert one.setting in SearchConfig.model_fields
+        assert one.summary in str(SearchConfig.model_fields["oracle"].description)
+        assert (traits_of(one.name), traits_in(search)) == (one, one)
+        assert "{" not in one.deviation.format_map(search) + one.rule.format_map(search)
+
+
+def test_another_oracle_is_like_one_of_labels() -> None:
+    assert {traits_of(name) for name in ("auto", "of-the-user", None, [])} == {OracleTraits}
+    assert traits_in({}).deviation == LabelOracle.deviation
+    assert traits_in({"oracle": "tolerance", "tolerance": None}) is OracleTraits
