@@ -84,8 +84,7 @@ def linf(seed: Sample, sample: Sample) -> int:
 
 
 def snr_db(seed: Sample, sample: Sample) -> float | None:
-    """Return the signal-to-noise ratio of changed audio in dB: the seed's power over that of the
-    difference.
+    """Return the signal-to-noise ratio of changed audio in dB: the seed's power over the change's.
 
     None for images, audio of another length, a silent seed, and where nothing is different.
     """
@@ -116,8 +115,7 @@ def total_variation(original: Scores, deployed: Scores) -> float:
 
 
 def ssim(seed: Sample, sample: Sample) -> float | None:
-    """Return SSIM of two uint8 images [height, width, channels] of one shape: 1 where they are the
-    same.
+    """Return SSIM of two uint8 images [height, width, channels] of one shape; 1 of equal ones.
 
     Wang et al. (2004) as scikit-image has it: uniform windows of 7 x 7 or, in a smaller image, the
     largest odd one that fits; the mean over windows and channels; a range of 255 levels. None for

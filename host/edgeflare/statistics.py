@@ -53,8 +53,7 @@ def median(values: Sequence[float | None]) -> float | None:
 def bootstrap_interval(
     groups: Sequence[Sequence[float]], *, level: float = 0.95, draws: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the approximate interval of the mean of all values in `groups`, by bootstrap
-    percentiles.
+    """Return the approximate bootstrap interval of the mean of all values in `groups`.
 
     It is too narrow for few or skewed values (README, "Which of these models?", has its measured
     coverage): a description of the mean, no test.

@@ -27,8 +27,7 @@ _WORD = re.compile(r"w+(?:'w+)*")
 
 
 class Word(NamedTuple):
-    """A word as it is compared; `probability` is the product of its tokens', `margin` the smallest
-    of theirs.
+    """A word as it is compared, with its tokens' product of probabilities and smallest margin.
 
     A token's margin is its probability less that of the best other token.
     """
@@ -126,8 +125,7 @@ def transcript_diff(original: Output | None, deployed: Output | None) -> Transcr
 
 
 def word_distance(one: Transcript, other: Transcript) -> float:
-    """Return the number of differing words over the number of words of the longer transcript, 0 to
-    1.
+    """Return the share of words that differ, of those of the longer transcript, 0 to 1.
 
     Raises UsageError where RapidFuzz is missing.
     """

@@ -33,8 +33,7 @@ _HARDWARE = frozenset(
 
 @dataclass(frozen=True)
 class FingerprintDifference:
-    """A field of two devices' fingerprints that differs, as `first` and `second` have it; JSON
-    values.
+    """A field of two devices' fingerprints that differs, its JSON value in `first` and `second`.
 
     A field of the runtime in effect is named ``runtime.threads``. `side` is what it belongs to:
     "hardware" (board, processor, its flags, architecture, GPU), "runtime" (package, version,
@@ -115,11 +114,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class OneSided:
-    """A triggering input, found from this seed, that triggers on `on_device` and not on the other
-    one.
-
-    `trigger` is the digest of its sample.
-    """
+    """A triggering input, by its digest, that triggers on `on_device` and not on the other."""
 
     seed_id: str
     on_device: str

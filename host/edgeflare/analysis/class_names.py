@@ -67,8 +67,7 @@ def _number(text: str) -> int | None:
 def known_class_names(
     store: Store, class_names: Sequence[str] | None = None
 ) -> tuple[str, ...] | None:
-    """Return these names, or by default those of the campaign's own label mapping where that is
-    still there.
+    """Return these names, by default those of the campaign's label mapping if that is still there.
 
     Raises UsageError where there are fewer names than classes.
     """

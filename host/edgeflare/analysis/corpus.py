@@ -105,8 +105,7 @@ def remove_from_corpus(
     fixed_for: float | None = None,
     dry_run: bool = False,
 ) -> CorpusRemoved:
-    """Remove entries of a corpus, and the samples that no entry refers to any more; return the
-    counts.
+    """Remove entries of a corpus, and samples without an entry; return the counts.
 
     Exactly one of `model`, `pair` and `fixed_for` (days) selects them; see `Corpus.remove`. Raises
     UsageError, also for a model that the corpus doesn't know, and StoreError.

@@ -20,8 +20,7 @@ _SeedSample = Callable[[str, str], str | None]
 
 @dataclass(frozen=True)
 class Findings:
-    """The confirmed triggers of a campaign, in the order they were found; `read` gives a digest's
-    sample.
+    """The confirmed triggers of a campaign as they were found; `read` gives a digest's sample.
 
     `unplaced` counts triggers of a replay whose seed inputs can't be found any more.
     """

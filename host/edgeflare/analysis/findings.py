@@ -90,8 +90,7 @@ def seed_part(seed: SeedRecord, outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def csv_cell(value: Any) -> Any:
-    """Return a value as a CSV cell that no spreadsheet takes for a formula; numbers, texts of
-    numbers too, stay.
+    """Return a value as a CSV cell, no formula for a spreadsheet; numbers, also as texts, stay.
 
     A text that begins as a formula does (``= + - @``, tab, a line end) gets an apostrophe before
     it. Carriage returns become line feeds, since the writer leaves them without quotes.

@@ -127,8 +127,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the `searches` without a trigger covered: `unasked` of them gave the device no input
-    beyond the seed.
+    """What the `searches` without a trigger covered; `unasked` gave the device the seed alone.
 
     `device_queries` inputs were given to both models, `host_queries` to the original alone.
     """

@@ -18,8 +18,7 @@ from edgeflare.store import Store, opened
 
 @dataclass(frozen=True)
 class ReplayFigures:
-    """A replay in figures: `counts` has how many inputs are in each state, `by_device` the same for
-    each device.
+    """A replay in figures: how many inputs are in each state, in all and by device.
 
     Of those that still deviate `elsewhere` have other labels than before; of the fixed ones
     `narrow` are so narrowly: with a tie, or a margin below the floor. The rest is as in

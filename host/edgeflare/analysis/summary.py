@@ -25,7 +25,7 @@ from edgeflare.analysis.outcome_stats import (
     spread,
 )
 from edgeflare.metrics import top_label
-from edgeflare.statistics import median
+from edgeflare.statistics import median, rounded_up, upper_bound
 from edgeflare.store import MEASURING, WALL_S, SeedRecord, Store, opened
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import REPLAY
@@ -70,8 +70,6 @@ class ControlFigures:
     @property
     def safe_margin(self) -> float | None:
         """The largest margin of a false alarm, rounded up to two digits."""
-        from edgeflare.statistics import rounded_up
-
         return None if self.largest_margin is None else rounded_up(self.largest_margin)
 
 
@@ -82,7 +80,6 @@ def control_figures(store: Store) -> ControlFigures | None:
         return None
     from edgeflare.campaign.control import REFUSED, control_folder, count_alarms
     from edgeflare.campaign.status import expected_outcomes
-    from edgeflare.statistics import upper_bound
 
     folder = control_folder(store.folder)
     own = store.setting("original", "path")

@@ -83,8 +83,7 @@ class ComparisonPoint:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's correlation of x with mean queries and with mean seconds over a study's pairs
-    (section 5.4.1).
+    """Pearson's correlation of x with mean queries and seconds over a study (section 5.4.1).
 
     None for less than three points that have the figure, since two always lie on a line, or where
     all are equal. The means are over the searches that found a triggering input; `lowest_success`
@@ -154,8 +153,7 @@ def adjusted(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
 def correlate(
     study: str, strategy: str, xs: dict[str, float], cells: Sequence[CellFigures]
 ) -> Correlation:
-    """Return the correlation of one strategy's figures with x, which `xs` gives for each pair of
-    the study.
+    """Return the correlation of one strategy's figures with x; `xs` gives it for each pair.
 
     Pairs of the same x are one point, the mean of their figures.
     """

@@ -39,11 +39,7 @@ def bench_document(
     pictures: Mapping[str, str] | None = None,
     fronts: Mapping[str, str] | None = None,
 ) -> list[Block]:
-    """Return the whole document; `pictures` has for each pair its histogram's path, from the
-    document's folder.
-
-    `fronts` has those of the pictures of margins.
-    """
+    """Return the whole document; `pictures` and `fronts` are paths by pair, from its folder."""
     return [
         Heading(report.title, 1),
         Explanation(report.about.strip()),

@@ -139,8 +139,7 @@ _NUMBERS = ("seeds", "repeats", "max_queries")
 
 
 def command(suite: Suite, devices: Sequence[str]) -> str | None:
-    """Return the command that runs this suite on these devices; None where it is not a packaged
-    one.
+    """Return the command that runs this suite on these devices; None of one that isn't packaged.
 
     It makes the same cells of the same files: paths may differ in the folders that --data named,
     and in where EdgeFlare is installed.
@@ -161,11 +160,7 @@ def command(suite: Suite, devices: Sequence[str]) -> str | None:
 
 
 def _flags(suite: Suite, packaged: Suite) -> list[str] | None:
-    """Return the folders of the packaged suite's files and the fewest flags that narrow it to this
-    one.
-
-    None where none do.
-    """
+    """Return a packaged suite's folders and the fewest flags that narrow it to this one, if any."""
     pairs = [pair.name for pair in suite.pairs]
     strategies = [strategy.name for strategy in suite.strategies]
     if len(pairs) == len(packaged.pairs):

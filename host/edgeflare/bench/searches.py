@@ -28,8 +28,7 @@ class _Key(NamedTuple):
 
 
 class Similarities:
-    """SSIM of triggering inputs: those of an earlier report in `folder` are taken over, others are
-    computed.
+    """SSIM of triggering inputs: computed, unless an earlier report in `folder` has it.
 
     Without scikit-image those that would be computed are None, and `notice` says so.
     """

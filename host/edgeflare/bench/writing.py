@@ -41,12 +41,12 @@ _HISTOGRAMS, _FRONTS = "histograms", "fronts"
 
 
 def write_report(report: BenchReport, folder: Path) -> list[Path]:
-    """Write report.md, report.json, summary.csv, searches.csv and two pictures a pair; return their
-    paths.
+    """Write the report's texts, tables and two pictures a pair; return the files' paths.
 
-    The pictures are ``histograms/PAIR.png`` of queries and ``fronts/PAIR.png`` of margins. Each
-    file takes the place of an earlier one once it is whole; pictures that an earlier report had and
-    this one has not are removed. Without matplotlib there are no pictures, and the report says so.
+    These are ``report.md``, ``report.json``, ``summary.csv``, ``searches.csv``, and the pictures
+    ``histograms/PAIR.png`` of queries and ``fronts/PAIR.png`` of margins. Each file takes the place
+    of an earlier one once it is whole; pictures that an earlier report had and this one has not are
+    removed. Without matplotlib there are no pictures, and the report says so.
     Raises StoreError where the folder can't be written, DiskFullError where no space is left.
     """
     pictures = draw(report)

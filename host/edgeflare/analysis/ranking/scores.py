@@ -368,8 +368,7 @@ def _fewest_seeds(level: float) -> int:
 
 
 def expanded(level: float, seeds: int) -> float:
-    """Return the level of a bootstrap interval of percentiles that holds the mean of so many values
-    at `level`.
+    """Return the level of a percentile interval that holds the mean of so many values at `level`.
 
     The percentiles alone are too narrow for few values (Hesterberg, 2015: the expanded percentile
     interval). Student's quantile is approximated as Abramowitz and Stegun (1964) do in 26.7.5.

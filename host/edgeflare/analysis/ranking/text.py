@@ -22,8 +22,7 @@ _OF_WORDS = _MEANS | {"disagreement": "the share of the words that both models h
 def verdict(
     order: Sequence[str], duels: Sequence[Duel], measure: str, seeds: int, *, of_words: bool = False
 ) -> str:
-    """Return who is hardest to make deviate, who ties with that one, and by how much others are
-    easier.
+    """Return who is hardest to make deviate, who ties with it, and by how much others are easier.
 
     `of_words`: the candidates are speech recognisers.
     """

@@ -1,4 +1,4 @@
-"""When a device's answer counts as this machine's."""
+"""What the inference of a check feeds a model with open axes, and when a device's answer counts as this machine's."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from edgeflare.devices.doctor.inference import (
     answers_equal,
     demo_model,
     difference,
+    plain_input,
 )
 from edgeflare.devices.runtimes import BY_EXTENSION
 from edgeflare_agent.image_spec import TensorInfo
@@ -81,3 +82,20 @@ def test_seconds_leave_the_first_try_out() -> None:
     tried = InferenceResult({}, output, np.zeros(1), (9.0, 0.001, 0.002, 0.003))
     assert tried.median_ms == pytest.approx(2.0)
     assert InferenceResult({}, output, np.zeros(1), (0.5,)).median_ms == pytest.approx(500.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "filled"),
+    [
+        ((1, 49, 10, 1), (1, 49, 10, 1)),
+        ((None, 3, None, None), (1, 3, 224, 224)),
+        ((None, None), (1, 16000)),
+        ((1, None), (1, 16000)),
+        ((1, 80, None), (1, 80, 224)),
+        ((None, 10), (1, 10)),
+    ],
+)
+def test_open_axes_are_as_long_as_an_image_or_a_second_of_sound(
+    shape: tuple[int | None, ...], filled: tuple[int, ...]
+) -> None:
+    assert plain_input(TensorInfo("x", shape, "float32")).shape == filled
