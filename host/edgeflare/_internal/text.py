@@ -62,10 +62,16 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def first_of(texts: Sequence[str], most: int) -> str:
+def first_of(texts: Sequence[str], most: int = 5) -> str:
     """Return the first texts, with semicolons between them, and the number of the others."""
     more = len(texts) - most
     return "; ".join([*texts[:most], *([f"and {more} more"] if more > 0 else [])])
+
+
+def first_names(names: Sequence[str], count: int) -> str:
+    """Return the first names of `count`, with commas between them, and the number of the others."""
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return ", ".join(names) + more
 
 
 def size_text(size: int) -> str:

@@ -4,13 +4,14 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare._internal.text import first_names
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind, transcribes
 from edgeflare.campaign.baseline import BASELINE_PAIRS, Pair, baseline_pairs
@@ -110,7 +111,7 @@ class Offenders:
     @property
     def words(self) -> str:
         """The worst few by name, and how many more there are."""
-        return _first_names([one.name for one in self._worst], self.count)
+        return first_names([one.name for one in self._worst], self.count)
 
 
 class Rule(NamedTuple):
@@ -217,16 +218,10 @@ def _answered_seeds(store: Store) -> int:
     )
 
 
-def _first_names(names: Sequence[str], count: int) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {count - len(names)} more" if count > len(names) else ""
-    return ", ".join(names) + more
-
-
 def _pair_words(pairs: Mapping[Pair, int]) -> str:
     """Return the most frequent pairs of labels with their counts."""
     ranked = sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
-    return _first_names(
+    return first_names(
         [f"{original} -> {deployed} ({count})" for (original, deployed), count in ranked[:_NAMED]],
         len(ranked),
     )

@@ -135,7 +135,6 @@ def _campaigns_or_model(path: Path) -> list[Path]:
         return [path]
 
 
-_SHOWN = 5
 _CANDIDATE_ERRORS = (ModelError, PreflightError, DeviceError)
 """Errors that concern one candidate alone: the other candidates are run all the same."""
 
@@ -313,7 +312,7 @@ def _check_unchanged(name: str, folder: Path) -> None:
         changes = check_unchanged(config_from(store.campaign, str(folder)), store)
     if changes:
         raise UsageError(
-            f"since {name} was run {first_of(changes, _SHOWN)}; what is found from now on might not compare "
+            f"since {name} was run {first_of(changes)}; what is found from now on might not compare "
             "with what was found before: undo the change, or choose another --out to run all anew"
         )
 

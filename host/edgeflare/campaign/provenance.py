@@ -107,7 +107,7 @@ def check_forced(changes: list[str], *, force: bool) -> str | None:
     """Return a notice where `force` lets changes pass. Raises UsageError where it doesn't."""
     if not changes:
         return None
-    text = first_of(changes, _SHOWN)
+    text = first_of(changes)
     if force:
         return f"resumed with --force although {text}"
     raise UsageError(

@@ -445,9 +445,6 @@ def _refuse(seeds: SeedsConfig, names: tuple[str, ...], theirs: str, takes: str)
             )
 
 
-_SHOWN = 5
-
-
 def store_seeds(
     source: SeedSource,
     config: SeedsConfig,
@@ -484,7 +481,7 @@ def store_seeds(
     if source.skipped:
         skipped = [f"{one.name} ({one.reason})" for one in source.skipped]
         count = counted(len(skipped), "file")
-        reporter(Notice(f"{count} skipped: {first_of(skipped, _SHOWN)}"))
+        reporter(Notice(f"{count} skipped: {first_of(skipped)}"))
     notices = list(source.notices)
     if labelled:
         notices.append(

@@ -5,7 +5,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, unquote
@@ -226,7 +227,7 @@ def device_url(host: str, port: int | None = None, user: str | None = None) -> s
 
 
 def adb_url(serial: str | None, user: str | None = None, *, shell: bool = False) -> str:
-    """Return the ``adb://`` text that `adb_url.phone_from_url` reads back."""
+    """Return the ``adb://`` text that `phone_from_url` reads back."""
     who = "" if user is None else quote(user, safe="") + "@"
     return f"adb://{who}{quote(serial or '', safe=':')}{'?shell' if shell else ''}"
 
@@ -254,24 +255,6 @@ def _managed_inventories() -> list[Path]:
 def is_managed(device: Device) -> bool:
     """Return whether a device is a virtual board of this user."""
     return device.key is not None and device.key.parent == state_root() / device.name
-
-
-def _with_managed(
-    own: Mapping[str, Device], read: Callable[[Path], dict[str, Device]]
-) -> dict[str, Device]:
-    """Return the user's own devices, then the boards whose names are free.
-
-    `read` reads an inventory file. A board whose file is damaged is left out: it must not block the
-    user from the other devices, and `edgeflare devices virtual up` writes it again.
-    """
-    devices = dict(own)
-    for path in _managed_inventories():
-        try:
-            boards = read(path)
-        except InventoryError:
-            continue
-        devices.update({name: board for name, board in boards.items() if name not in devices})
-    return devices
 
 
 _ADB_URL = re.compile(r"adb://(?:(?P<user>[^@/?]*)@)?(?P<serial>[^/?@]*)/?(?:\?(?P<way>[^?]*))?")
@@ -302,18 +285,21 @@ def phone_from_url(text: str) -> Device:
         raise InventoryError(f"{text!r} does not name a phone: {first_problem(error)}") from error
 
 
-__all__ = ["Device", "DeviceOptions", "find_inventory", "load_inventory", "resolve_device"]
-
-
 def load_inventory(path: Path | None = None) -> dict[str, Device]:
     """Return the devices by name from this file, in its order, then the virtual boards.
 
     A name in the file wins over a board's. Without a path: ``devices.toml`` in the current folder,
     else ``edgeflare/devices.toml`` in the user's configuration folder ($XDG_CONFIG_HOME, else
-    ~/.config), else no file. Raises InventoryError, naming file, line and key.
+    ~/.config), else no file. A board whose file is damaged is left out: `edgeflare devices virtual
+    up` writes it anew. Raises InventoryError, naming file, line and key.
     """
     path = find_inventory(path)
-    return _with_managed({} if path is None else _read_inventory(path), _read_inventory)
+    devices = {} if path is None else _read_inventory(path)
+    for board in _managed_inventories():
+        with suppress(InventoryError):
+            for name, device in _read_inventory(board).items():
+                devices.setdefault(name, device)
+    return devices
 
 
 def _read_inventory(path: Path) -> dict[str, Device]:

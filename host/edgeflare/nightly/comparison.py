@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.text import first_names
 from edgeflare.analysis.limits import check_limits
 from edgeflare.analysis.outcome_stats import transcribes
 from edgeflare.analysis.ranking.ranking import rank_campaigns
@@ -77,10 +78,7 @@ def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
 
 
 def _names(ids: Sequence[str]) -> str:
-    if not ids:
-        return ""
-    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-    return f": {', '.join(ids[:_SHOWN])}{more}"
+    return f": {first_names(ids[:_SHOWN], len(ids))}" if ids else ""
 
 
 _DIGITS = 8

@@ -192,7 +192,6 @@ def _with(config: CampaignConfig, table: str, **values: Any) -> CampaignConfig:
 
 
 ConfigCheck: TypeAlias = Callable[[CampaignConfig], object]
-_SHOWN = 5
 
 
 def check_night(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]]) -> None:
@@ -204,7 +203,7 @@ def check_night(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]
     """
     found = list(dict.fromkeys(_mistakes(config, chosen)))
     if found:
-        raise UsageError(f"no night was begun: {first_of(found, _SHOWN)}")
+        raise UsageError(f"no night was begun: {first_of(found)}")
 
 
 def _mistakes(config: NightlyConfig, chosen: Sequence[tuple[NightlyModel, str]]) -> Iterator[str]:

@@ -33,9 +33,7 @@ class _Column(NamedTuple):
     nothing: str = "-"
 
 
-def device_table(
-    devices: Sequence[DeviceStatus], width: int, most: int = MOST_LINES, *, style: str = "dim"
-) -> Text:
+def device_table(devices: Sequence[DeviceStatus], width: int, most: int = MOST_LINES) -> Text:
     """Return a heading and a line for each device, each at most `width` characters.
 
     What does not fit is left out, the least needed columns first, and so are columns of which no
@@ -49,7 +47,7 @@ def device_table(
         columns.remove(min(columns, key=lambda column: column.need))
     widths = [_column_width(column, shown) for column in columns]
     lines = [
-        _line("device", name_width, [column.heading for column in columns], widths, width, style)
+        _line("device", name_width, [column.heading for column in columns], widths, width, "dim")
     ]
     for one in shown:
         figures = [column.figure(one) or column.nothing for column in columns]
@@ -62,7 +60,7 @@ def device_table(
             line.stylize("yellow")
         lines.append(line)
     if len(shown) < len(devices):
-        lines.append(_clipped(Text(_rest(devices, len(shown)), style=style), width))
+        lines.append(_clipped(Text(_rest(devices, len(shown)), style="dim"), width))
     return Text("\n").join(lines)
 
 
