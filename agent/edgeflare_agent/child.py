@@ -16,9 +16,8 @@ from edgeflare_agent.__main__ import take_wire
 from edgeflare_agent.cache import default_root
 from edgeflare_agent.connection import Link
 from edgeflare_agent.leases import Leases
-from edgeflare_agent.server import reply_to
 from edgeflare_agent.telemetry import clock
-from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame
+from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, read_frame
 from edgeflare_agent.worker import Worker
 
 _POLL_S = 0.5
@@ -54,10 +53,9 @@ def serve() -> None:
     worker = _Worker(root, Leases(root), lambda _: {})
     threading.Thread(target=_watch, args=(wire_in, worker), daemon=True).start()
     link = Link(wire_in, wire_out)
-    link.max_body = DEFAULT_MAX_BODY
     try:
         while True:
-            link.write(reply_to(worker, link.receive()))
+            link.write(worker.reply(read_frame(link.read, DEFAULT_MAX_BODY)))
     except (EndOfStreamError, ConnectionResetError):
         connection.exit_process(connection.DONE)
 

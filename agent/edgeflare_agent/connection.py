@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Type
 
 from edgeflare_agent.arrays import Array
-from edgeflare_agent.wire import Frame, Kind, encode, read_frame
+from edgeflare_agent.wire import Kind, encode
 
 DONE = 0  # BYE, or the end of the stream
 BROKEN_STREAM = 66
@@ -50,7 +50,6 @@ def exit_on_fault(
 
 
 START_HEARTBEAT_S = 60.0
-START_MAX_BODY = 1 << 16
 _READ_AHEAD = 64 << 10
 _READ_AT_ONCE = 1 << 20
 _POLLS = 16
@@ -60,12 +59,11 @@ _LONGEST_POLL_S = 0.25
 class Link:
     """Both directions of the wire.
 
-    `max_body` (bytes) and `heartbeat_s` (seconds) are small until the host's START sets them. One
-    thread calls `receive`; any may call `send` and `write`.
+    `heartbeat_s` (seconds) is small until the host's START sets it. One thread calls `read`; any
+    may call `send` and `write`.
     """
 
     def __init__(self, wire_in: int, wire_out: int) -> None:
-        self.max_body = START_MAX_BODY
         self.heartbeat_s = START_HEARTBEAT_S
         self._in = wire_in
         self._out = wire_out
@@ -74,13 +72,19 @@ class Link:
         self._writing = threading.Lock()
         self._reads = 0
 
-    def receive(self) -> Frame:
-        """Return the next frame. Raises EndOfStreamError or ProtocolError."""
-        return read_frame(self._read, self.max_body)
+    def read(self, n: int) -> bytes:
+        """Return at least one and at most n bytes, buffered ones or as many as come at once."""
+        if self._at == len(self._ahead):
+            self._ahead = os.read(self._in, min(max(n, _READ_AHEAD), _READ_AT_ONCE))
+            self._at = 0
+            self._reads += 1
+        chunk = self._ahead[self._at : self._at + n]
+        self._at += len(chunk)
+        return chunk
 
     def send(self, kind: Kind, header: Dict[str, Any], arrays: Sequence[Array] = ()) -> None:
         """Write one frame; ends the process where the host reads no more."""
-        self.write(encode(Frame(kind, header, tuple(arrays))))
+        self.write(encode(kind, header, arrays))
 
     def write(self, blocks: List[bytes]) -> None:
         """Write an encoded frame; ends the process where the host reads no more."""
@@ -110,13 +114,3 @@ class Link:
             LOST_HEARTBEAT,
             "nothing came from the host for {:g} s; giving up".format(self.heartbeat_s),
         )
-
-    def _read(self, n: int) -> bytes:
-        """Return buffered bytes, or read more: many small frames at once."""
-        if self._at == len(self._ahead):
-            self._ahead = os.read(self._in, min(max(n, _READ_AHEAD), _READ_AT_ONCE))
-            self._at = 0
-            self._reads += 1
-        chunk = self._ahead[self._at : self._at + n]
-        self._at += len(chunk)
-        return chunk

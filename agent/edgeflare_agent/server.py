@@ -15,17 +15,17 @@ import sys
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Deque, Dict, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from edgeflare_agent import connection, identity, telemetry
 from edgeflare_agent.connection import Link
-from edgeflare_agent.errors import AgentError, ProtocolError, RequestError
+from edgeflare_agent.errors import ProtocolError, RequestError
 from edgeflare_agent.leases import Leases
 from edgeflare_agent.telemetry.sampler import Sampler
-from edgeflare_agent.wire import VERSION, EndOfStreamError, Frame, Kind, encode
-from edgeflare_agent.worker import Worker
+from edgeflare_agent.wire import VERSION, EndOfStreamError, Frame, Kind, read_frame
+from edgeflare_agent.worker import Worker, refusal
 
 
 class WorkCounter:
@@ -75,8 +75,8 @@ class SeenIds:
         return True
 
 
+START_MAX_BODY = 1 << 16
 DEFAULT_MAX_QUEUE = 1024
-_LONGEST_MESSAGE = 2000
 
 
 def serve(wire_in: int, wire_out: int, arguments: Sequence[str]) -> None:
@@ -117,7 +117,7 @@ def hello() -> Dict[str, Any]:
 
 
 class _Server:
-    """Two loops around one queue of requests."""
+    """Two loops around one queue of requests; `max_body` (bytes) is small until the host's START sets it."""
 
     def __init__(self, link: Link, worker: Worker, sampler: Sampler) -> None:
         self._link = link
@@ -125,6 +125,7 @@ class _Server:
         self._sampler = sampler
         self._counter = WorkCounter()
         self._seen = SeenIds()
+        self._max_body = START_MAX_BODY
         self._max_queue = DEFAULT_MAX_QUEUE
         self._requests: "queue.SimpleQueue[Frame]" = queue.SimpleQueue()
 
@@ -132,7 +133,23 @@ class _Server:
         """Take frames off the wire until the host leaves or the stream breaks."""
         try:
             while True:
-                self._accept(self._link.receive())
+                frame = read_frame(self._link.read, self._max_body)
+                if frame.kind is Kind.PING:
+                    self._link.send(Kind.PONG, {**frame.header, **self._health()})
+                elif frame.kind is Kind.START:
+                    self._start(frame.header)
+                elif frame.kind is Kind.BYE:
+                    connection.exit_process(connection.DONE)
+                elif not isinstance(frame.header.get("id"), (int, str)):
+                    self._refuse(frame, "a request needs an id: a number or a text")
+                elif not self._seen.add(frame.header["id"]):
+                    pass  # it came twice, and is answered once
+                elif self._requests.qsize() >= self._max_queue:
+                    self._refuse(
+                        frame, "{} requests wait already, the limit".format(self._max_queue)
+                    )
+                else:
+                    self._requests.put(frame)
         except (EndOfStreamError, ConnectionResetError):
             connection.exit_process(connection.DONE)
         except ProtocolError as error:
@@ -143,25 +160,9 @@ class _Server:
         while True:
             frame = self._requests.get()
             self._counter.begin()
-            reply = reply_to(self._worker, frame)
+            reply = self._worker.reply(frame)
             self._counter.end(frame.kind is Kind.INFER)
             self._link.write(reply)
-
-    def _accept(self, frame: Frame) -> None:
-        if frame.kind is Kind.PING:
-            self._link.send(Kind.PONG, {**frame.header, **self._health()})
-        elif frame.kind is Kind.START:
-            self._start(frame.header)
-        elif frame.kind is Kind.BYE:
-            connection.exit_process(connection.DONE)
-        elif not isinstance(frame.header.get("id"), (int, str)):
-            self._refuse(frame, "a request needs an id: a number or a text")
-        elif not self._seen.add(frame.header["id"]):
-            pass  # it came twice, and is answered once
-        elif self._requests.qsize() >= self._max_queue:
-            self._refuse(frame, "{} requests wait already, the limit".format(self._max_queue))
-        else:
-            self._requests.put(frame)
 
     def _health(self) -> Dict[str, Any]:
         return {
@@ -173,7 +174,7 @@ class _Server:
         }
 
     def _refuse(self, frame: Frame, message: str) -> None:
-        self._link.write(encode(_refusal(frame, RequestError.code, message)))
+        self._link.write(refusal(frame, RequestError.code, message))
 
     def _start(self, header: Dict[str, Any]) -> None:
         try:
@@ -184,25 +185,8 @@ class _Server:
             raise ProtocolError("START makes no sense: {!r}".format(error)) from error
         if not (0 < heartbeat_s <= threading.TIMEOUT_MAX) or max_body < 0 or max_queue < 1:
             raise ProtocolError("START makes no sense: its limits must be positive")
-        self._link.heartbeat_s, self._link.max_body = heartbeat_s, max_body
-        self._max_queue = max_queue
-
-
-def reply_to(worker: Worker, frame: Frame) -> List[bytes]:
-    """Return the encoded reply to a request; an error of any kind is one, too."""
-    try:
-        reply = worker.answer(frame)
-        return encode(reply._replace(header={"id": frame.header["id"], **reply.header}))
-    except AgentError as error:
-        return encode(_refusal(frame, error.code, str(error)))
-    except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on
-        words = "{}: {}".format(type(error).__name__, error)
-        return encode(_refusal(frame, AgentError.code, words))
-
-
-def _refusal(frame: Frame, code: str, message: str) -> Frame:
-    header = {"id": frame.header.get("id"), "code": code, "message": message[:_LONGEST_MESSAGE]}
-    return Frame(Kind.ERROR, header)
+        self._link.heartbeat_s = heartbeat_s
+        self._max_body, self._max_queue = max_body, max_queue
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -15,7 +15,7 @@ import struct
 import zlib
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -111,19 +111,21 @@ class EndOfStreamError(ProtocolError):
     code = "eof"
 
 
-def encode(frame: Frame, compress: bool = False) -> List[bytes]:
-    """Return the frame as byte blocks to be written one after the other.
+def encode(
+    kind: int, header: Mapping[str, Any], arrays: Sequence[Array] = (), compress: bool = False
+) -> List[bytes]:
+    """Return a frame as byte blocks to be written one after the other.
 
     Large arrays are passed through as memory, not copied, where they are contiguous; a small frame
     is one block. `compress`: the body goes compressed where that makes it shorter. Raises
     ProtocolError for a header over MAX_HEADER bytes.
     """
-    header, flags = dict(frame.header), 0
+    header, flags = dict(header), 0
     body: List[Any] = []
     length = 0
-    if frame.arrays:
+    if len(arrays) > 0:
         header["arrays"] = described = []
-        for array in frame.arrays:
+        for array in arrays:
             described.append({"dtype": array.dtype.str, "shape": array.shape})
             in_place = array.nbytes > _JOINED and array.flags.c_contiguous
             body.append(array.reshape(-1).view(np.uint8).data if in_place else array.tobytes())
@@ -133,24 +135,15 @@ def encode(frame: Frame, compress: bool = False) -> List[bytes]:
         if len(packed) < length:
             header["raw"] = length
             body, length, flags = [packed], len(packed), COMPRESSED
-    return seal(frame.kind, _to_json(header).encode(), body, length, flags)
-
-
-def seal(
-    kind: int, header: bytes, body: Sequence[Bytes] = (), length: int = 0, flags: int = 0
-) -> List[bytes]:
-    """Return a frame of an encoded header and a body of `length` bytes, as `encode` does.
-
-    Raises ProtocolError for a header over MAX_HEADER bytes.
-    """
-    if len(header) > MAX_HEADER:
+    text = _to_json(header).encode()
+    if len(text) > MAX_HEADER:
         raise ProtocolError(
-            "a header of {} bytes is over the limit of {}".format(len(header), MAX_HEADER)
+            "a header of {} bytes is over the limit of {}".format(len(text), MAX_HEADER)
         )
-    blocks: List[Any] = [header, *body]
+    blocks = [text, *body]
     if length <= _JOINED:
         blocks = [b"".join(blocks)]
-    front = _FRONT.pack(MAGIC, VERSION, kind, flags, len(header), length)
+    front = _FRONT.pack(MAGIC, VERSION, kind, flags, len(text), length)
     crc = zlib.crc32(front + _NO_CHECKSUM)
     for block in blocks:
         crc = zlib.crc32(block, crc)

@@ -13,15 +13,16 @@ from edgeflare_agent.decoding import (
     decoded_to_arrays,
     decoder_in,
 )
-from edgeflare_agent.errors import ModelError, RequestError
+from edgeflare_agent.errors import AgentError, ModelError, RequestError
 from edgeflare_agent.leases import Leases
 from edgeflare_agent.preprocess import get_ready, prepare
 from edgeflare_agent.runtimes import Runtime, load
 from edgeflare_agent.runtimes.base import check_fits, check_single_input
 from edgeflare_agent.telemetry import clock, resources
-from edgeflare_agent.wire import Frame, Kind
+from edgeflare_agent.wire import Frame, Kind, encode
 
 _ABOUT = 200
+_LONGEST_MESSAGE = 2000
 _METADATA_ENTRY = 1 << 14
 _METADATA_ALL = 1 << 18
 _FIRST_READING_S = 4.0
@@ -59,12 +60,16 @@ class Worker:
         began = self._began
         return None if began is None else clock() - began
 
-    def answer(self, frame: Frame) -> Frame:
-        """Return the reply to a request. Raises AgentError where it can't be done."""
-        verb = self._verbs.get(frame.kind)
-        if verb is None:
-            raise RequestError("{} is no request".format(frame.kind.name))
-        return verb(frame)
+    def reply(self, frame: Frame) -> List[bytes]:
+        """Return the encoded reply to a request; an error of any kind is one, too."""
+        try:
+            reply = self._verbs.get(frame.kind, _unknown)(frame)
+            return encode(reply.kind, {"id": frame.header["id"], **reply.header}, reply.arrays)
+        except AgentError as error:
+            return refusal(frame, error.code, str(error))
+        except Exception as error:  # noqa: BLE001  whatever a runtime does, the agent goes on
+            words = "{}: {}".format(type(error).__name__, error)
+            return refusal(frame, AgentError.code, words)
 
     def _load(self, frame: Frame) -> Frame:
         path, what = self._model_file(frame)
@@ -120,15 +125,16 @@ class Worker:
         return self._file_decoder
 
     def _infer(self, frame: Frame) -> Frame:
-        runtime = self._loaded()
-        if self._spec is None:
+        runtime, spec = self._runtime, self._spec
+        if runtime is None or spec is None:
+            self._loaded()  # what is missing first
             raise RequestError("no input was configured; send CONFIGURE first")
         seconds: List[float] = []
         answers: List[RawOutput] = []
         try:
             for sample in frame.arrays:
                 self._began, begin = clock(), self._timer()
-                answers.append(self._read(runtime.run(prepare(sample, self._spec))))
+                answers.append(self._read(runtime.run(prepare(sample, spec))))
                 seconds.append(self._timer() - begin)
         finally:
             self._began = None
@@ -159,6 +165,16 @@ class Worker:
         if self._runtime is None:
             raise RequestError("no model is loaded; send LOAD first")
         return self._runtime
+
+
+def refusal(frame: Frame, code: str, message: str) -> List[bytes]:
+    """Return the encoded ERROR that refuses a request."""
+    header = {"id": frame.header.get("id"), "code": code, "message": message[:_LONGEST_MESSAGE]}
+    return encode(Kind.ERROR, header)
+
+
+def _unknown(frame: Frame) -> Frame:
+    raise RequestError("{} is no request".format(frame.kind.name))
 
 
 def _first(outputs: List[Array]) -> Array:

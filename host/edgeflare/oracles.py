@@ -10,7 +10,7 @@ from edgeflare._internal.extras import rapidfuzz
 from edgeflare.errors import UsageError
 from edgeflare.metrics import class_scores, decides_equally, is_finite, total_variation
 from edgeflare.transcripts import Word, differing, words
-from edgeflare.types import Decision, Output, Scores, Transcript
+from edgeflare.types import Decision, Output, Transcript
 
 MARGIN_FLOOR = "margin_floor"
 
@@ -129,29 +129,24 @@ class LabelOracle(OracleTraits):
     summary = "another top-1 class"
 
     def __init__(self, floor: float = 0.0) -> None:
-        self._floor = floor
-
-    @property
-    def floor(self) -> float:
+        self.floor = floor
         """The smallest margin of either model, in [0, 1), that makes a deviation."""
-        return self._floor
 
     def decide(self, original: Output, deployed: Output) -> Decision:
         """Compare two answers, float64 [classes] each. Raises TypeError for a transcript."""
-        ours, theirs = class_scores(original), class_scores(deployed)
-        if not (is_finite(ours) and is_finite(theirs)):
+        if isinstance(original, Transcript) or isinstance(deployed, Transcript):
+            raise TypeError("a transcript has no classes")
+        if not (np.isfinite(original).all() and np.isfinite(deployed).all()):
             return Decision.NONFINITE
-        if _top_is_shared(ours) or _top_is_shared(theirs):
+        ours = np.flatnonzero(original == original.max())
+        theirs = np.flatnonzero(deployed == deployed.max())
+        if ours.size > 1 or theirs.size > 1:
             return Decision.TIE
-        if int(ours.argmax()) == int(theirs.argmax()):
+        if ours[0] == theirs[0]:
             return Decision.AGREE
-        if has_margin_below(ours, self._floor) or has_margin_below(theirs, self._floor):
+        if has_margin_below(original, self.floor) or has_margin_below(deployed, self.floor):
             return Decision.BELOW_FLOOR
         return Decision.DEVIATION
-
-
-def _top_is_shared(scores: Scores) -> bool:
-    return int(np.count_nonzero(scores == scores.max())) > 1
 
 
 class ToleranceOracle(OracleTraits):
@@ -216,12 +211,8 @@ class TranscriptOracle(OracleTraits):
 
     def __init__(self, floor: float = 0.0) -> None:
         rapidfuzz()
-        self._floor = floor
-
-    @property
-    def floor(self) -> float:
+        self.floor = floor
         """The smallest margin of a word of either model, in [0, 1), that makes a deviation."""
-        return self._floor
 
     def decide(self, original: Output, deployed: Output) -> Decision:
         """Compare two transcripts. Raises TypeError for scores."""
@@ -235,7 +226,7 @@ class TranscriptOracle(OracleTraits):
         assert margin is not None  # noqa: S101 - where texts differ a word does
         if margin <= 0:
             return Decision.TIE
-        return Decision.BELOW_FLOOR if margin < self._floor else Decision.DEVIATION
+        return Decision.BELOW_FLOOR if margin < self.floor else Decision.DEVIATION
 
 
 BUILT_IN: tuple[type[OracleTraits], ...] = (LabelOracle, TranscriptOracle, ToleranceOracle)

@@ -63,7 +63,7 @@ class AgentProcess:
         self.send(Kind.START, {"heartbeat_s": heartbeat_s, "max_body": max_body, **more})
 
     def send(self, kind: Kind, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> None:
-        self.write(b"".join(encode(Frame(kind, header, tuple(arrays)))))
+        self.write(b"".join(encode(kind, header, arrays)))
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin is not None

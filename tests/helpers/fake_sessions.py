@@ -315,7 +315,7 @@ _TEXTS = ("1e400", "-1e400", "[" * 5000 + "]" * 5000, "[" * 100_000, "1" * 5000,
 def mutated(rng: random.Random, honest: Frame) -> Any:
     """Return what comes in place of a frame, as a `Replace` may have it: bytes, frames, or nothing."""
     way = rng.randrange(12)
-    data = bytearray(b"".join(encode(honest)))
+    data = bytearray(b"".join(encode(*honest)))
     if way == 0:
         for _ in range(rng.randint(1, 8)):
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)

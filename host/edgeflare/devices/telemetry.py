@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -111,16 +111,14 @@ class Minutes:
         self._name = name
         self._wall = wall
         self._lock = threading.Lock()
-        self._current = _Minute(0)
-        self._past: list[_Minute] = []
+        self._minutes: defaultdict[int, _Minute] = defaultdict(_Minute)  # by number since 1970
         self._seen: Health | None = None
         self._reasons_since_boot: frozenset[str] | None = None
 
     def record_reply(self, seconds: Sequence[float]) -> None:
         """Record the device's own seconds for some queries."""
         with self._lock:
-            minute = self._now()
-            minute.empty = False
+            minute = self._minutes[math.floor(self._wall() / MINUTE_S)]
             minute.uncounted.extend(seconds)
             if len(minute.uncounted) >= _COUNT_AFTER:
                 minute.count()
@@ -131,7 +129,8 @@ class Minutes:
             if health is self._seen or health.uptime_s <= 0:
                 return
             self._seen = health
-            self._now().read(health, self._new_reasons(health.throttled_since_boot))
+            reading = health, self._new_reasons(health.throttled_since_boot)
+            self._minutes[math.floor(self._wall() / MINUTE_S)].readings.append(reading)
 
     def take(self, *, all_of_it: bool = False) -> list[DeviceMinute]:
         """Return the finished minutes that were not returned yet, the oldest first.
@@ -139,11 +138,10 @@ class Minutes:
         `all_of_it`: also the current minute so far; the rest of it comes later as another record.
         """
         with self._lock:
-            self._now()
-            if all_of_it:
-                self._close(self._current.number)
-            past, self._past = self._past, []
-        return [minute.summary(self._name) for minute in past]
+            current = math.floor(self._wall() / MINUTE_S)
+            numbers = [one for one in self._minutes if all_of_it or one != current]
+            taken = [(number, self._minutes.pop(number)) for number in numbers]
+        return [minute.summary(self._name, number) for number, minute in taken]
 
     def _new_reasons(self, since_boot: Sequence[str] | None) -> list[str]:
         """Return the reasons of throttling since boot that the last reading did not have."""
@@ -152,47 +150,30 @@ class Minutes:
         before, self._reasons_since_boot = self._reasons_since_boot, frozenset(since_boot)
         return [] if before is None else sorted(self._reasons_since_boot - before)
 
-    def _now(self) -> "_Minute":
-        number = math.floor(self._wall() / MINUTE_S)
-        if number != self._current.number:
-            self._close(number)
-        return self._current
-
-    def _close(self, following: int) -> None:
-        ended, self._current = self._current, _Minute(following)
-        if not ended.empty:
-            self._past.append(ended)
-
 
 class _Minute:
     """The readings of one minute; no locks."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.empty = True
+    def __init__(self) -> None:
         self._latencies = Latencies()
         self._slowest_s = 0.0
         self.uncounted = array("d")
-        self._readings: list[tuple[Health, list[str]]] = []
+        self.readings: list[tuple[Health, list[str]]] = []
+        """Each with the reasons of throttling since the one before, perhaps over by now."""
 
-    def read(self, health: Health, new_reasons: list[str]) -> None:
-        """Record a reading; `new_reasons`: reasons of throttling since the last one."""
-        self.empty = False
-        self._readings.append((health, new_reasons))
-
-    def summary(self, name: str) -> DeviceMinute:
+    def summary(self, name: str, number: int) -> DeviceMinute:
         self.count()
-        healths = [health for health, _ in self._readings]
+        healths = [health for health, _ in self.readings]
         temperatures = _known(health.temperature_c for health in healths)
         loads = _known(health.gpu_load for health in healths)
-        reporting = [(one, new) for one, new in self._readings if one.throttled is not None or new]
+        reporting = [(one, new) for one, new in self.readings if one.throttled is not None or new]
         slowed = [(one, new) for one, new in reporting if one.throttled or new]
         battery = [one for one in healths if one.battery_percent is not None]
         queries = self._latencies.count
         slowest = self._slowest_s if queries else None
         return DeviceMinute(
             device=name,
-            minute=datetime.fromtimestamp(self.number * MINUTE_S, timezone.utc),
+            minute=datetime.fromtimestamp(number * MINUTE_S, timezone.utc),
             queries=queries,
             latency_median_s=self._latencies.within(0.5, slowest),
             latency_p99_s=self._latencies.within(0.99, slowest),

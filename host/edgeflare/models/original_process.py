@@ -116,7 +116,7 @@ class ModelProcess:
             os.ftruncate(self._printed.fileno(), 0)  # it is written at its end, so it starts again
         try:
             self._limit_to(len(arrays) or 1)
-            self._write(encode(Frame(kind, {"id": 0, **header}, tuple(arrays))))
+            self._write(encode(kind, {"id": 0, **header}, arrays))
             reply = read_frame(self._read, DEFAULT_MAX_BODY)
         except BlockingIOError as error:
             self.end()

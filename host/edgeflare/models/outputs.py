@@ -120,7 +120,7 @@ class OutputReader(NamedTuple):
             return as_output(raw)
         if self.kind == "label":
             return one_hot(raw, self.tensor, self.classes)
-        (real,) = _real(self.tensor, [raw])
+        real = dequantize(raw, self.tensor.quantization).reshape(-1)
         return softmax(real) if self.kind == "logits" else real
 
 

@@ -40,9 +40,7 @@ class ParetoFront:
         return tuple(self._points)
 
     def add(self, sample: Sample, outputs: Outputs, queries: int) -> None:
-        """Add a sample and both models' outputs; `queries`: how many were made up to and with this one."""
-        if outputs.decision is not Decision.DEVIATION:
-            return
+        """Add a sample on which both models' outputs deviate; `queries`: how many were made up to and with this one."""
         assert outputs.original is not None  # noqa: S101 - a deviation is one of two answers
         assert outputs.deployed is not None  # noqa: S101
         smaller = margins(outputs.original, outputs.deployed).smaller or 0.0
@@ -95,13 +93,17 @@ class QueryMeter:
             return (yield ask)
         if ask.of == "both" and self.oracle.floor > 0:
             return (yield from self._above_floor(ask))
-        begin = self.counters.search
-        self._pay(len(ask.samples))
+        begin, limit = self.counters.search, self.budget.queries
+        if limit is not None and begin + len(ask.samples) > limit:
+            raise BudgetExceeded
+        self.counters.search += len(ask.samples)
+        self.counters.round_trips += 1
         answer = yield ask
         for number, (sample, outputs) in enumerate(
             zip(ask.samples, answer.outputs, strict=True), start=begin + 1
         ):
-            self.front.add(sample, outputs, number)
+            if outputs.decision is Decision.DEVIATION:
+                self.front.add(sample, outputs, number)
         return answer
 
     def _above_floor(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
@@ -123,9 +125,8 @@ class QueryMeter:
         if not places:
             return Answer(outputs)
         begin = self.counters.search
-        self._pay(len(places))
-        self.sent = tuple(ask.samples[place] for place in places)
-        answer = yield Ask(self.sent, "deployed")
+        above = tuple(ask.samples[place] for place in places)
+        answer = yield from self.ask(Ask(above, "deployed"))
         for number, (place, theirs) in enumerate(
             zip(places, answer.outputs, strict=True), start=begin + 1
         ):
@@ -134,16 +135,9 @@ class QueryMeter:
             assert deployed is not None  # noqa: S101
             decision = self.oracle.decide(original, deployed)
             outputs[place] = Outputs(original, deployed, decision)
-            self.front.add(ask.samples[place], outputs[place], number)
+            if decision is Decision.DEVIATION:
+                self.front.add(ask.samples[place], outputs[place], number)
         return Answer(outputs)
-
-    def _pay(self, count: int) -> None:
-        """Count a request to the device."""
-        limit = self.budget.queries
-        if limit is not None and self.counters.search + count > limit:
-            raise BudgetExceeded
-        self.counters.search += count
-        self.counters.round_trips += 1
 
     def _pay_host(self, count: int) -> None:
         limit = self.budget.host_queries

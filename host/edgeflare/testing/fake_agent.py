@@ -3,8 +3,10 @@
 import json
 import os
 import queue
+import struct
 import sys
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +20,13 @@ from edgeflare.devices import Completed, Transport
 from edgeflare.errors import UnreachableError
 from edgeflare_agent.decoding import Decoded
 from edgeflare_agent.wire import (
+    MAGIC,
     VERSION,
     EndOfStreamError,
     Frame,
     Kind,
     encode,
     read_frame,
-    seal,
 )
 
 Answer: TypeAlias = bytes | Frame | Literal["end"] | None
@@ -292,7 +294,10 @@ class FakeStream:
 def raw_frame(kind: str | int, header: str, body: bytes = b"") -> bytes:
     """Return a frame, checksum and all, with this text for a header: it needs to be no JSON."""
     number = Kind[kind] if isinstance(kind, str) else kind
-    return b"".join(seal(number, header.encode("utf-8", "surrogatepass"), [body], len(body)))
+    text = header.encode("utf-8", "surrogatepass")
+    front = struct.pack("<4sBBHIQ", MAGIC, VERSION, number, 0, len(text), len(body))
+    checksum = struct.pack("<I", zlib.crc32(front + bytes(4) + text + body))
+    return front + checksum + text + body
 
 
 def _replacement(change: Change, default: Frame) -> Iterator[bytes]:
@@ -308,7 +313,7 @@ def _replacement(change: Change, default: Frame) -> Iterator[bytes]:
 
 
 def _bytes(frame: Frame) -> bytes:
-    return b"".join(encode(frame))
+    return b"".join(encode(*frame))
 
 
 def _loaded() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from small_models import TFLITE, dense_onnx
 
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.telemetry import Sensors
-from edgeflare_agent.wire import Frame, Kind, encode
+from edgeflare_agent.wire import Kind, encode
 
 PIXELS = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1, scale=(1, 255))
 FOR_EVER = 2**62
@@ -98,7 +98,7 @@ def test_samples_may_come_compressed(agent: AgentProcess) -> None:
     agent.configure(PIXELS)
     samples = [np.full((8, 8, 1), value, np.uint8) for value in range(40)]
     plain = agent.infer(samples)
-    blocks = encode(Frame(Kind.INFER, {"id": 1}, tuple(samples)), compress=True)
+    blocks = encode(Kind.INFER, {"id": 1}, samples, compress=True)
     assert len(b"".join(blocks)) < sum(sample.nbytes for sample in samples)
     agent.write(b"".join(blocks))
     assert [raw.tobytes() for raw in agent.receive().arrays] == [

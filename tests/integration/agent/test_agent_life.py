@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from agent_process import AgentProcess
 
-from edgeflare_agent.wire import MAGIC, VERSION, Frame, Kind, encode
+from edgeflare_agent.wire import MAGIC, VERSION, Kind, encode
 
 FOR_EVER = 2**62
 Begin = Callable[[AgentProcess, int], None]
@@ -103,7 +103,7 @@ def test_garbage_on_the_wire_ends_it_with_a_sentence(agent: AgentProcess) -> Non
 
 
 def test_a_damaged_frame_ends_it(agent: AgentProcess) -> None:
-    frame = bytearray(b"".join(encode(Frame(Kind.PING, {"number": 1}))))
+    frame = bytearray(b"".join(encode(Kind.PING, {"number": 1})))
     frame[-2] ^= 1
     agent.write(bytes(frame))
     words = "a frame's checksum is wrong: the link changed its bytes"
@@ -111,7 +111,7 @@ def test_a_damaged_frame_ends_it(agent: AgentProcess) -> None:
 
 
 def test_a_host_of_another_version_ends_it(agent: AgentProcess) -> None:
-    frame = bytearray(b"".join(encode(Frame(Kind.PING, {}))))
+    frame = bytearray(b"".join(encode(Kind.PING, {})))
     frame[len(MAGIC)] = VERSION + 1
     agent.write(bytes(frame))
     words = f"the other end speaks protocol version {VERSION + 1}, this one {VERSION}"

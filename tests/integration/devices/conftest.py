@@ -27,7 +27,7 @@ import numpy as np
 from edgeflare_agent.wire import Frame, Kind, VERSION, encode, read_frame
 wire = sys.stdout.buffer
 def send(kind, header, arrays=()):
-    for block in encode(Frame(kind, header, tuple(arrays))):
+    for block in encode(kind, header, arrays):
         wire.write(block)
     wire.flush()
 def receive():

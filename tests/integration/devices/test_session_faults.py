@@ -59,9 +59,7 @@ def test_start_that_hangs_is_given_up(nothing_there: Provisioned) -> None:
 
 def test_another_protocol_version_is_named(start: Start) -> None:
     with pytest.raises(DeviceProtocolError, match=r"protocol version 9, this host .* prune --all"):
-        start(
-            "old = bytearray(encode(Frame(Kind.HELLO, {}))[0]); old[4] = 9; wire.write(old); greet()"
-        )
+        start("old = bytearray(encode(Kind.HELLO, {})[0]); old[4] = 9; wire.write(old); greet()")
     with pytest.raises(DeviceProtocolError, match=f"protocol version 7, this host {VERSION}: "):
         start("send(Kind.HELLO, {'protocol': 7, 'device': {}}); next_request()")
 
@@ -173,7 +171,7 @@ def test_damaged_frame_is_reported_with_what_to_do(start: Start) -> None:
 greet()
 frame = next_request()
 reply = Frame(Kind.RESULT, {"id": frame.header["id"], "seconds": [0]}, frame.arrays)
-damaged = bytearray(b"".join(encode(reply)))
+damaged = bytearray(b"".join(encode(*reply)))
 damaged[-1] ^= 4
 wire.write(damaged)
 wire.flush()

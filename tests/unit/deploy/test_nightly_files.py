@@ -177,7 +177,8 @@ def night(tmp_path: Path) -> Path:
         tmp_path,
         "edgeflare",
         f'case $1 in report) echo "report of $2" ;; '
-        f"*) find {history}/nights/20261122T020000Z -exec touch {{}} + ; exit 1 ;; esac",
+        f"*) find {history}/nights/20261122T020000Z -exec touch -d '+1 minute' {{}} + ; "
+        "exit 1 ;; esac",
     )
     return tmp_path
 

@@ -28,6 +28,7 @@ from edgeflare.errors import DeviceError, EdgeFlareError, UnreachableError, Usag
 from edgeflare_agent.errors import ProtocolError
 from edgeflare_agent.wire import (
     DEFAULT_MAX_BODY,
+    PREFIX_SIZE,
     VERSION,
     EndOfStreamError,
     Frame,
@@ -137,7 +138,7 @@ class AgentLink:
         for thread in link._threads:
             thread.start()
         try:
-            link.hello = link._greeting.future.result().header
+            link.hello = link._greeting.future.result()
             start = {
                 "heartbeat_s": limits.heartbeat_s,
                 "max_body": limits.max_body,
@@ -218,8 +219,7 @@ class AgentLink:
         with self._changed:
             self._next_id += 1
             id_ = self._next_id
-        frame = Frame(kind, {"id": id_, **header}, tuple(arrays))
-        blocks = encode(frame, compress=self.compression.wanted(arrays))
+        blocks = encode(kind, {"id": id_, **header}, arrays, self.compression.wanted(arrays))
         allowance = self.limits.timeout_s if allowance_s is None else allowance_s
         request = Request(id_, kind, blocks, sum(map(len, blocks)), allowance, read)
         with self._changed:
@@ -289,31 +289,34 @@ class AgentLink:
     def _reader(self) -> None:
         try:
             _, frame = find_first_frame(self._from_agent.read, 0)
-            self._greet(_checked(frame))
+            self._greet(frame)
             while self._failure.failure is None:
-                self._from_agent.wait()  # requests sent meanwhile raise the limit
-                frame = _checked(read_frame(self._from_agent.read, self._most_reply_bytes))
+                begun = self._from_agent.read(PREFIX_SIZE)
+                # Requests that were sent while it waited have raised the limit.
+                frame = read_frame(self._from_agent.read, self._most_reply_bytes, begun)
+                frame = frame._replace(header=reported.checked(frame.header, frame.kind.name))
                 if frame.kind is Kind.PONG:
                     self._pong(frame)
                 elif frame.kind is not Kind.HELLO:
                     self._settle(frame)
-                elif frame.header != self._greeting.future.result().header:
+                elif frame.header != self._greeting.future.result():
                     raise ProtocolError("another agent's handshake came in the middle")
         except EndOfStreamError:
             self._stream_ended()
 
     def _greet(self, frame: Frame) -> None:
-        if frame.kind is not Kind.HELLO or not isinstance(frame.header.get("device"), dict):
+        header = reported.checked(frame.header, frame.kind.name)
+        if frame.kind is not Kind.HELLO or not isinstance(header.get("device"), dict):
             raise ProtocolError("its handshake doesn't describe the device")
-        version = reported.count(frame.header, "protocol")
+        version = reported.count(header, "protocol")
         if version != VERSION:
             self._fail(agent_errors.other_version(self.name, version))
             return
-        check_hello(frame.header)
+        check_hello(header)
         with self._changed:
             waited_for = self._table.take(self._greeting)
         if waited_for:  # else the link has failed
-            self._greeting.future.set_result(frame)
+            self._greeting.future.set_result(header)
 
     def _settle(self, frame: Frame) -> None:
         """Settle a request with its reply; it stays in the table, to fail with the link, until that is read."""
@@ -388,7 +391,7 @@ class AgentLink:
             requests = self._table.send_next(_BATCH_BYTES)
         blocks: list[bytes] = []
         for one in control:
-            blocks += encode(one.frame() if isinstance(one, Ping) else one)
+            blocks += encode(*(one.frame() if isinstance(one, Ping) else one))
         for request in requests:
             blocks += request.blocks
         self._to_agent.write(blocks)
@@ -455,8 +458,3 @@ class AgentLink:
                 future.set_exception(copy(first))
             with suppress(EdgeFlareError, OSError):  # it may be broken already
                 self._stream.close()
-
-
-def _checked(frame: Frame) -> Frame:
-    """Return a frame with its header as `reported.checked` has it; the message names the kind."""
-    return frame._replace(header=reported.checked(frame.header, frame.kind.name))

@@ -84,12 +84,12 @@ class RequestTable:
         going: list[Request] = []
         size = 0
         while self.can_send():
-            size += self._waiting[0].size
-            if going and size > together:
+            if going and size + self._waiting[0].size > together:
                 break
             request = self._waiting.popleft()
             if not request.future.set_running_or_notify_cancel():
                 continue
+            size += request.size
             if not self._sent:
                 self._head_since = self._clock()
             self._sent[request.id] = request

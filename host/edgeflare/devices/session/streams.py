@@ -27,18 +27,14 @@ class BufferedReads:
 
     def read(self, n: int) -> bytes:
         """Return at least one and at most n bytes; ``b""`` at the end."""
-        self.wait(n)
-        chunk = self._buffer[self._offset : self._offset + n]
-        self._offset += len(chunk)
-        return chunk
-
-    def wait(self, n: int = 1) -> None:
-        """Wait until there is something to read, or the end; `n` is how many bytes will be wanted."""
         if self._offset == len(self._buffer):
             self._buffer, self._offset = self._stream.read(max(n, _AT_LEAST)), 0
             self.last_read_at = time.monotonic()
             if len(self.first) < SCAN_LIMIT:
                 self.first += self._buffer[:SCAN_LIMIT]
+        chunk = self._buffer[self._offset : self._offset + n]
+        self._offset += len(chunk)
+        return chunk
 
     def first_lines(self, count: int) -> list[str]:
         """Return the first lines that aren't blank, as text."""
@@ -52,6 +48,7 @@ class BufferedReads:
 
 
 _PIECE = 256 << 10
+_TOGETHER = 64 << 10
 _SMALL = 4 << 10
 
 
@@ -67,10 +64,13 @@ class TimedWrites:
         self.last_write_at = time.monotonic()
 
     def write(self, blocks: Sequence[bytes]) -> None:
-        """Write blocks, large ones piece by piece. Raises UnreachableError where the link is gone."""
+        """Write blocks, small ones as one, large ones piece by piece.
+
+        Raises UnreachableError where the link is gone.
+        """
         size = sum(map(len, blocks))
         if size <= _PIECE:
-            self._stream.write(blocks)
+            self._stream.write([b"".join(blocks)] if size <= _TOGETHER else blocks)
             if size > _SMALL:
                 self.last_write_at = time.monotonic()
             return

@@ -63,12 +63,6 @@ def read_output(read: Callable[[float], bytes], deadline: Deadline, name: str) -
     return bytes(stdout)
 
 
-def joined(blocks: Sequence[bytes | memoryview], join_below: int = 32 << 10) -> list[memoryview]:
-    """Return the blocks as bytes to write; as one where they have at most `join_below` bytes."""
-    views = [memoryview(block).cast("B") for block in blocks if len(block)]
-    return [memoryview(b"".join(views))] if sum(map(len, views)) <= join_below else views
-
-
 def start_feeder(
     write: Callable[[Sequence[bytes]], None],
     end: Callable[[], None],

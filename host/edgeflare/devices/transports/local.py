@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from edgeflare._internal.files import is_disk_full
-from edgeflare.devices.transports.base import Completed, Deadline, joined, read_output, start_feeder
+from edgeflare.devices.transports.base import Completed, Deadline, read_output, start_feeder
 from edgeflare.errors import (
     DeviceDiskFullError,
     DeviceError,
@@ -29,7 +29,6 @@ from edgeflare.errors import (
 _TAIL_LINES = 20
 _LONGEST_LINE = 4096
 _GRACE_S = 2.0
-_JOIN_BELOW = 64 << 10
 
 
 class LocalTransport:
@@ -133,8 +132,8 @@ class LocalStream:
         """Write all blocks. Raises UnreachableError where the process reads no more."""
         try:
             with self._writing:
-                for view in joined(blocks, _JOIN_BELOW):
-                    sent = 0
+                for block in blocks:
+                    view, sent = memoryview(block), 0
                     while sent < len(view):
                         sent += self._in.write(view[sent:]) or 0
         except (OSError, ValueError) as error:  # ValueError: closed on this side

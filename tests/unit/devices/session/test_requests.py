@@ -131,6 +131,15 @@ TestRequestTable = TableMachine.TestCase
 TestRequestTable.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
+def test_a_cancelled_request_takes_no_room_among_those_sent_together() -> None:
+    table = RequestTable(AdaptiveWindow(3))
+    cancelled, first, second = make(0, size=2), make(1), make(2, size=3)
+    for request in (cancelled, first, second):
+        table.add(request)
+    assert cancelled.future.cancel()
+    assert table.send_next(TOGETHER) == [first, second]
+
+
 def test_an_agent_that_reads_a_little_now_and_then_is_overdue_too() -> None:
     now = 0.0
     table = RequestTable(AdaptiveWindow(1), lambda: now)

@@ -24,7 +24,6 @@ from edgeflare.devices.transports.base import (
     Completed,
     Deadline,
     check_ran,
-    joined,
     read_output,
     start_feeder,
 )
@@ -85,7 +84,8 @@ class ShellProgram:
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
         """Write all blocks; raises UnreachableError where program or link have ended."""
         try:
-            for view in joined(blocks):
+            for block in blocks:
+                view = memoryview(block)
                 for start in range(0, len(view), PACKET):
                     self._send(STDIN, view[start : start + PACKET])
         except OSError as error:

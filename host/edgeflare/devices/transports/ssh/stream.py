@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import paramiko
 from paramiko.common import cMSG_CHANNEL_REQUEST
 
-from edgeflare.devices.transports.base import Deadline, joined
+from edgeflare.devices.transports.base import Deadline
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.errors import explained
 from edgeflare.errors import UnreachableError
@@ -59,8 +59,8 @@ def write_all(
     channel: paramiko.Channel, endpoint: Endpoint, blocks: Sequence[bytes | memoryview]
 ) -> None:
     """Write blocks to a program's stdin; raises UnreachableError when it or the link has ended."""
-    for view in joined(blocks):
-        rest, cause = view, None
+    for block in blocks:
+        rest, cause = memoryview(block), None
         while rest:
             try:
                 sent = channel.send(bytes(rest[:PACKET]))  # 0: nobody reads
