@@ -40,6 +40,12 @@ os.environ["XDG_STATE_HOME"] = os.devnull
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: two more than CPUs, since many tests wait for agents and servers that they start."""
+    return (os.cpu_count() or 1) + 2
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of shared models and data; tests that need it skip where it is absent."""

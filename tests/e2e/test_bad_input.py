@@ -184,6 +184,7 @@ def test_a_label_that_is_no_class_is_named(home: Path) -> None:
     assert "seeds.npz:2 has the label 10" in ran.sentence
 
 
+@pytest.mark.extended
 def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
     ran = edgeflare(
         "run",

@@ -85,6 +85,7 @@ def cell(bench: Path, name: str) -> Path:
     return bench / "cells" / "LeNet-5" / name
 
 
+@pytest.mark.extended
 def test_a_run_says_which_cell_it_is_at_and_what_each_has_found(ran: Ran) -> None:
     told = [line for line in ran.err.splitlines() if line.startswith("cell ")]
     names = [

@@ -70,6 +70,7 @@ def costs(monkeypatch: pytest.MonkeyPatch, ratio: float) -> None:
     monkeypatch.setattr(resolution, "cost_ratio", lambda *_, **__: ratio)
 
 
+@pytest.mark.extended
 def test_what_is_chosen_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> None:
     told = Told()
     folder = run_campaign(config(tmp_path / "auto"), progress=told)
@@ -228,6 +229,7 @@ def test_every_search_knows_both_models_answers_on_the_seeds(
     assert np.array_equal(after.deployed, before.deployed)
 
 
+@pytest.mark.extended
 def test_show_says_why_searches_gave_up(tmp_path: Path) -> None:
     options = {"crossing": "least-l2", "effort": 8, "max_l2": 0.001}
     seeds = {"path": DEMO / "seeds.npz", "limit": 1}

@@ -37,6 +37,7 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> Five:
     return Five(home, out, models, ran)
 
 
+@pytest.mark.extended
 def test_five_prunings_are_ranked_in_the_order_of_their_damage(five: Five) -> None:
     assert five.ran.code == 0, five.ran.err
     said = five.ran.json

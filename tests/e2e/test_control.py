@@ -184,6 +184,7 @@ def test_a_float_copy_in_another_runtime_raises_no_false_alarm(tmp_path: Path) -
     assert control.runtime["name"] == "tflite"
 
 
+@pytest.mark.extended
 def test_an_interrupted_control_goes_on(tmp_path: Path, undisturbed: Path) -> None:
     told = Told(interrupt)
     with pytest.raises(KeyboardInterrupt):

@@ -26,6 +26,7 @@ def replayed(home, name, *options):
     return {state: ran.json["counts"][state] for state in ("fixed", "still", "new")}
 
 
+@pytest.mark.extended
 def test_a_fixed_trigger_that_comes_back_is_new(home):
     entries = corpus_summary(home / "corpus").entries
     fixed = ("--deployed", DEMO / "original.onnx")

@@ -64,6 +64,7 @@ options = { kernels = "reference", delegate = false }
 """
 
 
+@pytest.mark.extended
 def test_devices_that_differ_do_not_share_seeds_unawares(tmp_path: Path) -> None:
     (tmp_path / "devices.toml").write_text(UNLIKE)
     with pytest.raises(UsageError, match=r"fast and reference are not alike.*--allow-mixed"):

@@ -23,6 +23,7 @@ def run(home: Path, *flags: object) -> Ran:
     return ran
 
 
+@pytest.mark.extended
 def test_both_models_are_sure_of_every_finding(tmp_path: Path) -> None:
     run(tmp_path, "--margin-floor", FLOOR, "--max-queries", 2000)
     with Store.open(tmp_path / "campaign") as store:

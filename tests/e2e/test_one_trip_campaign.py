@@ -67,6 +67,7 @@ def longest(folder: Path) -> int:
         return max(one.round_trips + one.confirmation_queries for one in store.outcomes())
 
 
+@pytest.mark.extended
 def test_the_device_gets_as_many_requests_as_the_longest_search_needs(
     tmp_path: Path, usual: Path, expected: Found
 ) -> None:

@@ -83,6 +83,7 @@ def better(pair: Path, campaign: tuple[Path, list[str]]) -> Path:
     return run_replay(campaign[0], replay_config(config(pair), settings), only="triggers")
 
 
+@pytest.mark.extended
 def test_words_decide_where_both_models_transcribe(campaign: tuple[Path, list[str]]) -> None:
     with Store.open(campaign[0]) as store:
         found = [one for one in store.outcomes() if one.status is Status.FOUND]

@@ -93,6 +93,7 @@ def test_a_model_that_equals_the_original_fixes_every_trigger(
     assert summary.same_deployed is False
 
 
+@pytest.mark.extended
 def test_a_damaged_model_has_new_deviations_and_a_second_replay_reports_what_changed_since(
     campaign: Path, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ class StopsAt:
             raise KeyboardInterrupt
 
 
+@pytest.mark.extended
 def test_an_interrupted_replay_goes_on_and_ends_as_it_would_have(
     campaign: Path, tmp_path: Path
 ) -> None:

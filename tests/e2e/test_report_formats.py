@@ -88,6 +88,7 @@ def test_classes_are_called_by_their_names(home):
         assert row["deployed_class"] == CLASSES[row["deployed_label"]]
 
 
+@pytest.mark.extended
 def test_a_replay_fails_on_what_is_new_only(home):
     for source, model, out in (
         ("digits", "original.onnx", "fixed"),

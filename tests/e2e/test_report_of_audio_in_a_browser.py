@@ -145,6 +145,7 @@ def test_keywords_are_filtered_by_their_classes(window: Browser, reports: dict[s
     assert window.run("return document.querySelector('#gallery [name=text]')") is None
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("kind", "theme", "size"),
     [

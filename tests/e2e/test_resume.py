@@ -233,6 +233,7 @@ def test_a_changed_library_is_named_and_force_goes_on(interrupted: Path) -> None
     assert any("--force although onnxruntime" in notice for notice in forced.json["notices"])
 
 
+@pytest.mark.extended
 def test_seeds_that_are_missing_do_not_matter_once_the_campaign_has_its_own(
     interrupted: Path,
 ) -> None:

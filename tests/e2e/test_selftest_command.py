@@ -6,6 +6,7 @@ import pytest
 from command import edgeflare
 
 
+@pytest.mark.extended
 def test_no_false_alarm_on_this_machine_and_the_int8_model_is_found_out(tmp_path: Path) -> None:
     ran = edgeflare("selftest", "--seeds", 2, "--json", home=tmp_path)
     assert ran.code == 0, ran.err

@@ -144,6 +144,7 @@ def test_replicas_are_compared(home: Path) -> None:
     assert len(summary["transfers"]) == 2
 
 
+@pytest.mark.extended
 def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -> None:
     limits = ("--concurrency", 1, "--total-queries", 15)
     ran = edgeflare("run", *DEMO_PAIR, "--limit", 6, *limits, "--out", "limited", home=home)
@@ -202,6 +203,7 @@ def test_a_running_campaign_is_watched_by_others_then_killed(
     assert shown.splitlines()[-1].endswith("long")
 
 
+@pytest.mark.extended
 def test_watching_ends_with_a_campaign_that_is_stopped(
     tmp_path: Path, running: "subprocess.Popen[str]"
 ) -> None:

@@ -51,6 +51,7 @@ def folder(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_bench(suite, tmp_path_factory.mktemp("benches") / "one")
 
 
+@pytest.mark.extended
 def test_its_figures_are_those_of_the_campaigns(folder: Path) -> None:
     bench, report = open_bench(folder), bench_report(folder)
     assert len(report.finished) == 4
@@ -109,6 +110,7 @@ def test_a_strategy_s_margin_floor_holds_for_all_that_it_finds(folder: Path) -> 
         assert max(point.margin for point in row.front) == pytest.approx(row.smaller_margin)
 
 
+@pytest.mark.extended
 def test_it_is_the_same_when_made_anew(folder: Path) -> None:
     first = bench_report(folder)
     write_report(first, folder)

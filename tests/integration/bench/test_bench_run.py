@@ -194,6 +194,7 @@ def test_a_campaign_that_cannot_be_read_is_not_thrown_away(suite: str, tmp_path:
     assert database.exists()
 
 
+@pytest.mark.extended
 def test_an_interruption_says_how_to_go_on(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
     folder = tmp_path / "bench"
     seen: Seen = []
@@ -243,6 +244,7 @@ def test_a_folder_is_not_taken_twice(suite: str, tmp_path: Path, undisturbed: Be
         run_bench(load_suite(suite), tmp_path)
 
 
+@pytest.mark.extended
 def test_what_cannot_be_run_is_noted_and_tried_again(suite: str, tmp_path: Path) -> None:
     with Path(suite).open("a") as file:
         file.write(OTHER_PAIR)
