@@ -55,7 +55,7 @@ class StrategyError(EdgeFlareError):
 
 
 class PreflightError(EdgeFlareError):
-    """The model pair or its preprocessing looks wrong; the search was not begun."""
+    """The model pair or its preprocessing looks wrong; no search was started."""
 
 
 class StoreError(EdgeFlareError):
@@ -131,7 +131,7 @@ class DeviceAwayError(DeviceError):
 
 
 class InferenceFailedError(DeviceError):
-    """The device can't answer on an input: inference failed, or the agent died each time it was tried.
+    """The device can't answer on an input: inference failed, or each time the agent died.
 
     The original model on the host, too, may fail on one, such as a clip too short for it.
     """

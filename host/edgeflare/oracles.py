@@ -1,7 +1,7 @@
 """Oracles: what counts as a deviation, and how sure each model is of its answer."""
 
-from collections.abc import Sequence
-from typing import Annotated, NamedTuple, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -12,11 +12,7 @@ from edgeflare.metrics import class_scores, decides_equally, is_finite, total_va
 from edgeflare.transcripts import Word, differing, words
 from edgeflare.types import Decision, Output, Transcript
 
-_BUILT_IN = ("auto", "label", "transcript", "tolerance")
-
-OracleName: TypeAlias = Annotated[str, plugins.known_name("oracle", _BUILT_IN)]
-"""A built-in oracle or a user's, an entry point of the group ``edgeflare.oracles``: what returns an
-`Oracle` when called with the margin floor."""
+MARGIN_FLOOR = "margin_floor"
 
 
 class Oracle(Protocol):
@@ -32,6 +28,31 @@ class Oracle(Protocol):
     def decide(self, original: Output, deployed: Output) -> Decision:
         """Compare two answers of one kind: float64 [classes] each, or a transcript each."""
         ...
+
+
+class OracleTraits:
+    """What settings, strategies and reports need to know of an oracle; built-in ones inherit.
+
+    The values here are those of ``auto`` and of a user's oracle.
+    """
+
+    name: ClassVar[str] = ""
+    """Its name in the configuration."""
+    summary: ClassVar[str] = ""
+    """What a deviation is, in a few words for ``--help``."""
+    of_transcripts: ClassVar[bool] = False
+    """Whether it compares transcripts, and not scores of classes."""
+    compares_scores: ClassVar[bool] = False
+    """Whether a deviation is a distance of scores, whatever the labels: the strategy `boundary`
+    can't search for that, and reports give the distance in place of labels and margins."""
+    setting: ClassVar[str] = MARGIN_FLOOR
+    """The key of the table ``search`` whose value it is made with: one word, as the flag."""
+    setting_help: ClassVar[str] = ""
+    """What that value is, with an example; for the error where it is missing."""
+    deviation: ClassVar[str] = "the deployed model decides differently"
+    """What the models do on a triggering input: a format of the table ``search``, for reports."""
+    rule: ClassVar[str] = ""
+    """What a report's line on the search says of the oracle: such a format, too; "" for nothing."""
 
 
 class Margins(NamedTuple):
@@ -83,7 +104,7 @@ def margins(original: Output, deployed: Output) -> Margins:
     )
 
 
-def is_below(floor: float, output: Output) -> bool:
+def has_margin_below(output: Output, floor: float) -> bool:
     """Whether the `margin` of this answer is below the floor; one that has none isn't."""
     sure = margin(output)
     return sure is not None and sure < floor
@@ -93,16 +114,19 @@ def _smallest(some: Sequence[Word]) -> float | None:
     return min((word.margin for word in some), default=None)
 
 
-class LabelOracle:
+class LabelOracle(OracleTraits):
     """A deviation is another top-1 label (DFLARE, section 3.1: l_f(x) != l_g(x)).
 
     Differences: a model whose highest probability is shared by two classes has no top-1 label; such
     an answer is a `TIE`, never a deviation decided by index. NaN or infinity in either answer is
-    `NONFINITE`. The paper speaks of neither. Nor does it know a floor: with one above 0, two
+    `NONFINITE`. The paper has neither, nor a floor: with one above 0, two
     different labels are `BELOW_FLOOR` where either model's margin is below it. A difference that
     small is what two builds of one arithmetic already show. Two models that agree do so whatever
     their margins.
     """
+
+    name = "label"
+    summary = "another top-1 class"
 
     def __init__(self, floor: float = 0.0) -> None:
         self.floor = floor
@@ -120,12 +144,12 @@ class LabelOracle:
             return Decision.TIE
         if ours[0] == theirs[0]:
             return Decision.AGREE
-        if is_below(self.floor, original) or is_below(self.floor, deployed):
+        if has_margin_below(original, self.floor) or has_margin_below(deployed, self.floor):
             return Decision.BELOW_FLOOR
         return Decision.DEVIATION
 
 
-class ToleranceOracle:
+class ToleranceOracle(OracleTraits):
     """A deviation is scores further apart than a tolerance, whatever the labels.
 
     Differences: the paper compares labels alone. Scores are apart by their total variation
@@ -134,6 +158,16 @@ class ToleranceOracle:
     another one.
     """
 
+    name = "tolerance"
+    summary = "scores further apart than --tolerance, whatever the class"
+    compares_scores = True
+    setting = "tolerance"
+    setting_help = (
+        "the largest total variation distance of the scores that is no deviation, such as tolerance = 0.1 "
+        "(--tolerance 0.1)"
+    )
+    deviation = "both models have scores more than {tolerance:g} apart (total variation distance)"
+    rule = "scores more than {tolerance:g} apart"
     floor = 0.0
 
     def __init__(self, tolerance: float) -> None:
@@ -148,7 +182,7 @@ class ToleranceOracle:
         return Decision.DEVIATION if apart > self.tolerance else Decision.AGREE
 
 
-class TranscriptOracle:
+class TranscriptOracle(OracleTraits):
     """A deviation is another sentence (DFLARE, section 6.1: it "compares the sentences word by
     word").
 
@@ -167,9 +201,13 @@ class TranscriptOracle:
     the same probability decides nothing: different transcripts are a `TIE` where a word that
     differs has no margin. NaN or infinity in either answer's scores is `NONFINITE`. With a floor
     above 0, different transcripts are `BELOW_FLOOR` where a word that differs has a margin below
-    it. The paper speaks of none of these. Raises UsageError, when it is made, where RapidFuzz is
+    it. The paper has none of these. Raises UsageError, when it is made, where RapidFuzz is
     missing, which aligns the words.
     """
+
+    name = "transcript"
+    summary = "another word"
+    of_transcripts = True
 
     def __init__(self, floor: float = 0.0) -> None:
         rapidfuzz()
@@ -191,47 +229,69 @@ class TranscriptOracle:
         return Decision.BELOW_FLOOR if margin < self.floor else Decision.DEVIATION
 
 
+BUILT_IN: tuple[type[OracleTraits], ...] = (LabelOracle, TranscriptOracle, ToleranceOracle)
+"""The built-in oracles."""
+_NAMES = ("auto", *(one.name for one in BUILT_IN))
+
+OracleName: TypeAlias = Annotated[str, plugins.known_name("oracle", _NAMES)]
+"""A built-in oracle or a user's, an entry point of the group ``edgeflare.oracles``: what returns an
+`Oracle` when called with the margin floor."""
+
+
+def traits_of(name: object) -> type[OracleTraits]:
+    """Return the class of a built-in oracle; for ``auto`` and any other name `OracleTraits`."""
+    return next((one for one in BUILT_IN if one.name == name), OracleTraits)
+
+
+def traits_in(search: Mapping[str, Any]) -> type[OracleTraits]:
+    """Return `traits_of` the oracle of a stored campaign's table ``search``."""
+    oracle = traits_of(search.get("oracle"))
+    return OracleTraits if search.get(oracle.setting) is None else oracle
+
+
 def oracle_for(
     name: OracleName,
+    settings: Mapping[str, Any],
     *,
     transcribes: bool,
-    floor: float = 0.0,
-    tolerance: float | None = None,
     labels_only: bool = False,
 ) -> Oracle:
     """Return the oracle of this name for a pair of models; "auto": by the kind of their answers.
 
-    `transcribes`: both models are speech recognisers; `labels_only`: the deployed model returns a
-    label and no scores. `floor` is the margin floor of the label and transcript oracles,
-    `tolerance` that of the tolerance oracle. Raises UsageError where the oracle does not fit the
-    models, and where RapidFuzz is missing.
+    `settings` has the margin floor (0 by default) and the setting of the oracle, by their keys in
+    the configuration. `transcribes`: both models are speech recognisers; `labels_only`: the
+    deployed model returns a label and no scores. Raises UsageError where the oracle does not fit
+    the models, and where RapidFuzz is missing.
     """
-    if name not in _BUILT_IN:
-        return _users(name, floor)
+    settings = {MARGIN_FLOOR: 0.0, **settings}
+    if name not in _NAMES:
+        return _users(name, settings[MARGIN_FLOOR])
     if name == "auto":
-        name = "transcript" if transcribes else "label"
-    if transcribes and name != "transcript":
+        name = TranscriptOracle.name if transcribes else LabelOracle.name
+    kind: Any = traits_of(name)
+    if transcribes and not kind.of_transcripts:
         raise UsageError(
             f"the {name} oracle compares scores of classes, and these models are speech recognisers: use "
             "--oracle transcript, or leave it out"
         )
-    if name == "transcript":
-        if not transcribes:
-            raise UsageError(
-                "the transcript oracle compares what speech recognisers hear, and these models give scores of "
-                "classes: use --oracle label or tolerance, or leave it out"
-            )
-        return TranscriptOracle(floor)
-    if name == "label":
-        return LabelOracle(floor)
-    if tolerance is None:
-        raise UsageError("the tolerance oracle needs a tolerance: state it with --tolerance")
-    if labels_only:
+    if kind.of_transcripts and not transcribes:
+        others = " or ".join(one.name for one in BUILT_IN if not one.of_transcripts)
         raise UsageError(
-            "the tolerance oracle compares scores, and the deployed model returns a label alone: use --oracle label, "
+            f"the {name} oracle compares what speech recognisers hear, and these models give scores of "
+            f"classes: use --oracle {others}, or leave it out"
+        )
+    value = settings.get(kind.setting)
+    if value is None:
+        raise UsageError(
+            f"the {name} oracle needs a {kind.setting}: state it with --{kind.setting}"
+        )
+    if labels_only and kind.compares_scores:
+        raise UsageError(
+            f"the {name} oracle compares scores, and the deployed model returns a label alone: use --oracle label, "
             "or leave it out"
         )
-    return ToleranceOracle(tolerance)
+    oracle: Oracle = kind(value)
+    return oracle
 
 
 def _users(name: str, floor: float) -> Oracle:

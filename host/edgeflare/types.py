@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 Sample: TypeAlias = NDArray[Any]
 """A raw sample before any preprocessing.
 
-An image: uint8 [height, width, channels], channels 1 or 3. Audio: mono float32 [samples] in [-1, 1], of any length
-from 1; its rate in Hz is given separately.
+An image: uint8 [height, width, channels], channels 1 or 3. Audio: mono float32 [samples] in [-1,
+1], of any length from 1; its rate in Hz is given separately.
 """
 
 
@@ -20,10 +20,10 @@ from 1; its rate in Hz is given separately.
 class SeedInput:
     """A seed input, before any model saw it.
 
-    `id` is stable across runs; `sample` is uint8 [height, width, channels], RGB or grey, or mono float32
-    [samples] in [-1, 1]; `label` is a class index, or None where it is unknown. `file_sha256` is the
-    SHA-256, in hex, of the bytes of the file that it was read from: of the whole archive for an `.npz`;
-    None where it is of no file.
+    `id` is stable across runs; `sample` is uint8 [height, width, channels], RGB or grey, or mono
+    float32 [samples] in [-1, 1]; `label` is a class index, or None where it is unknown.
+    `file_sha256` is the SHA-256, in hex, of the bytes of the file that it was read from: of the
+    whole archive for an `.npz`; None where it is of no file.
     """
 
     id: str
@@ -51,8 +51,9 @@ They sum to 1 up to the rounding of the model's own output; NaN and infinity sta
 class Transcript:
     """A speech recogniser's answer for one sample: its text as decoded tokens.
 
-    `pieces` are the tokens' texts in order; their concatenation is the text. `scores`: float64 [pieces, 2], the
-    probability of each chosen token and the highest of all others; NaN and infinity stay.
+    `pieces` are the tokens' texts in order; their concatenation is the text. `scores`: float64
+    [pieces, 2], the probability of each chosen token and the highest of all others; NaN and
+    infinity stay.
     """
 
     pieces: tuple[str, ...]
@@ -65,7 +66,7 @@ class Transcript:
 
 
 Output: TypeAlias = Scores | Transcript
-"""A model's answer for one sample: the probability of each class, or the transcript of a speech recogniser."""
+"""A model's answer to one sample: probabilities of the classes, or a transcript."""
 
 
 class Decision(str, Enum):
@@ -84,8 +85,8 @@ class Decision(str, Enum):
 class Ask(NamedTuple):
     """A query that a strategy yields: samples, and which models are to answer.
 
-    `best` is the best triggering input so far, where the strategy searches for a better one: the result of the search if
-    a budget ends it.
+    `best` is the best triggering input so far, where the strategy searches for a better one: the
+    result of the search if a budget ends it.
     """
 
     samples: Sequence[Sample]
@@ -97,8 +98,8 @@ class Ask(NamedTuple):
 class Outputs(NamedTuple):
     """One sample's answers; None where a model was not asked.
 
-    Of an `Ask` of both, a sample on which the original's margin is below the oracle's floor is never
-    given to the device: `deployed` is None and the decision `BELOW_FLOOR`.
+    Of an `Ask` of both, a sample on which the original's margin is below the oracle's floor is
+    never given to the device: `deployed` is None and the decision `BELOW_FLOOR`.
     """
 
     original: Output | None
@@ -113,10 +114,10 @@ class Answer(NamedTuple):
 
 
 class FrontPoint(NamedTuple):
-    """A deviation that a search met, and that no earlier one exceeds in both margin and nearness to the seed.
+    """A deviation that a search met; no earlier one exceeds it in both margin and nearness.
 
-    `queries`: device queries up to and including this one. `margin`: the smaller of both models' (top-1 minus top-2
-    probability). `l2`, `linf`: distances to the seed, as in `edgeflare.metrics`.
+    `queries`: device queries up to and including this one. `margin`: the smaller of both models'
+    (top-1 minus top-2 probability). `l2`, `linf`: distances to the seed, as in `edgeflare.metrics`.
     """
 
     queries: int
@@ -149,7 +150,7 @@ TRIGGERS = frozenset({Status.FOUND, Status.SEED_DEVIATES})
 
 @dataclass(frozen=True)
 class KnownAnswers:
-    """Both models' answers to seed inputs of the campaign, known before any search: float64 [n, classes] each."""
+    """Both models' answers to the campaign's first seed inputs: float64 [n, classes] each."""
 
     original: NDArray[np.float64]
     deployed: NDArray[np.float64]
@@ -159,12 +160,14 @@ class KnownAnswers:
 class Seed:
     """A seed input: `id` is its name within the campaign, stable across runs.
 
-    `outputs` are both models' answers to it, known before a search begins. `others` are the campaign's seed inputs in
-    their order, this one among them, read on access; empty where a strategy runs without a campaign. `labels_only`: the
-    deployed model returns a label and no scores; its scores are then 1 at that class and 0 elsewhere, which is no
-    measure of certainty. `margin_floor`: the oracle's, which both models' margins must reach for a deviation. `known`:
-    both models' answers to the campaign's first seed inputs, the same for every search; None without any, and where
-    there are only labels or transcripts. `rate`: of audio, in Hz; None for an image.
+    `outputs` are both models' answers to it, known before a search begins. `others` are the
+    campaign's seed inputs in their order, this one among them, read on access; empty where a
+    strategy runs without a campaign. `labels_only`: the deployed model returns a label and no
+    scores; its scores are then 1 at that class and 0 elsewhere, which is no measure of certainty.
+    `margin_floor`: the oracle's, which both models' margins must reach for a deviation. `known`:
+    both models' answers to the campaign's first seed inputs, the same for every search; None
+    without any, and where there are only labels or transcripts. `rate`: of audio, in Hz; None for
+    an image.
     """
 
     id: str
@@ -182,8 +185,9 @@ class Seed:
 class Outcome:
     """The result of a search: the triggering input, or None if it gave up.
 
-    `mutations` are serialised; applied to the seed in their order they give `sample`. `earlier`: triggering inputs that
-    were found before, the better ones first; tried where this one is not confirmed. `reason`: why a strategy gave up.
+    `mutations` are serialised; applied to the seed in their order they give `sample`. `earlier`:
+    triggering inputs that were found before, the better ones first; tried where this one is not
+    confirmed. `reason`: why a strategy gave up.
     """
 
     sample: Sample | None
@@ -194,8 +198,8 @@ class Outcome:
 
 Search: TypeAlias = Generator[Ask, Answer, Outcome]
 Strategy: TypeAlias = Callable[[Seed, np.random.Generator], Search]
-"""Takes a seed and a random generator; returns a generator of queries that is sent answers and returns an outcome.
+"""Takes a seed and a random generator; returns a generator of queries, sent the answers.
 
-A strategy does no I/O, reads no clock and starts no thread. The scheduler counts, stops, batches and confirms; a strategy
-does not depend on the number of devices.
+A strategy does no I/O, reads no clock and starts no thread. The scheduler counts, stops, batches
+and confirms; a strategy does not depend on the number of devices.
 """

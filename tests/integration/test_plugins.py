@@ -174,7 +174,7 @@ def test_a_plugin_that_is_broken_is_named_when_it_is_used_and_harms_no_other(
     model.write_bytes(b"")
     uses: dict[str, Callable[[str], object]] = {
         "strategy": lambda name: build_strategy(name, {}),
-        "oracle": lambda name: oracle_for(name, transcribes=False),
+        "oracle": lambda name: oracle_for(name, {}, transcribes=False),
         "runtime": lambda name: edgeflare.open_device(LOCAL, model, runtime=name),
         "transport": lambda name: connect(edgeflare.resolve_device(f"{name}://here", {})),
     }

@@ -233,7 +233,7 @@ class TensorRTRuntime(Runtime):
         engine = self._deserialized(plan)
         if engine is None:
             raise ModelError(
-                "TensorRT can't use the engine {}: {}. An engine runs under the TensorRT version and on "
+                "TensorRT can't use the engine {}: {}; an engine runs under the TensorRT version and on "
                 "the kind of GPU that it was built with: build it anew with TensorRT {} on this {}, or "
                 "give the .onnx file and it is built here".format(
                     self.path,

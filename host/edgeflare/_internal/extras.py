@@ -1,4 +1,4 @@
-"""The libraries of the extra ``audio``, imported on first use; where one is missing the error says how to install it."""
+"""The libraries of the extra ``audio``, imported on first use; an error says how to install one."""
 
 from importlib import import_module
 from typing import Any

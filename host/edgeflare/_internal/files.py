@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, JSON in a temporary file, and names of files and folders."""
+"""Files that are written whole or not at all, temporary JSON files, and names of files."""
 
 import errno
 import json
@@ -20,10 +20,10 @@ _PRIVATE = 0o600
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = False, private: bool = False) -> Iterator[BinaryIO]:
-    """Yield a new file that takes the place of `path` at the end; after an error the old one is unchanged.
+    """Yield a new file that replaces `path` at the end; after an error the old one is unchanged.
 
-    `durable`: the file and its name are on disk when this ends, and so survive a loss of power. `private`: only this
-    user may read it. Raises OSError.
+    `durable`: the file and its name are on disk when this ends, and so survive a loss of power.
+    `private`: only this user may read it. Raises OSError.
     """
     temporary = _temporary_name(path)
     with _new_file(temporary, durable=durable, private=private) as file:
@@ -50,7 +50,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def write_temporary(path: Path, data: bytes) -> Path:
-    """Write a file beside `path`, to be renamed to it; its bytes are on disk when this returns its path.
+    """Write a file into the folder of `path`, to be renamed to it; return its path.
 
     Raises OSError.
     """
@@ -73,7 +73,7 @@ def remove_torn(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write a folder's names to disk; where folders can't be opened (Windows) the system does it."""
+    """Write a folder's entries to disk; the system does it where folders can't be opened."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -89,7 +89,7 @@ def is_disk_full(error: OSError) -> bool:
 
 
 def is_unused(folder: Path, ignored: Collection[str] = ()) -> bool:
-    """Whether a folder does not exist, or holds only `ignored` names and torn files. Raises OSError."""
+    """Whether a folder is missing, or has only `ignored` names and torn files. Raises OSError."""
     if not folder.exists():
         return True
     return folder.is_dir() and all(
@@ -105,7 +105,7 @@ def new_folder_name(parent: str, stem: str) -> Path:
 
 
 def natural_key(name: str) -> list[tuple[int, int | str]]:
-    """Return a sort key for POSIX paths: "a2" comes before "a10", the files of a folder together."""
+    """Return a sort key for POSIX paths: "a2" comes before "a10", files of one folder together."""
     pieces = re.split(r"([0-9]+)", name.replace("/", "\0").casefold())
     key: list[tuple[int, int | str]] = [
         (0, int(piece)) if piece.isdigit() and piece.isascii() else (1, piece) for piece in pieces
@@ -114,7 +114,10 @@ def natural_key(name: str) -> list[tuple[int, int | str]]:
 
 
 class Spool(AbstractContextManager["Spool"]):
-    """Holds a JSON object for each key in a file without a name on the disk of `folder`; only the keys are in memory."""
+    """Stores a JSON object for each key in an unnamed file on the disk of `folder`.
+
+    Only the keys are in memory.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `__exit__` closes it

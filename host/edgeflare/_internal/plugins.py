@@ -1,14 +1,15 @@
-"""The user's own strategies, oracles, runtimes and transports: entry points of installed distributions.
+"""The user's own strategies, oracles, runtimes and transports: entry points of distributions.
 
 In the user's ``pyproject.toml``::
 
     [project.entry-points."edgeflare.strategies"]
     my-strategy = "my_package:MyStrategy"
 
-What the object named must be is said where each kind is used: `strategies.registry`, `oracles`,
-`devices.runtimes`, `devices.open`. A built-in name always means the built-in one. Nothing is imported before
-its name is used, so a plug-in that is broken fails alone. Mutation operators are declared in the same way, in the
-group ``edgeflare.mutators``; see `edgeflare_mutators`.
+What the named object must be is documented where each kind is used: `strategies.registry`,
+`oracles`, `devices.runtimes`, `devices.open`. A built-in name always means the built-in one.
+Nothing is imported before its name is used, so a plug-in that is broken fails alone. Mutation
+operators are declared in the same way, in the group ``edgeflare.mutators``; see
+`edgeflare_mutators`.
 """
 
 from collections.abc import Sequence
@@ -60,18 +61,18 @@ def load(kind: Kind, name: str) -> Any:
 
 
 def unusable(kind: Kind, name: str, why: str) -> UsageError:
-    """Return the error to raise for a plug-in: the sentence begins with its name and its distribution."""
+    """Return the error to raise for a plug-in; it begins with its name and distribution."""
     return UsageError(f"the {kind} {name!r} of {origin(kind, name)} {why}")
 
 
 def origin(kind: Kind, name: str) -> str | None:
-    """Return the distribution and version that declares this name, None where none does; nothing is imported."""
+    """Return the distribution and version that declares a name, else None; imports nothing."""
     declared = next(iter(entry_points(group=GROUPS[kind], name=name)), None)
     return None if declared is None else _distribution(declared)
 
 
 def known_name(kind: Kind, built_in: Sequence[str]) -> AfterValidator:
-    """Return pydantic's check that a text is a built-in name or that of a plug-in; nothing is imported."""
+    """Return pydantic's check that a text names a built-in or a plug-in; it imports nothing."""
 
     def check(name: str | None) -> str | None:
         if name is None or name in built_in or name in names(kind):

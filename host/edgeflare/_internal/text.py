@@ -1,4 +1,4 @@
-"""Texts for people: numbers, counts and time spans; texts from elsewhere without control characters."""
+"""Numbers, counts and time spans in words; texts from elsewhere without control characters."""
 
 import math
 import re
@@ -83,7 +83,7 @@ def size_text(size: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time span, 0 or more seconds, in the unit that reads best, such as ``38 ms`` or ``2.3 min``."""
+    """Return a time span of 0 or more seconds in a suitable unit: ``38 ms``, ``2.3 min``."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{seconds / size:.{1 if seconds < 100 * size else 0}f} {unit}"
@@ -100,11 +100,11 @@ def shape_text(shape: Sequence[int | None]) -> str:
 
 
 def clean_text(text: str, longest: int | None = None, *, lines: bool = False) -> str:
-    """Return a text that is safe to show and to store: at most `longest` characters, an ellipsis included.
+    """Return a text that is safe to show and store, of at most `longest` characters with ellipsis.
 
-    Escape sequences of terminals are dropped; other control characters (C0, C1, those that change the direction of
-    writing or have no glyph) and lone surrogates become U+FFFD. `lines`: line feeds and tabs stay, else they
-    become spaces.
+    Escape sequences of terminals are dropped; other control characters (C0, C1, those that change
+    the direction of writing or have no glyph) and lone surrogates become U+FFFD. `lines`: line
+    feeds and tabs stay, else they become spaces.
     """
     if not text.isprintable():
         if longest is not None:
@@ -117,7 +117,7 @@ def clean_text(text: str, longest: int | None = None, *, lines: bool = False) ->
 
 
 def first_problem(error: "ValidationError") -> str:
-    """Return the first thing that is wrong, as ``where: what``; without a place where it is the whole value."""
+    """Return the first problem as ``where: what``; without a place if it is the whole value."""
     problem = error.errors()[0]
     where = ".".join(map(str, problem["loc"]))
     return (f"{where}: " if where else "") + plain_problem(problem["msg"])

@@ -1,4 +1,4 @@
-"""Reads TOML on every supported Python: with the standard library from 3.11 on, with tomli before; and writes its values."""
+"""Reads TOML, by the standard library from Python 3.11 on, by tomli before; and writes values."""
 
 import json
 import sys
@@ -20,8 +20,8 @@ _DEEPEST = 50
 def loads(text: str) -> dict[str, Any]:
     """Parse a TOML document. Raises ValueError, with line and column where it is not TOML.
 
-    It raises ValueError, too, for an integer of more than 64 bits, a NUL character, and more than 50 nested tables or
-    arrays.
+    It raises ValueError, too, for an integer of more than 64 bits, a NUL character, and more than
+    50 nested tables or arrays.
     """
     try:
         document: dict[str, Any] = _reader.loads(text)
@@ -36,7 +36,10 @@ def loads(text: str) -> dict[str, Any]:
 
 
 def read(path: Path) -> str:
-    """Return a file's text, which may be endless. Raises OSError; ValueError for more than 16 MiB, or no UTF-8."""
+    """Return a file's text.
+
+    Raises OSError, and ValueError for more than 16 MiB (the file may be endless) or no UTF-8.
+    """
     with path.open("rb") as file:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
@@ -58,7 +61,7 @@ def load(path: Path, *, advice: str = "check the path") -> dict[str, Any]:
 
 
 def written(value: Any) -> str:
-    """Return a value of a document as TOML on one line; entries of a table that are None are left out."""
+    """Return a value as TOML on one line; entries of a table that are None are left out."""
     if isinstance(value, Mapping):
         inner = [f"{_key(key)} = {written(one)}" for key, one in value.items() if one is not None]
         return f"{{ {', '.join(inner)} }}" if inner else "{}"
@@ -88,7 +91,7 @@ def anchored(
 
 
 def expanded(path: str | Path) -> Path:
-    """Return a path with ``~`` replaced by the home folder; where that is not known, the path is unchanged.
+    """Return a path with ``~`` replaced by the home folder; unchanged where that is not known.
 
     Raises ValueError for a NUL character.
     """
@@ -101,7 +104,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def leaves(value: Any, deepest: int, too_deep: str, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Give all that lies in nested tables and lists, and is neither, with its key; also the keys themselves.
+    """Yield every key and value in nested tables and lists that is neither, with its key.
 
     Raises ValueError with the text `too_deep` where more than `deepest` lie inside each other.
     """

@@ -176,7 +176,7 @@ def _trigger_record(
 
 
 def _source(store: Store, stack: ExitStack) -> Store | Corpus | None:
-    """Open the first source of a replay's inputs, behind other replays; None if it is gone."""
+    """Open the first source of a replay's inputs, behind other replays; None if it is missing."""
     folder = Path(replay_fact(store)["source"]["folder"])
     try:
         if is_corpus(folder):

@@ -77,6 +77,18 @@ def outcome_part(models: Mapping[str, Any], outcome: OutcomeRecord) -> dict[str,
     return plain
 
 
+def seed_part(seed: SeedRecord, outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the seed of a finding as a JSON object; `outcome` is the `outcome_part`.
+
+    Where the seed itself is the finding, `seed_sample` and `trigger_sample` are the same.
+    """
+    return {
+        "label": seed.label,
+        "seed_sample": seed.sample,
+        "trigger_sample": outcome["trigger_sample"] or seed.sample,
+    }
+
+
 def csv_cell(value: Any) -> Any:
     """Return a value as a CSV cell, no formula for a spreadsheet; numbers, also as texts, stay.
 

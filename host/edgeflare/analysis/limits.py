@@ -1,4 +1,4 @@
-"""Whether a campaign keeps its limits: a sentence for each one."""
+"""Whether a campaign is within its limits: a sentence for each one."""
 
 import math
 import re

@@ -262,15 +262,6 @@ def units_of(sample_rate: int | None) -> Units:
     return _IMAGES if sample_rate is None else _AUDIO
 
 
-def tolerance_of(search: Mapping[str, Any]) -> float | None:
-    """Return how far scores may be apart without deviating; None where labels or words decide.
-
-    `search` is the configuration's table of that name.
-    """
-    tolerance = search.get("tolerance")
-    return float(tolerance) if search.get("oracle") == "tolerance" and tolerance else None
-
-
 def transcribes(store: Store) -> bool:
     """Whether a campaign's models are speech recognisers, which answer with a text."""
     return output_kind(store.models) == "transcript"

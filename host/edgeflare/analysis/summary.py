@@ -42,14 +42,14 @@ ControlState: TypeAlias = Literal["not-begun", "begun", "finished", "refused", "
 class ControlFigures:
     """Results of a campaign's control so far; see `edgeflare.campaign.control`.
 
-    `state`: "refused" where it can't be run, `refusal` saying why, "gone" where it was finished and
-    its folder is not there any more. Of `searches` that asked the device `false_alarms` ended with
-    a trigger, so that `rate` of them did, None while there are none; `unasked` ended without asking
-    it, and `failed` because the model can't answer. `upper_bound` is above the true rate in 95 % of
-    cases (one-sided, Clopper and Pearson 1934). `unfinished` searches are to come. `model` is the
-    file that the original was compared with, its own (`own_file`) or a copy's, `runtime` what was
-    in effect there. `margin_floor` is the campaign's; `largest_margin` the smallest one that would
-    have let no false alarm count, exclusive.
+    `state`: "refused" where it can't be run, `refusal` gives the reason, "gone" where it was
+    finished and its folder is not there any more. Of `searches` that asked the device
+    `false_alarms` ended with a trigger, so that `rate` of them did, None while there are none;
+    `unasked` ended without asking it, and `failed` because the model can't answer. `upper_bound` is
+    above the true rate in 95 % of cases (one-sided, Clopper and Pearson 1934). `unfinished`
+    searches are to come. `model` is the file that the original was compared with, its own
+    (`own_file`) or a copy's, `runtime` what was in effect there. `margin_floor` is the campaign's;
+    `largest_margin` the smallest one that would have let no false alarm count, exclusive.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Benchmarks: suites of model pairs and strategies, run as campaigns, and what their report says."""
+"""Benchmarks: suites of model pairs and strategies, run as campaigns, and their reports."""
 
 import lazy_loader
 

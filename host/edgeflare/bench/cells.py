@@ -178,10 +178,10 @@ def check_same_files(bench: Bench, states: Mapping[Cell, CellState], *, force: b
 
 
 def check_same_devices(bench: Bench, cell: Cell, *, force: bool) -> str | None:
-    """Compare the devices that a cell has begun with to those of its pair's other cells.
+    """Compare the devices that a cell has started with to those of its pair's other cells.
 
     A device must be what it was in any of them; one that none of them had, like any device of
-    theirs. Returns a notice where `force` lets changes pass, and keeps it in the cell's campaign;
+    theirs. Returns a notice where `force` lets changes pass, and stores it in the cell's campaign;
     else raises UsageError naming them.
     """
     before: dict[str, list[dict[str, Any]]] = {}

@@ -182,9 +182,9 @@ def _costs(cells: Sequence[CellFigures]) -> list[Block]:
 
 
 def _cost_columns(costs: Callable[[CellFigures], Costs]) -> tuple[Column, ...]:
-    def column(heading: str, importance: int, name: str, digits: int = 2) -> Column:
+    def column(heading: str, drop_order: int, name: str, digits: int = 2) -> Column:
         return Column(
-            heading, importance, lambda cell: number_text(getattr(costs(cell), name), digits)
+            heading, drop_order, lambda cell: number_text(getattr(costs(cell), name), digits)
         )
 
     def delayed(delay: int) -> Column:

@@ -1,4 +1,4 @@
-"""What the report says about its tables, and what the bench ran on: settings, devices, versions, models."""
+"""Explanations of the report's tables, and what the bench ran on: settings, devices, versions."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -163,7 +163,7 @@ def query_limits(cells: Iterable[CellFigures]) -> list[str]:
 
 
 def files(folder: str) -> str:
-    """Return what lies beside the report, and how to make it anew."""
+    """Return which files the report comes with, and how to make it anew."""
     command = shlex.join(["edgeflare", "bench", "show", folder])
     return (
         f"{code(command)} makes this report anew. `bench.json` has every setting, "

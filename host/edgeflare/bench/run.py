@@ -1,4 +1,4 @@
-"""Runs and resumes a bench, cell by cell, with the deployed models that its suite asks to make (section 5.4.1)."""
+"""Runs and resumes a bench, cell by cell, and makes the suite's own models (section 5.4.1)."""
 
 import math
 import shlex
@@ -310,7 +310,7 @@ def perturb_weights(model: Path, out: Path, *, percent: float, by: float, seed: 
     The weights are the elements of all float32 initialisers of two or more axes. `percent` % of
     them (0 to 100, the count rounded to whole weights), drawn uniformly over all of them together,
     are each multiplied by 1 + `by` or 1 - `by`, with probability 1/2. The same `seed` gives the
-    same file. Everything else of the model, metadata included, is kept. `out` is replaced in one
+    same file. Everything else of the model, metadata included, stays. `out` is replaced in one
     step.
 
     Raises UsageError for numbers out of range, and where `model` is no ONNX file that can be read

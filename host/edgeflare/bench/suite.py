@@ -357,7 +357,7 @@ def suite_from(values: dict[str, Any], source: str) -> Suite:
 
 
 class SuiteAbout(NamedTuple):
-    """What a packaged suite is: `needs_data` tells whether its models must be given with --data."""
+    """What a packaged suite is: `needs_data`: whether its models must be given with --data."""
 
     name: str
     title: str

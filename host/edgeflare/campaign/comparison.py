@@ -182,11 +182,11 @@ def run_candidates(
     What the boundary search itself leaves open is resolved once, with the first model, for all.
 
     The campaigns lie in `out` (by default the configuration's, else a new folder under
-    ``comparisons``), which may have been begun before: what is finished there stays, what isn't
+    ``comparisons``), which may exist from an earlier run: what is finished there stays, what isn't
     goes on, and more candidates may be named. A model that can't be loaded, doesn't fit or can't be
     run on the device is reported as a notice, and the others go on.
 
-    Raises UsageError where a setting or a file is not what it was when the folder was begun; before
+    Raises UsageError where a setting or a file has changed since the folder was made; before
     anything is run where a model is missing, named twice or of no known runtime, and where the
     search can't tell the measure; the first failure where no candidate could be run; and what
     concerns all of them: StoreError, SeedError, InventoryError, StrategyError.
@@ -253,7 +253,7 @@ def _transcribes(config: CampaignConfig) -> bool:
 def _check_runtimes(
     config: CampaignConfig, files: Sequence[Path], devices: Sequence[Device]
 ) -> None:
-    """Raise UsageError for a model whose runtime neither settings, device nor extension tell."""
+    """Raise UsageError for a model without a runtime by settings, device or extension."""
     if config.original.runtime is None:
         runtime_for(config.original.path)
     if config.deployed.runtime is None and any(device.runtime is None for device in devices):
@@ -334,7 +334,7 @@ def _write_candidates(
 ) -> dict[str, Path]:
     """Write the comparison's description; return the candidates' names, earlier ones unchanged.
 
-    Raises UsageError where the folder was begun with other settings.
+    Raises UsageError where the folder was made with other settings.
     """
     path = folder / COMPARISON_NAME
     settings = _settings(config)

@@ -39,6 +39,7 @@ from edgeflare.errors import (
 )
 from edgeflare.models import InputOptions
 from edgeflare.models.image_input import options_in_file, scaling_of_range
+from edgeflare.oracles import MARGIN_FLOOR, traits_of
 from edgeflare.statistics import rounded_up
 from edgeflare.store import SeedInput, Store
 from edgeflare.store.database import DATABASE_NAME, batches, decoding, translate_errors
@@ -202,15 +203,15 @@ def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) ->
         alarms = count_alarms(control)
     if not alarms.false_alarms:
         return
-    tolerance, floor = config.search.tolerance, config.search.margin_floor
-    limit = f"margin floor of {floor:g}" if tolerance is None else f"tolerance of {tolerance:g}"
+    setting = traits_of(config.search.oracle).setting
+    limit = f"{setting.replace('_', ' ')} of {getattr(config.search, setting):g}"
     text = (
         f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches that asked the device: {_cause(config)} "
         f"makes the original decide differently there at the {limit}, so that triggers of this campaign may mean "
         "no more"
     )
-    if tolerance is not None:
-        _notice(f"{text}; search anew with a larger --tolerance", store, reporter)
+    if setting != MARGIN_FLOOR:
+        _notice(f"{text}; search anew with a larger --{setting}", store, reporter)
         return
     above = None if alarms.largest_margin is None else rounded_up(alarms.largest_margin)
     if above is not None and above < 1:
@@ -260,7 +261,7 @@ def _deployed(config: CampaignConfig) -> ModelConfig:
         runtime = original.runtime or runtime_for(original.path)
         options = {**original.options, **_other_arithmetic(runtime, original.options)}
         return original.model_copy(update={"runtime": runtime, "options": options})
-    # What is stated of the original's pixels holds for its copy; how its file lays them out may differ.
+    # What is stated of the original's pixels holds for its copy; the layout may differ.
     copy = ModelConfig(
         path=path,
         input=original.input.model_copy(update={"layout": None}),
@@ -307,7 +308,7 @@ def _is_of_a_campaign(path: Path) -> bool:
 
 
 def _fill(store: Store, control: Store) -> None:
-    """Copy the campaign's seeds into the control: their files may be gone."""
+    """Copy the campaign's seeds into the control: their files may be deleted by now."""
     store.set_fact("control_begun", True)
     if store.sample_rate is not None:
         control.set_sample_rate(store.sample_rate)

@@ -35,17 +35,17 @@ class Stage(NamedTuple):
 class Step(NamedTuple):
     """`done` of the stage's total; in "search" also the outcome counts so far.
 
-    `queries` and `host_queries` (inputs given to the original alone) are those of all searches,
-    also of the `under_way` ones, of which `in_hand` have a triggering input already.
+    `queries` and `host_only_queries` (inputs given to the original alone) are those of all
+    searches, also of the `under_way` ones, `with_trigger` of which have a triggering input already.
     """
 
     done: int
     found: int = 0
     searched: int = 0
     queries: int = 0
-    host_queries: int = 0
+    host_only_queries: int = 0
     under_way: int = 0
-    in_hand: int = 0
+    with_trigger: int = 0
 
 
 class Notice(NamedTuple):
@@ -80,7 +80,7 @@ _EVERY_S = 1.0
 class Reporter:
     """Passes events on and writes the live status into the campaign's folder.
 
-    `tell` queues a notice and may be called from any thread; everything else is called by one
+    `queue_notice` may be called from any thread; everything else is called by one
     thread. The status is written from `watch` on.
     """
 
@@ -91,7 +91,7 @@ class Reporter:
         self._live: CampaignStatus | None = None
         self._fleet: Callable[[], tuple[DeviceStatus, ...]] = tuple
         self._next = 0.0
-        self.tell = self._queued.put
+        self.queue_notice = self._queued.put
         self._lock = threading.Lock()
 
     def watch(self, store: Store, fleet: Callable[[], tuple[DeviceStatus, ...]]) -> None:

@@ -195,7 +195,7 @@ def _open_fleet(
         owner,
         ask=ask,
         uploading=reporter.uploading,
-        tell=reporter.tell,
+        tell=reporter.queue_notice,
         connect=connect,
         need_all=need_all,
     )

@@ -256,7 +256,7 @@ def resolve_pair(
 ) -> tuple[ModelInterface, ModelInterface]:
     """Return both models' interfaces; configure the original and every device with them.
 
-    A pixel scaling that a file doesn't tell and the user doesn't state is taken from the other
+    A pixel scaling that a file doesn't contain and the user doesn't state is taken from the other
     model, since both were made for the same inputs. Raises UsageError or ModelError where the two
     don't fit.
     """

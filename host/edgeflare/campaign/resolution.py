@@ -48,9 +48,9 @@ def resolve_search(
     """Return the configuration with all options of the boundary search chosen, and store it.
 
     Does nothing for other strategies, nor where all is stated or was resolved before: a campaign
-    that is resumed keeps what it began with. What the searches find depends on the result, and that
-    on how fast devices and host are just now; a notice says how to repeat it. The seeds must be
-    answered; queries of the measurement are counted apart from those of searches. Raises
+    that is resumed keeps those that it started with. What the searches find depends on the result,
+    and that on how fast devices and host are just now; a notice says how to repeat it. The seeds
+    must be answered; queries of the measurement are counted apart from those of searches. Raises
     DeviceAwayError where no device answers within the fleet's patience, and the errors of devices
     and models.
     """

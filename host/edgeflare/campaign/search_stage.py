@@ -142,7 +142,7 @@ class SearchStage(CampaignStage):
         assert found.trigger is not None  # noqa: S101
         deployed = answered.outputs.deployed if answered.outputs is not None else None
         if deployed is None:
-            self._reporter.tell(f"a replay failed: {answered.detail}")
+            self._reporter.queue_notice(f"a replay failed: {answered.detail}")
         return ReplayRecord(
             seed_id=found.seed_id,
             replica=found.replica,
@@ -198,7 +198,7 @@ class SearchStage(CampaignStage):
             )
 
     def _known(self, replica: str) -> KnownAnswers | None:
-        """Return both models' finite scores on the first seeds; None of recognisers, which have none."""
+        """Return both models' finite scores on the first seeds; None of speech recognisers."""
         answered = (one.outputs for one in self._store.seeds(replica) if one.outputs is not None)
         both = [
             (one.original, one.deployed)
@@ -254,7 +254,7 @@ class _Tally:
         self._found = before.found
         self._searched = before.searched
         self._queries = before.queries
-        self._host_queries = 0
+        self._host_only_queries = 0
         self.ended = self.starved = 0
         self._lock = threading.Lock()
 
@@ -266,7 +266,7 @@ class _Tally:
             self._found += record.status is Status.FOUND
             self._searched += record.searched
             self._queries += record.search_queries
-            self._host_queries += record.host_only_queries
+            self._host_only_queries += record.host_only_queries
 
     def step(self, under_way: Sequence[Job[SearchJobResult]] = ()) -> Step:
         spent = [job.counters for job in under_way]
@@ -276,7 +276,7 @@ class _Tally:
                 self._found,
                 self._searched,
                 self._queries + sum(one.search for one in spent),
-                self._host_queries + sum(one.host_only for one in spent),
+                self._host_only_queries + sum(one.host_only for one in spent),
                 len(under_way),
                 sum(isinstance(job, SearchJob) and bool(job.front.points) for job in under_way),
             )

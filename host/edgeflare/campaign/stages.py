@@ -116,9 +116,8 @@ class Campaign:
         search, (original, deployed) = self._config.search, self._sides
         oracle = oracle_for(
             search.oracle,
+            dict(search),
             transcribes=original.transcribes,
-            floor=search.margin_floor,
-            tolerance=search.tolerance,
             labels_only=deployed.labels_only,
         )
         if source is not None:

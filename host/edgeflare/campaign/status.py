@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from edgeflare._internal.files import write_whole
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import StoreError
-from edgeflare.store import MEASURING, SEED_QUERIES, CampaignLock, DeviceCounts, Store
+from edgeflare.store import MEASURING, SEED_QUERIES, CampaignLock, OutcomeCounts, Store
 from edgeflare.store.documents import moment, read_json, validated
 from edgeflare.store.records import REPLAY
 
@@ -24,10 +24,10 @@ def replica_names(store: Store) -> Sequence[str]:
     return known
 
 
-def count_outcomes(store: Store) -> DeviceCounts:
+def count_outcomes(store: Store) -> OutcomeCounts:
     """Return the outcomes of these replicas, together."""
     tallies = [store.tally(replica) for replica in replica_names(store)]
-    return DeviceCounts(*(sum(column) for column in zip(*tallies, strict=True)))
+    return OutcomeCounts(*(sum(column) for column in zip(*tallies, strict=True)))
 
 
 def expected_outcomes(store: Store) -> int:

@@ -143,7 +143,7 @@ def show(
     searches: Annotated[bool, typer.Option("--searches", help="Every single search, too.")] = False,
     json: Json = False,
 ) -> None:
-    """Show what a bench found so far, and write its report's files anew."""
+    """Show what a bench found so far, and write its report's files again."""
     from edgeflare import StoreError
     from edgeflare.bench import bench_report, write_report
     from edgeflare.cli.display.tables import print_bench

@@ -1,4 +1,4 @@
-"""Options that several commands have, and the flags that stand in the campaign's configuration."""
+"""Options that several commands have, and the flags of the campaign's configuration."""
 
 import inspect
 import json

@@ -185,7 +185,7 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt as interrupt:
             if _Debug.on:
                 raise
-            with suppress(OSError):  # the terminal may be gone
+            with suppress(OSError):  # the terminal may be closed
                 echo_err("edgeflare: interrupted")
             raise typer.Exit(INTERRUPTED) from interrupt
 

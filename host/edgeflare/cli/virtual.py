@@ -78,7 +78,7 @@ def down(
         bool, typer.Option("--delete", help="Remove its keys, its state and its image, too.")
     ] = False,
 ) -> None:
-    """Stop a virtual board; what was written to its disk is gone."""
+    """Stop a virtual board; what was written to its disk is lost."""
     from edgeflare.virtual import board_down
 
     with closing(Steps(sys.stderr)) as steps:

@@ -42,7 +42,7 @@ _OTHER_PARTS = {(0x4E, 0x003): "NVIDIA Denver 2", (0x4E, 0x004): "NVIDIA Carmel"
 
 
 def model_name(model: str | None, implementer: str | None, part: str | None) -> str | None:
-    """Return a processor's name: as the system gives it, else by Arm's numbers, such as ``0xd08``."""
+    """Return a processor's name: as the system gives it, else by Arm's numbers (``0xd08``)."""
     if model:
         return model
     numbers = (_hexadecimal(implementer), _hexadecimal(part))
@@ -53,12 +53,12 @@ def model_name(model: str | None, implementer: str | None, part: str | None) -> 
 
 
 def shown_name(cpu: str) -> str:
-    """Return the name for what a device's description calls its processor: a name, or Arm's part number."""
+    """Return the name of a processor that a device describes by name or by Arm's part number."""
     return _ARM_PARTS.get(_hexadecimal(cpu) or 0, cpu)
 
 
 def flag_names(arch: str, flags: Sequence[str] | None) -> str:
-    """Return what a processor has of the instructions on which int8 and fp16 results depend."""
+    """Return those instructions of a processor on which int8 and fp16 results depend."""
     if flags is None:
         return "flags: the system doesn't tell"
     x86 = arch in ("x86_64", "AMD64", "i686")

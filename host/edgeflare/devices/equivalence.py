@@ -111,7 +111,7 @@ def _described(found: Sequence[tuple[str, Any, Any]], first: Answering, other: A
 
 
 def _bits(reply: Reply[RawOutput]) -> list[tuple[object, ...]]:
-    """Return what is equal for equal outputs only: of a transcript its pieces, and the bits of its scores."""
+    """Return what is equal for equal outputs only: of a transcript its pieces and score bits."""
     found: list[tuple[object, ...]] = []
     for output in reply.outputs:
         pieces, numbers = output if isinstance(output, Decoded) else ((), output)

@@ -53,9 +53,9 @@ class Device(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=2000)
-    """What to call it in messages: its name in the inventory, or the ``ssh://`` or ``adb://`` text."""
+    """Its name in messages: that in the inventory, or the ``ssh://`` or ``adb://`` address."""
     transport: Annotated[str, plugins.known_name("transport", BUILT_IN_TRANSPORTS)] = "ssh"
-    """``adb``: a phone on adb, through it to the SSH server of an app such as Termux. Or the scheme of a plug-in."""
+    """``ssh``, ``local``, a plug-in's scheme, or ``adb``: through adb to a phone's SSH server."""
     url: str | None = Field(default=None, min_length=1)
     """Where a plug-in's transport finds it: ``scheme://`` and what that plug-in takes."""
     serial: str | None = Field(default=None, min_length=1)
@@ -83,7 +83,7 @@ class Device(BaseModel):
     ssh_config: _LocalPath | None = None
     """None: ~/.ssh/config."""
     connect_timeout_s: float = Field(default=15, gt=0, le=3600, allow_inf_nan=False)
-    """Seconds until a connection must stand; where it is not given, the SSH config's ConnectTimeout."""
+    """Seconds that connecting may take; None: the SSH config's ConnectTimeout."""
 
     heartbeat_s: float = Field(default=20, ge=1, le=3600, allow_inf_nan=False)
     """Seconds without a word from the agent after which the device counts as lost."""
@@ -175,7 +175,7 @@ LOCAL = Device(name="local", transport="local", share=True)
 
 
 def check_login_word(word: str) -> str:
-    """Return a host or user name that may stand in a shell's command line without quotes.
+    """Return a host or user name that a shell's command line may have without quotes.
 
     ProxyCommand and Match exec of the SSH config put it there. Refused is what OpenSSH refuses of a
     host. Raises ValueError.
@@ -190,7 +190,7 @@ def check_login_word(word: str) -> str:
 def device_from_url(text: str) -> Device:
     """Return the device that ``ssh://[user@]host[:port]`` names.
 
-    IPv6 addresses stand in brackets; ``%40`` and the like are decoded. `host` may be an alias of
+    IPv6 addresses are in brackets; ``%40`` and the like are decoded. `host` may be an alias of
     ~/.ssh/config. Raises InventoryError.
     """
     match = _URL.fullmatch(text)
@@ -243,7 +243,7 @@ def state_root() -> Path:
 
 
 def _managed_inventories() -> list[Path]:
-    """Return the inventory files of the boards that were made, by name; none where nothing can be read."""
+    """Return the inventory files of virtual boards by name; none where they can't be read."""
     try:
         folders = sorted(state_root().iterdir())
     except (OSError, RuntimeError):  # no folder, or no home
@@ -327,7 +327,7 @@ def _read_inventory(path: Path) -> dict[str, Device]:
 
 
 def find_inventory(path: Path | None = None) -> Path | None:
-    """Return where the inventory is, absolute: at this path, else in the usual places, else nowhere."""
+    """Return the inventory's absolute path: this one, else in the usual places, else None."""
     if path is None:
         path = next((candidate for candidate in _usual_places() if candidate.is_file()), None)
     return path and path.absolute()

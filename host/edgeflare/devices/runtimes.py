@@ -2,7 +2,7 @@
 
 A user's runtime is an entry point of the group ``edgeflare.runtimes``: a subclass of
 `edgeflare_agent.runtimes.Runtime` whose `name` is the entry point's and whose `suffixes` are those
-of its model files. The file it stands in goes to the device as part of the agent, so it is written
+of its model files. Its file goes to the device as part of the agent, so it is written
 for Python 3.8 and imports the standard library, numpy, `edgeflare_agent` and, when a model is
 loaded, its engine alone.
 """
@@ -32,7 +32,7 @@ BY_EXTENSION: dict[str, RuntimeName] = {
     ".engine": "tensorrt",
     ".plan": "tensorrt",
 }
-"""The runtime that a model file's extension stands for."""
+"""The runtime of a model file's extension."""
 
 
 OPTIONS_OF: dict[RuntimeName, frozenset[str]] = {
@@ -116,7 +116,7 @@ def options_of(name: str) -> Collection[str]:
 
 
 class UsersRuntime(NamedTuple):
-    """A user's runtime: the file that its class stands in, and what the class says of itself."""
+    """A user's runtime: the file of its class, and the attributes of the class."""
 
     source: bytes
     suffixes: tuple[str, ...]
@@ -124,7 +124,7 @@ class UsersRuntime(NamedTuple):
 
 
 def users_runtime(name: str) -> UsersRuntime | None:
-    """Return a user's runtime, None where there is none of this name or it is built in. Raises UsageError."""
+    """Return a user's runtime, None for a built-in or unknown name. Raises UsageError."""
     found = None if name in BUILT_IN else plugins.load("runtime", name)
     if found is None:
         return None
@@ -155,7 +155,7 @@ def users_runtime(name: str) -> UsersRuntime | None:
 
 
 def calibration_file(runtime: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the host's calibration file that these options name. Raises UsageError where it is none."""
+    """Return the host's calibration file that these options name. Raises UsageError."""
     named = options.get("calibration")
     if runtime != "tensorrt" or named is None:
         return None

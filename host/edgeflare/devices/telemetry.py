@@ -37,7 +37,7 @@ class Latencies:
         return dict(sorted(self._counts.items()))
 
     def add(self, seconds: Sequence[float]) -> None:
-        """Count times in seconds; many at once are cheaper. Less than a nanosecond counts as one."""
+        """Count times in seconds, at least a nanosecond each; many at once are cheaper."""
         logarithms = np.log(np.maximum(np.asarray(seconds, np.float64), _LEAST_S))
         found, counts = np.unique(np.floor(logarithms / _STEP), return_counts=True)
         self._counts.update(dict(zip(map(int, found), map(int, counts), strict=True)))
@@ -47,7 +47,7 @@ class Latencies:
         self._counts.update(buckets)
 
     def within(self, fraction: float, longest: float | None = None) -> float | None:
-        """Return the time in seconds that this fraction stayed within, by nearest rank; None: there are none.
+        """Return the time in seconds that this fraction stayed within, by nearest rank, else None.
 
         `longest`: the longest of all where it is known, an upper limit of the result.
         """
@@ -102,7 +102,7 @@ class DeviceMinute:
 
 
 class Minutes:
-    """Collects a device's minutes over many sessions; safe to use from several threads, and never slow.
+    """Collects a device's minutes over many sessions; safe in several threads, and fast.
 
     `wall` gives the time in seconds since 1970.
     """

@@ -93,7 +93,7 @@ class OriginalModel:
         self._reader = reader
 
     def raw(self, sample: Sample, spec: Spec | None = None) -> RawOutput:
-        """Return the raw output for one sample; `spec` prepares it in another way than configured.
+        """Return the raw output for one sample; `spec` prepares it otherwise than configured.
 
         Raises InferenceFailedError where the runtime fails on it, crashes or takes too long.
         """

@@ -113,7 +113,7 @@ class ModelProcess:
             self._asked % _TRIMMED_EVERY == 0
             and os.fstat(self._printed.fileno()).st_size > _MOST_PRINTED
         ):
-            os.ftruncate(self._printed.fileno(), 0)  # it is written at its end, so it begins anew
+            os.ftruncate(self._printed.fileno(), 0)  # it is written at its end, so it starts again
         try:
             self._limit_to(len(arrays) or 1)
             self._write(encode(kind, {"id": 0, **header}, arrays))

@@ -102,7 +102,7 @@ def resolved_as_in_baseline(baseline: Baseline, search: SearchConfig) -> SearchC
     """Return a search with its open options as they were resolved in the last green night.
 
     What the boundary search leaves open is chosen by how fast the device is just then, so that it
-    would else differ from night to night. Where the settings have changed it is chosen anew.
+    would else differ from night to night. Where the settings have changed it is chosen again.
     """
     if search.strategy != STRATEGY or baseline.run.identity.search != _settings(search):
         return search

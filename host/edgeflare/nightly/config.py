@@ -83,7 +83,7 @@ class NightlyLimits(LimitsConfig):
 
 
 class KeepConfig(Section):
-    """Retention: the campaigns of the last `nights` nights are kept, up to `mb` megabytes in all.
+    """Retention: the campaigns of the last `nights` nights are stored, up to `mb` megabytes in all.
 
     Figures, words and logs stay for ever, and so do the campaigns that later nights are compared
     with.

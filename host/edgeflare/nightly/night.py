@@ -34,7 +34,8 @@ class SearchFigures(_Record):
     a triggering input. `queries` is the median of those that found one, `severity` the median of
     the smaller of both models' margins on the triggering inputs, 0 to 1. `latency_s` is the
     device's median seconds for a query and `temperature_c` its highest, None where unknown;
-    `throttled`: it was slowed down meanwhile. `whole` is False where the limit on queries ended it.
+    `throttled`: it was slowed down during the run. `whole` is False where the limit on queries
+    ended it.
     """
 
     seeds: int
@@ -99,9 +100,9 @@ class Identity(_Record):
 class NightRun(_Record):
     """One model on one device in one night.
 
-    `words` say why it is not green, or what else there is to know; `changed` what is not as it was
+    `words` say why it is not green, or other remarks; `changed` what is not as it was
     in the last green night `compared_with` (its stamp, "" where there was none). `folder` is
-    relative to the night's and has its `CAMPAIGNS` for as long as they are kept. `accepted`: a
+    relative to the night's and has its `CAMPAIGNS` as long as they are stored. `accepted`: a
     person took a red night for the new baseline. `seconds` is how long it took.
     """
 
@@ -200,11 +201,11 @@ class Night(_Record):
         return next((one for one in self.runs if (one.model, one.device) == (model, device)), None)
 
     def campaign(self, run: NightRun) -> Path:
-        """Return the folder of a run's search, whether it is kept or not."""
+        """Return the folder of a run's search, which may be deleted by now."""
         return self.folder / run.folder / "search"
 
     def replayed(self, run: NightRun) -> Path:
-        """Return the folder of a run's replay, whether it is kept or not."""
+        """Return the folder of a run's replay, which may be deleted by now."""
         return self.folder / run.folder / "replay"
 
     def to_json(self) -> dict[str, Any]:

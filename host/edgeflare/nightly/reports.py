@@ -264,7 +264,7 @@ def _trend(history: History, nights: Sequence[Night], model: str, device: str) -
 
 
 def _sign(state: str) -> Markup:
-    """Return a state's mark for running text; the words beside it tell the same."""
+    """Return a state's mark for running text; the words next to it say the same."""
     return Markup('<svg class="sign" viewBox="2 2 12 12" aria-hidden="true">{}</svg>').format(
         mark(state, 8, 8)
     )

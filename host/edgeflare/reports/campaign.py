@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED
 from edgeflare.analysis.limits import LimitCheck
-from edgeflare.analysis.outcome_stats import TriggerFigures, tolerance_of, units_of
+from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
+from edgeflare.oracles import traits_in
 from edgeflare.reports.devices import (
     NO_SEARCH,
     agreement_blocks,
@@ -44,7 +45,7 @@ END_WORDS = {
     "timeout": "nothing within the time budget",
     "gave-up": "given up by the strategy",
 }
-"""Name of each way in which a search ends without finding a trigger."""
+"""Names of the statuses of a search that ends without a trigger."""
 
 _FAILURES_SHOWN = 5
 _TERMINAL_STEPS = 3
@@ -72,7 +73,7 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
     from edgeflare.reports.replay import replay_counts
 
     lines = [_trigger_line(one, width) for one in summary.triggers]
-    if tolerance_of(summary.search) is None:
+    if not traits_in(summary.search).compares_scores:
         lines = [one._replace(disagreement=None) for one in lines]
     triggers = triggers_table(lines, summary.found) if any(one.steps for one in lines) else []
     return [
@@ -177,7 +178,7 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
         word = summary.word_pairs[0]
         text = f"{word.original or NO_WORD} -> {word.deployed or NO_WORD}"
         yield KeyFigure("most frequent words", text, counted(word.count, "trigger"), main=True)
-    elif summary.label_pairs and tolerance_of(summary.search) is None:
+    elif summary.label_pairs and not traits_in(summary.search).compares_scores:
         pair = summary.label_pairs[0]
         text = f"{name(pair.original)} -> {name(pair.deployed)}"
         yield KeyFigure("most frequent pair", text, counted(pair.count, "trigger"), main=True)
@@ -245,8 +246,8 @@ def _search(search: Mapping[str, Any]) -> str:
         return f"none (the seeds are compared as they are), {at_least}"
     options = (f"{name}={value}" for name, value in (search.get("options") or {}).items())
     parts = [" ".join([search["strategy"], *options])]
-    if tolerance := tolerance_of(search):
-        parts.append(f"scores more than {tolerance:g} apart")
+    if rule := traits_in(search).rule:
+        parts.append(rule.format_map(search))
     limits = [
         f"{search[name]:{',g' if isinstance(search[name], float) else ','}} {unit}"
         for name, unit in (

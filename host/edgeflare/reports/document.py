@@ -38,7 +38,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph. `has_code`: what stands between backticks is code."""
+    """A paragraph. `has_code`: text between backticks is code."""
 
     text: str
     tone: Tone = "plain"
@@ -61,7 +61,7 @@ class Command:
 
 
 class Item(NamedTuple):
-    """An entry of a list; the `label` stands before the text, in the colour of `tone`."""
+    """An entry of a list; the `label` comes before the text, in the colour of `tone`."""
 
     text: str
     tone: Tone = "plain"
@@ -99,13 +99,13 @@ class Figures:
 class Column(NamedTuple):
     """A column of a table.
 
-    On a narrow terminal those of the lowest `importance` are dropped first, those of 0 never.
-    `figure` returns a row's cell. A column of `text` is aligned to the left. One that is `optional`
-    is dropped everywhere if no row has a value in it.
+    A terminal too narrow for all drops those of `drop_order` 1, then of 2, and so on; those of 0
+    never. `figure` returns a row's cell. A column of `text` is aligned to the left. One that is
+    `optional` is dropped everywhere if no row has a value in it.
     """
 
     heading: str
-    importance: int
+    drop_order: int
     figure: Callable[[Any], str]
     text: bool = False
     optional: bool = False
@@ -204,10 +204,10 @@ def _print_table(block: Table, console: Console) -> None:
         for column, drawn in zip(columns, table.columns, strict=True):
             drawn.justify = "left" if column.text else "right"
         fits = console.measure(table, options=unbounded).maximum <= console.width
-        droppable = [column for column in columns if column.importance]
+        droppable = [column for column in columns if column.drop_order]
         if fits or not droppable:
             break
-        columns.remove(min(droppable, key=lambda column: column.importance))
+        columns.remove(min(droppable, key=lambda column: column.drop_order))
     if fits or not block.unbroken:
         console.print(table, highlight=False)
         return

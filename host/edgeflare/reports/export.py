@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from edgeflare._internal.files import Spool, is_disk_full, replacing, write_whole
-from edgeflare.analysis.findings import csv_cell, has_input, jsonable, outcome_part, score_list
+from edgeflare.analysis.findings import (
+    csv_cell,
+    has_input,
+    jsonable,
+    outcome_part,
+    score_list,
+    seed_part,
+)
 from edgeflare.analysis.summary import summarize
 from edgeflare.devices import DeviceMinute
 from edgeflare.errors import DiskFullError, StoreError, UsageError
@@ -165,7 +172,7 @@ def _export_one(
     for kind, ending, data in made.files:
         files[kind] = f"{_folder_name(rate)}/{stem}-{kind}.{ending}"
         write_whole(folder / files[kind], data)
-    return _finding_row(outcome, seed, files, made.amplification)
+    return _exported_row(outcome, seed, files, made.amplification)
 
 
 _STEM_LENGTH = 60
@@ -201,23 +208,20 @@ def _audio_files(seed: Sample, trigger: Sample, rate: int) -> _Files:
     return _Files([*files, ("panel", "png", png(spectrogram_panel(seed, trigger, rate)))], None)
 
 
-def _finding_row(
+def _exported_row(
     outcome: Mapping[str, Any],
     seed: SeedRecord,
     files: Mapping[str, str],
     amplification: float | None,
 ) -> dict[str, Any]:
-    """Return all data of a finding: the `outcome_part` and its seed.
+    """Return a line of ``triggers.jsonl``: the `outcome_part`, the `seed_part` and its answers.
 
-    `seed_sample` and `trigger_sample` are one and the same where the seed itself is the finding;
     `amplification` is the factor of the difference picture, None of audio, which has none.
     """
     original, deployed, _ = seed.outputs or (None, None, None)
     row = {
         **outcome,
-        "label": seed.label,
-        "seed_sample": seed.sample,
-        "trigger_sample": outcome["trigger_sample"] or seed.sample,
+        **seed_part(seed, outcome),
         "seed_original_text": text_of(original),
         "seed_deployed_text": text_of(deployed),
         "seed_original_scores": score_list(original),

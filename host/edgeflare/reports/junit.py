@@ -191,7 +191,7 @@ class _LimitCrossings:
         self._known: set[Pair] | None = None
         if "new_pairs" in checked:
             own = LimitsConfig.model_validate(store.campaign.get("limits") or {})
-            with suppress(UsageError):  # the baseline is gone: no pair is known to be new
+            with suppress(UsageError):  # the baseline is deleted: no pair is known to be new
                 self._known = known_pairs(store, own)
 
     def of(self, one: OutcomeRecord) -> list[str]:
@@ -237,7 +237,7 @@ class _Suite:
         self.seconds = 0.0
         self.counts: Counter[str] = Counter()
         self._hostname = hostname
-        # Jenkins takes what stands before the last dot for a package.
+        # Jenkins takes the text before the last dot for a package.
         self._classname = f"{_undotted(folder)}.{_undotted(name)}"
         self._began = datetime.fromisoformat(data.summary.created_at).astimezone(timezone.utc)
         self._cases: list[str] = []

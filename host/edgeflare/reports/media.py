@@ -26,7 +26,7 @@ _CHANGES = (
     *("053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7"),
     *("fddbc7", "f4a582", "d6604d", "b2182b", "67001f"),
 )
-"""RdBu of ColorBrewer (Brewer, Apache 2.0), the other way round: blue is quieter, red louder."""
+"""RdBu of ColorBrewer (Brewer, Apache 2.0), reversed: blue is quieter, red louder."""
 
 
 def level_colours() -> Palette:

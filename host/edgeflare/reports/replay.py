@@ -31,13 +31,13 @@ _RARE = ("unstable", "nonfinite", "failed")
 
 
 def replay_document(summary: ReplaySummary, limits: Sequence[LimitCheck]) -> list[Block]:
-    """Return counts, the inputs to look at, whether limits hold, and how to see more."""
+    """Return counts, the inputs of interest, whether limits hold, and how to see more."""
     page = shlex.join(["edgeflare", "report", summary.folder])
     return [*replay_inputs(summary), *limits_list(limits), Text(f"As a page: {page}")]
 
 
 def replay_inputs(summary: ReplaySummary, name: Name = str) -> list[Block]:
-    """Return counts and the inputs to look at; `name` returns a class's name."""
+    """Return counts and the inputs of interest; `name` returns a class's name."""
     unclear = (*summary.unstable, *summary.nonfinite, *summary.failed)
     known = tuple(one for one in summary.still if not one.elsewhere)
     return [

@@ -20,15 +20,16 @@ from edgeflare.analysis.findings import (
     jsonable,
     outcome_part,
     results,
+    seed_part,
 )
 from edgeflare.analysis.limits import LimitCheck, check_limits
-from edgeflare.analysis.outcome_stats import tolerance_of
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
 from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import UsageError
 from edgeflare.metrics import text_of
+from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     MOST_SHOWN,
     STEPS_SHOWN,
@@ -134,7 +135,7 @@ class ReportData:
 
     @property
     def verdict(self) -> str:
-        """Whether the limits are kept, and how much was found, in a line."""
+        """Whether the campaign is within its limits, and how much was found, in a line."""
         return self._verdict.text
 
     @property
@@ -189,12 +190,14 @@ def _report_data(
 def outcome_words(data: ReportData, outcome: OutcomeRecord) -> str:
     """Return both models' answers to a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``.
 
-    Where a tolerance decides, with the distance of the scores: ``4 by both, scores 0.12 apart``.
+    Where an oracle compares scores, with the distance of the scores: ``4 by both, scores 0.12
+    apart``.
     """
     labels = (outcome.original_label, outcome.deployed_label)
     texts = (text_of(outcome.original), text_of(outcome.deployed))
     answers = answers_text(labels, texts, data.name)
-    if tolerance_of(data.summary.search) is None or outcome.disagreement is None:
+    by_scores = traits_in(data.summary.search).compares_scores
+    if not by_scores or outcome.disagreement is None:
         return answers
     both = f"{data.name(labels[0])} by both" if labels[0] == labels[1] else answers
     return f"{both}, scores {margin_text(outcome.disagreement)} apart"
@@ -212,9 +215,7 @@ def finding_row(data: ReportData, finding: Finding) -> dict[str, Any]:
     return {
         **row,
         "disagreement": jsonable(finding.outcome.disagreement),
-        "label": finding.seed.label,
-        "seed_sample": finding.seed.sample,
-        "trigger_sample": row["trigger_sample"] or finding.seed.sample,
+        **seed_part(finding.seed, row),
         **{
             f"{name}_class": data.name(label) if known and label is not None else None
             for name, label in labels.items()

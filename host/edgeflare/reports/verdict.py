@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from edgeflare._internal.text import counted, number_text, percent_text
-from edgeflare.analysis.outcome_stats import tolerance_of
 from edgeflare.analysis.summary import Summary
 from edgeflare.campaign.control import CONTROL_NAME, count_alarms
 from edgeflare.campaign.status import CampaignStatus
+from edgeflare.oracles import traits_in
 from edgeflare.store import Store
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.types import TRIGGERS
@@ -51,7 +51,7 @@ def verdict(
     limits: "Sequence[LimitCheck]" = (),
     replay: "ReplaySummary | None" = None,
 ) -> Verdict:
-    """Return whether the limits are kept, if there are any, and how much was found.
+    """Return whether the campaign is within its limits, if it has any, and how much was found.
 
     `summary` and `replay` are those of the store. Raises StoreError.
     """
@@ -175,10 +175,7 @@ def _found(store: Store, summary: Summary) -> tuple[str, Tone]:
 
 def _deviating(summary: Summary) -> str:
     """Return what both models do on an input that deviates."""
-    tolerance = tolerance_of(summary.search)
-    if tolerance is None:
-        return "the deployed model decides differently"
-    return f"both models have scores more than {tolerance:g} apart (total variation distance)"
+    return traits_in(summary.search).deviation.format_map(summary.search)
 
 
 def _so_far(store: Store, summary: Summary) -> str:

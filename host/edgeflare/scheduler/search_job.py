@@ -9,7 +9,7 @@ import numpy as np
 
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
 from edgeflare.metrics import l2, linf
-from edgeflare.oracles import LabelOracle, Oracle, is_below, margins
+from edgeflare.oracles import LabelOracle, Oracle, has_margin_below, margins
 from edgeflare.scheduler.confirmation import SampleStore, UnconfirmedTrigger, confirm
 from edgeflare.scheduler.job import Budget, Counters, JobRun
 from edgeflare.types import (
@@ -116,7 +116,7 @@ class QueryMeter:
         places = [
             place
             for place, one in enumerate(known)
-            if one is not None and not is_below(self.oracle.floor, one)
+            if one is not None and not has_margin_below(one, self.oracle.floor)
         ]
         self.intended += len(ask.samples)
         self.withheld += len(ask.samples) - len(places)

@@ -40,7 +40,7 @@ def _bytes_missing(file: BinaryIO) -> tuple[int, int] | None:
 
 
 _BLOCK_VALUES = 1 << 17
-_MOST_FRAMES = 1 << 62  # libsndfile says about this much where the header doesn't tell
+_MOST_FRAMES = 1 << 62  # libsndfile's number where the header states none
 _MP3_SHARE = 0.9  # an MP3's length may be estimated from its bit rate
 _FULL_SCALE = 32767 / 32768
 _FULL_SCALE_8_BITS = 127 / 128
@@ -51,7 +51,7 @@ class Recording:
     """A recording, to be read once: `blocks` of float32 [frames, channels], 16 bits / 32768.
 
     Iterating it raises UnreadableError where the rest is damaged or missing. `rate` is in Hz,
-    `seconds` the length that the header states, None where it doesn't tell. A sample of
+    `seconds` the length that the header states, None where it states none. A sample of
     `full_scale` or more is at the end of what the file's format can hold.
     """
 

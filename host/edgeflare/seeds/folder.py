@@ -207,7 +207,7 @@ def load_label_mapping(path: Path) -> dict[str, int]:
 
 
 def read_names(path: Path, called: str) -> Any:
-    """Return what a file of class names says, whatever that is: text is a list of its lines.
+    """Return the content of a file of class names, of any type: text is a list of its lines.
 
     `called` is what the errors call the file. Raises SeedError for one that can't be read or
     parsed.

@@ -1,8 +1,9 @@
 """An encoded image file's bytes -> pixels, whatever its colour type and depth.
 
-Its size is read from the header first, so that no file makes the decoder take more memory than there is; and so is the
-EXIF orientation, because OpenCV turns an image only where it also drops its alpha channel, and not in every version for
-PNG and WebP; TIFF files it always turns. So the image is decoded unturned.
+Its size is read from the header first, so that no file makes the decoder take more memory than
+there is; and so is the EXIF orientation, because OpenCV turns an image only where it also drops its
+alpha channel, and not in every version for PNG and WebP; TIFF files it always turns. So the image
+is decoded unturned.
 """
 
 import re

@@ -26,7 +26,7 @@ _BLOCK = 1 << 18
 
 
 class Header(NamedTuple):
-    """What an array is, and at which byte of its member of the archive it begins."""
+    """The type and shape of an array, and its first byte in its member of the archive."""
 
     shape: tuple[int, ...]
     fortran_order: bool
@@ -40,7 +40,7 @@ def member(archive: zipfile.ZipFile, name: str) -> str | None:
 
 
 def _read_header(archive: zipfile.ZipFile, name: str) -> Header:
-    """Return what the array in this member is.
+    """Return the type and shape of the array in this member.
 
     Raises ValueError where it is no array, or the archive's directory gives it another length; and
     what `zipfile` raises.
@@ -116,7 +116,7 @@ class Archive:
     """One file's array of a medium, with its labels; each entry is read when it is needed.
 
     "images" is uint8 [N, H, W] or [N, H, W, C], C 1, 3 or 4; "audio" float32 or int16 [N, samples],
-    with its `rate` in Hz, one whole number, beside it. `labels`, where there are some, are integers
+    with its `rate` in Hz, one whole number, with it. `labels`, where there are some, are integers
     [N]. Raises SeedError where the file or one of the arrays is not that.
     """
 

@@ -36,7 +36,7 @@ class Item(Generic[_T]):
 
 @dataclass(frozen=True)
 class Found(Generic[_T]):
-    """The seed inputs that were found: `items` yields them anew each time, `total` of them."""
+    """The seed inputs that were found: `items` yields them again each time, `total` of them."""
 
     items: Callable[[], Iterator[Item[_T]]]
     total: int

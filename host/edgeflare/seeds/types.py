@@ -14,7 +14,7 @@ class UnreadableError(Exception):
 
 
 class SeedSource(Protocol):
-    """The seeds of one place. Iterating reads them one by one and holds none; each time anew.
+    """The seeds of one place. Iterating reads them one by one, again each time, and holds none.
 
     `total` is the number of seeds at most, None where recordings are cut into several. Once
     iterated to the end, `skipped` has all that could not be used with its reason, `notices` what

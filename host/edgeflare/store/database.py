@@ -105,7 +105,7 @@ def disk_full_at_start(folder: Path) -> DiskFullError:
 def _of_files(error: OSError, folder: Path) -> StoreError:
     if is_disk_full(error):
         return disk_full(folder)
-    names = (error.filename2, error.filename)  # what a file was to become, before what it is
+    names = (error.filename2, error.filename)  # the new name of a file before its present one
     name = next((str(one) for one in names if one is not None), str(folder))
     where = name if name == str(folder) else f"{name} in the folder {folder}"
     return StoreError(f"{where} can't be used: {error.strerror or error}")
@@ -161,7 +161,7 @@ class Database:
     """An open database of a folder.
 
     Any thread may call any method. Writers go one by one and each is one transaction; a reader
-    holds a connection for one page of rows only, so it never keeps a writer waiting.
+    holds a connection for one page of rows only, so it never blocks a writer for long.
     """
 
     def __init__(
@@ -190,9 +190,9 @@ class Database:
     ) -> "Database":
         """Open the database in a folder; one of an earlier schema is migrated to the program's.
 
-        It is migrated in place under the folder's `lock`. Where the lock can't be had (a read-only
-        disk, or an earlier edgeflare that runs the campaign) a migrated copy is opened for reading.
-        Raises StoreError where it is of a newer schema, damaged, or another program's.
+        It is migrated in place under the folder's `lock`. Where the lock can't be taken (a
+        read-only disk, or an earlier edgeflare that runs the campaign) a migrated copy is opened
+        for reading. Raises StoreError where it is of a newer schema, damaged, or another program's.
         """
         engine, copy = connect(folder, url, name=schema.file), None
         try:

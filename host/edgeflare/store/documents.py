@@ -1,4 +1,4 @@
-"""Checks of what is read from a database before a record is made of it.
+"""Checks of values read from a database, before records are made of them.
 
 What does not fit raises ValueError, which `edgeflare.store.database.decoding` turns into one
 sentence on the folder.
@@ -183,7 +183,7 @@ def _adapter(shape: Any) -> TypeAdapter[Any]:
 
 
 def validated(shape: Any, value: Any, *, strict: bool = False) -> Any:
-    """Return what pydantic makes of a value for this type; `strict` converts nothing."""
+    """Return a value as pydantic converts it to this type; `strict` converts nothing."""
     try:
         return _adapter(shape).validate_python(value, strict=strict)
     except ValidationError as error:

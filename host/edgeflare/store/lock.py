@@ -38,13 +38,13 @@ class _Holder(NamedTuple):
     host: str
     since: str
 
-    def is_here(self) -> bool:
+    def is_of_this_host(self) -> bool:
         """Whether it is, or was, a process of this host."""
         return self.host == platform.node()
 
-    def is_gone(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it is known to have ended; of another host's processes nothing is known."""
-        if os.name == "nt" or not self.is_here():
+        if os.name == "nt" or not self.is_of_this_host():
             return False
         try:
             os.kill(self.pid, 0)
@@ -114,7 +114,7 @@ class CampaignLock:
                 return False
         except StoreError:  # another user's, or on a read-only disk
             holder = _note(folder)
-            return holder is not None and holder.is_here() and not holder.is_gone()
+            return holder is not None and holder.is_of_this_host() and not holder.has_ended()
 
     def __enter__(self) -> "Self":
         self.acquire()
@@ -153,7 +153,7 @@ def _check_locks(path: Path) -> None:
 
 @contextmanager
 def _locking(folder: Path) -> Iterator[None]:
-    """Turn every way in which a lock can't be taken into a StoreError."""
+    """Turn every error of taking a lock into a StoreError."""
     try:
         with translate_errors(folder):
             yield
@@ -191,6 +191,6 @@ def _note(folder: Path) -> _Holder | None:
 
 def _whose(folder: Path) -> str:
     holder = _note(folder)
-    if holder is None or holder.is_gone():
+    if holder is None or holder.has_ended():
         return "another process"
     return f"process {holder.pid} on host {holder.host} since {holder.since}"

@@ -25,7 +25,7 @@ from edgeflare.store import tables
 from edgeflare.store.database import Database, batches
 from edgeflare.store.records import (
     SEARCH_ENDS,
-    DeviceCounts,
+    OutcomeCounts,
     SeedComparison,
     TriggerAnswer,
     digest_of,
@@ -120,7 +120,7 @@ def position(connection: Connection, folder: Path, seed_id: str) -> int:
     return positions(connection, folder, [seed_id])[seed_id]
 
 
-def tally(connection: Connection, replica: str | None) -> DeviceCounts:
+def tally(connection: Connection, replica: str | None) -> OutcomeCounts:
     """Count the outcomes of one replica, or of all of them."""
     searched = or_(
         _OUTCOMES.c.search_queries > 0,
@@ -138,7 +138,7 @@ def tally(connection: Connection, replica: str | None) -> DeviceCounts:
     ).select_from(_OUTCOMES)
     if replica is not None:
         query = query.where(_OUTCOMES.c.replica == replica)
-    return DeviceCounts(*(int(value or 0) for value in connection.execute(query).one()))
+    return OutcomeCounts(*(int(value or 0) for value in connection.execute(query).one()))
 
 
 def compare(database: Database, replicas: list[str]) -> Iterator[SeedComparison]:

@@ -39,7 +39,7 @@ class SeedAnswer(NamedTuple):
 
 
 _WITH_ARRAYS = {"arbitrary_types_allowed": True}
-"""What pydantic must know to check a record that has arrays."""
+"""Settings with which pydantic checks a record that has arrays."""
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ SEARCH_ENDS = (Status.EXHAUSTED, Status.TIMEOUT, Status.GAVE_UP)
 """Statuses that only a search ends with."""
 
 
-class DeviceCounts(NamedTuple):
-    """Outcomes in figures.
+class OutcomeCounts(NamedTuple):
+    """How many outcomes there are, of a campaign or of one of its replicas.
 
     `done` counts all of them, `found` those with a triggering input, `searched` those whose search
     began; `queries` are search queries.

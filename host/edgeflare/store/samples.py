@@ -1,4 +1,4 @@
-"""Samples as content-addressed files, beside a database."""
+"""Samples as content-addressed files in a database's folder."""
 
 import hashlib
 import io
@@ -155,8 +155,9 @@ class SampleFiles:
 def _read_npy(data: bytes) -> Sample:
     """Return the array of an .npy file.
 
-    `numpy.load` evaluates the header with `ast`, which fails at random in CPython 3.11 where another thread uses
-    `ast`, too (gh-106905). The header of a file that `SampleFiles` wrote needs no evaluation.
+    `numpy.load` evaluates the header with `ast`, which fails at random in CPython 3.11 where
+    another thread uses `ast`, too (gh-106905). The header of a file that `SampleFiles` wrote needs
+    no evaluation.
     """
     start = 10 + int.from_bytes(data[8:10], "little")
     header = _NPY_HEADER.fullmatch(data[:start])
@@ -216,7 +217,7 @@ class LazySamples(Sequence[Sample]):
 
 
 class _Staged(NamedTuple):
-    """A sample on disk: in its place, or else in a temporary file beside it."""
+    """A sample on disk: in its place, or else in a temporary file of the same folder."""
 
     digest: str
     path: Path

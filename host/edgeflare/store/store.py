@@ -30,8 +30,8 @@ from edgeflare.store.database import (
 )
 from edgeflare.store.lock import LOCK_NAMES, CampaignLock
 from edgeflare.store.records import (
-    DeviceCounts,
     DeviceRecord,
+    OutcomeCounts,
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
@@ -432,7 +432,7 @@ class Store(StoredFolder):
         with self._database.reading() as connection:
             return set(connection.execute(query).scalars())
 
-    def tally(self, replica: str | None = None) -> DeviceCounts:
+    def tally(self, replica: str | None = None) -> OutcomeCounts:
         """Count the outcomes of this replica, or of all of them."""
         with self._database.reading() as connection:
             return queries.tally(connection, replica)

@@ -1,20 +1,22 @@
-"""DFLARE (Tian et al., TOSEM 2023): a mutation search guided by Metropolis-Hastings, and its variants.
+"""DFLARE (Tian et al., TOSEM 2023): mutation search by Metropolis-Hastings, and variants.
 
-Section 3, algorithms 1 and 2. `DflareOptions` says what each variant is; the rules of acceptance and of selection say
-how the paper's text and its authors' code differ in each step.
+Section 3, algorithms 1 and 2. `DflareOptions` says what each variant is; the rules of acceptance
+and of selection say how the paper's text and its authors' code differ in each step.
 
-Differences from both: the search is stopped by the scheduler's budgets, not by a clock of its own, and every search has
-its own randomness: a seed reproduces a run on the same kind of CPU. With a margin floor, a mutant on which the original's
-margin is below it is no query: it has no fitness, is never accepted, and the next one is drawn.
-Differences of the text variant from the authors' code: an input replaces x_max only if its fitness is
-not lower; operators are drawn by algorithm 2; pixel values are clipped, never wrapped; the six operators
-of table 3, with ranges that change the input each time.
-Differences of the reference variant from the authors' code: nearest states are found exactly, not
-approximately; a top-1 tie is no deviation; every seed input has randomness of its own (the code begins
-each with the same numbers); the seed's own query is counted, apart from the search's.
+Differences from both: the search is stopped by the scheduler's budgets, not by a clock of its own,
+and every search has its own randomness: a seed reproduces a run on the same kind of CPU. With a
+margin floor, a mutant on which the original's margin is below it is no query: it has no fitness, is
+never accepted, and the next one is drawn. Differences of the text variant from the authors' code:
+an input replaces x_max only if its fitness is not lower; operators are drawn by algorithm 2; pixel
+values are clipped, never wrapped; the six operators of table 3, with ranges that change the input
+each time. Differences of the reference variant from the authors' code: nearest states are found
+exactly, not approximately; a top-1 tie is no deviation; every seed input has randomness of its own
+(the code begins each with the same numbers); the seed's own query is counted, apart from the
+search's.
 
-Audio (section 6.1): the pool is the paper's four operators, in every variant: the authors published no code for it, and
-floats don't wrap around, so that `pool` and `overflow` make no difference there. `dflare_fitness` says what is compared.
+Audio (section 6.1): the pool is the paper's four operators, in every variant: the authors published
+no code for it, and floats don't wrap around, so that `pool` and `overflow` make no difference
+there. `dflare_fitness` says what is compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,10 +70,11 @@ class UniformSelection:
 class Ranking:
     """Orders operators by v(op) = N_i / (N_op + epsilon), the highest first.
 
-    N_op is the number of times an operator was selected, N_i the number of times its input was accepted (algorithm 1
-    updates the ranking on H(x) >= H(x_max)).
+    N_op is the number of times an operator was selected, N_i the number of times its input was
+    accepted (algorithm 1 updates the ranking on H(x) >= H(x_max)).
 
-    Differences: the paper does not say how equal ranking values are ordered; here, as in the authors' code, at random.
+    Differences: the paper does not say how equal ranking values are ordered; here, as in the
+    authors' code, at random.
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
@@ -97,8 +100,8 @@ class Ranking:
 class MetropolisHastings:
     """Algorithm 2: an operator is proposed uniformly and accepted with (1 - p) ** (k_i - k_(i-1)).
 
-    k is an operator's place in the ranking, k_(i-1) that of the operator drawn last, p one over their
-    number. The first one is drawn uniformly (algorithm 1, line 1).
+    k is an operator's place in the ranking, k_(i-1) that of the operator drawn last, p one over
+    their number. The first one is drawn uniformly (algorithm 1, line 1).
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
@@ -124,9 +127,9 @@ class MetropolisHastings:
 class RankSelection:
     """What the authors' code does: rank k, counted from 0, is accepted with (1 - p) ** (k + 1).
 
-    Until an input has been accepted, operators are drawn uniformly. That code looks the last operator up by comparing an
-    object with names, which always fails and gives -1: so the choice does not depend on the last operator, and is no
-    Markov chain.
+    Until an input has been accepted, operators are drawn uniformly. That code looks up the last
+    operator up by comparing an object with names, which always fails and gives -1: so the choice
+    does not depend on the last operator, and is no Markov chain.
     """
 
     def __init__(self, operators: Sequence[str], epsilon: float) -> None:
@@ -196,14 +199,16 @@ _VARIANTS: dict[str, dict[str, Any]] = {
 class DflareOptions(BaseModel):
     """What the search does in each step, and the paper's constants.
 
-    `variant` chooses the next four together: "reference" (the default) as the authors' code does, "text" as the paper
-    says. The code's rules are the default because of the suites ``default-variant`` and ``mnist``: of those measured, only
-    they were among the fewest queries on every pair and found a trigger from nearly every seed; the text's triggering
-    inputs are nearer to the seed. Each can be chosen alone as well. `acceptance`: "not-lower" (H(x) >= H(x_max)), "change"
-    (D changed by more than delta, up or down, or a new state), or "none" (the seed stays the parent). `selection`:
-    "metropolis-hastings" (algorithm 2), "rank" or "uniform". `pool`: the six operators of table 3, or the code's seven
-    with its ranges. `overflow`: whether values that the pool's noises move out of [0, 255] are clipped or wrap around;
-    both are for images. Operators named by the user replace the pool, unchanged. `state_tracing`: whether O is part of
+    `variant` chooses the next four together: "reference" (the default) as the authors' code does,
+    "text" as the paper says. The code's rules are the default because of the suites
+    ``default-variant`` and ``mnist``: of those measured, only they were among the fewest queries on
+    every pair and found a trigger from nearly every seed; the text's triggering inputs are nearer
+    to the seed. Each can be chosen alone as well. `acceptance`: "not-lower" (H(x) >= H(x_max)),
+    "change" (D changed by more than delta, up or down, or a new state), or "none" (the seed stays
+    the parent). `selection`: "metropolis-hastings" (algorithm 2), "rank" or "uniform". `pool`: the
+    six operators of table 3, or the code's seven with its ranges. `overflow`: whether values that
+    the pool's noises move out of [0, 255] are clipped or wrap around; both are for images.
+    Operators named by the user replace the pool, unchanged. `state_tracing`: whether O is part of
     the fitness.
 
     `delta`: tolerance of the fitness function (section 3.3.2). `threshold`: squared L2 distance
@@ -267,8 +272,8 @@ class DflareROptions(DflareOptions):
 def dflare(options: DflareOptions, operators: Mapping[str, Operator] | None) -> Strategy:
     """Return the strategy; with `operators` None the options choose the pool for the seed's kind.
 
-    Before its first query a search raises UsageError where operators are for another kind than its seed, or their
-    library is missing.
+    Before its first query a search raises UsageError where operators are for another kind than its
+    seed, or their library is missing.
     """
     return partial(_search, options, operators)
 
@@ -318,19 +323,19 @@ def _search(
 
 
 class Acceptance(Protocol):
-    """Which mutant becomes the parent of the next one, x_max of algorithm 1; at first it is the seed."""
+    """Which mutant is the parent of the next one, x_max of algorithm 1; the seed at first."""
 
     def accepts(self, original: Output, deployed: Output) -> bool:
-        """Return whether the input with these answers replaces x_max; if so, it is x_max from now on."""
+        """Return whether the input with these answers becomes the new x_max."""
         ...
 
 
 class AcceptNotLower:
-    """The text's rule: H(x) >= H(x_max) (algorithm 1); without state tracing H is D (section 5.3.1).
+    """The paper's rule: H(x) >= H(x_max) (algorithm 1); without state tracing H is D (5.3.1).
 
-    Where the text leaves a choice: H(x_max) is computed when it is compared, and the state of x_max, the seed's too, has
-    been observed by then: its O is 0. With an O of 1, a search from a seed on which both models are sure hardly ever
-    leaves it.
+    Where the text leaves a choice: H(x_max) is computed when it is compared, and the state of
+    x_max, the seed's too, has been observed by then: its O is 0. With an O of 1, a search from a
+    seed on which both models are sure hardly ever leaves it.
     """
 
     def __init__(
@@ -349,7 +354,7 @@ class AcceptNotLower:
 
 
 class AcceptChange:
-    """The authors' code's rule: D(x) is more than delta above *or below* D(x_max), or the state is new.
+    """The authors' code: D(x) differs from D(x_max) by more than delta, or the state is new.
 
     D(x_max) is 0 at first, whatever the seed's. Without state tracing only D counts.
     """
@@ -376,8 +381,8 @@ class AcceptChange:
 class AcceptNothing:
     """No mutant replaces the seed: what the authors' code does for DFLARE-D.
 
-    It requires D(x) > D(x_max) and begins with a D(x_max) of 1 (the absolute value of -1), which no D exceeds: every
-    mutant is one step from the seed.
+    It requires D(x) > D(x_max) and begins with a D(x_max) of 1 (the absolute value of -1), which no
+    D exceeds: every mutant is one step from the seed.
     """
 
     def accepts(self, original: Output, deployed: Output) -> bool:

@@ -1,9 +1,9 @@
 """The fitness function of DFLARE (section 3.3), on scores and on transcripts (section 6.1).
 
-Differences: section 6.1 says that sentences are compared word by word, but not what D and O are then, which section 3.3
-defines on probability vectors. Here a transcript is a sequence of decisions, one for each word, and the probability of the
-chosen word takes the place of a classifier's top-1 probability. For one word that both models recognise, D is the
-paper's.
+Differences: section 6.1 says that sentences are compared word by word, but not what D and O are
+then, which section 3.3 defines on probability vectors. Here a transcript is a sequence of
+decisions, one for each word, and the probability of the chosen word takes the place of a
+classifier's top-1 probability. For one word that both models recognise, D is the paper's.
 """
 
 import numpy as np
@@ -16,14 +16,14 @@ from edgeflare.types import Output, Transcript
 class ObservedStates:
     """The pairs (f(x), g(x)) observed so far in one search.
 
-    `threshold` is a squared L2 distance between pairs, each the concatenation of two answers: of scores the two
-    probability vectors, at most 4; of transcripts the probabilities of the words of each, in their order, the shorter
-    padded with zeros.
+    `threshold` is a squared L2 distance between pairs, each the concatenation of two answers: of
+    scores the two probability vectors, at most 4; of transcripts the probabilities of the words of
+    each, in their order, the shorter padded with zeros.
 
-    Differences: the paper names approximate nearest neighbours (FLANN); here they are exact. As in the authors' code, a
-    pair within the threshold of a stored one is not stored itself, so that memory is bounded by how many states lie
-    apart, not by the number of queries. Of transcripts (section 6.1) only the probabilities of the words are compared,
-    not the words.
+    Differences: the paper names approximate nearest neighbours (FLANN); here they are exact. As in
+    the authors' code, a pair within the threshold of a stored one is not stored itself, so that
+    memory is bounded by how many states lie apart, not by the number of queries. Of transcripts
+    (section 6.1) only the probabilities of the words are compared, not the words.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -49,9 +49,10 @@ class ObservedStates:
 def top1_difference(original: Output, deployed: Output) -> float:
     """Return D(x), from 0 to 1: the difference of the two top-1 probabilities (section 3.3.2).
 
-    Of transcripts (section 6.1) it is the largest difference, over the aligned words, of the two models' probabilities
-    of the words that they recognise there; a word that only one recognises has the probability 0 for the other. 0
-    without any word. Raises UsageError where RapidFuzz is missing.
+    Of transcripts (section 6.1) it is the largest difference, over the aligned words, of the two
+    models' probabilities of the words that they recognise there; a word that only one recognises
+    has the probability 0 for the other. 0 without any word. Raises UsageError where RapidFuzz is
+    missing.
     """
     if isinstance(original, Transcript) and isinstance(deployed, Transcript):
         pairs = aligned(words(original), words(deployed))
@@ -65,8 +66,8 @@ def top1_difference(original: Output, deployed: Output) -> float:
 class Fitness:
     """H(x) = D(x) / delta + O(x), section 3.3.2.
 
-    O is 1 for a state that has not been observed in this search and 0 otherwise; with `threshold` None no states are
-    recorded and O is always 0 (DFLARE-D, section 5.3.1).
+    O is 1 for a state that has not been observed in this search and 0 otherwise; with `threshold`
+    None no states are recorded and O is always 0 (DFLARE-D, section 5.3.1).
     """
 
     def __init__(self, delta: float, threshold: float | None) -> None:

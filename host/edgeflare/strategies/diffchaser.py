@@ -1,38 +1,45 @@
 """DiffChaser (Xie et al., IJCAI 2019): the genetic baseline of DFLARE's evaluation.
 
-Algorithm 1: an initial population of m inputs is made by mutating the seed input; in each generation the
-fitness of all is calculated; the search ends where one of them is a disagreement; the best one stays, and
-every other is replaced by a crossover of two selected ones, mutated at the rate r2.
+Algorithm 1: an initial population of m inputs is made by mutating the seed input; in each
+generation the fitness of all is calculated; the search ends where one of them is a disagreement;
+the best one stays, and every other is replaced by a crossover of two selected ones, mutated at the
+rate r2.
 
-Known from the paper's published algorithm and from DFLARE (sections 2.5, 4.4): the outline above; that k-uncertainty is
-the difference between the highest and the k-highest probability of either model; that there are three fitness functions,
-basic, k-uncertainty and targeted; that the mutation operators are those of DFLARE's table 3. Chosen here, since neither
-the paper nor its code was available:
+Known from the paper's published algorithm and from DFLARE (sections 2.5, 4.4): the outline above;
+that k-uncertainty is the difference between the highest and the k-highest probability of either
+model; that there are three fitness functions, basic, k-uncertainty and targeted; that the mutation
+operators are those of DFLARE's table 3. Chosen here, since neither the paper nor its code was
+available:
 
-- m = 1000. DFLARE's table 4 counts about 6,000 queries on every MNIST pair and about 2,000 on every CIFAR-10 pair, almost
-  independent of the compression: multiples of a large generation.
+- m = 1000. DFLARE's table 4 counts about 6,000 queries on every MNIST pair and about 2,000 on every
+  CIFAR-10 pair, almost independent of the compression: multiples of a large generation.
 - k = 2; the less certain of the two models counts. Lower is fitter.
 - basic: the largest absolute difference between the two models' probabilities; higher is fitter.
-- targeted: the highest probability less that of class `target`; the smaller of the two models counts.
-- parents are selected by tournaments of two; crossover takes each pixel from either, evenly. Of audio it takes each
-  segment of 20 ms from either: sample by sample the mix of two clips is noise, and words are longer than 20 ms.
-  The child is as long as the first parent; where the second has ended it has the first one's segments.
+- targeted: the highest probability less that of class `target`; the smaller of the two models
+  counts.
+- parents are selected by tournaments of two; crossover takes each pixel from either, evenly. Of
+  audio it takes each segment of 20 ms from either: sample by sample the mix of two clips is noise,
+  and words are longer than 20 ms. The child is as long as the first parent; where the second has
+  ended it has the first one's segments.
 - a child is mutated with probability r2 = 0.5, by one operator drawn uniformly from the pool.
 
-Differences: inputs are asked about in batches, and the search ends with the batch in which a disagreement is found (the
-paper evaluates whole generations), which favours DiffChaser by up to one generation. The best input keeps its scores and
-is not asked about again. A batch larger than the rest of the query budget is not asked about. An input from a crossover
-has no list of mutations. With a margin floor, an input on which the original's margin is below it is not given to the
-device: its fitness is that of the original's answer alone (see `unfitness`).
+Differences: inputs are asked about in batches, and the search ends with the batch in which a
+disagreement is found (the paper evaluates whole generations), which favours DiffChaser by up to one
+generation. The best input keeps its scores and is not asked about again. A batch larger than the
+rest of the query budget is not asked about. An input from a crossover has no list of mutations.
+With a margin floor, an input on which the original's margin is below it is not given to the device:
+its fitness is that of the original's answer alone (see `unfitness`).
 
-Speech (DFLARE, section 6.1, which says only that what is compared was adjusted): k-uncertainty is the smallest margin of
-a word, that is its least certain token's probability less that of the best other token (k = 2, as a transcript knows no
-more); basic is the largest difference of a word's probability, as in `top1_difference`; a transcript has no classes,
-so that there is no targeted fitness. One without words is the least fit.
+Speech (DFLARE, section 6.1, which says only that what is compared was adjusted): k-uncertainty is
+the smallest margin of a word, that is its least certain token's probability less that of the best
+other token (k = 2, as a transcript knows no more); basic is the largest difference of a word's
+probability, as in `top1_difference`; a transcript has no classes, so that there is no targeted
+fitness. One without words is the least fit.
 
-Memory: a search holds its population, m times the size of a sample: 0.8 MB for 28 x 28, 150 MB for 224 x 224 x 3, 640 MB
-for 10 s of audio at 16 kHz, less the inputs that were not asked about yet. Choose a smaller `population` or a low concurrency there. A
-`batch` travels in one request, of at most 256 MiB: 139 clips of 30 s at 16 kHz.
+Memory: a search holds its population, m times the size of a sample: 0.8 MB for 28 x 28, 150 MB for
+224 x 224 x 3, 640 MB for 10 s of audio at 16 kHz, less the inputs that were not asked about yet.
+Choose a smaller `population` or a low concurrency there. A `batch` travels in one request, of at
+most 256 MiB: 139 clips of 30 s at 16 kHz.
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -69,8 +76,9 @@ _MARGIN_WITHOUT_WORDS = 1.0
 class DiffchaserOptions(BaseModel):
     """The constants; the module says where they come from.
 
-    `population`: inputs of a generation (m). `fitness`: what is optimised; "targeted" needs `target`, a class index. `k`:
-    of k-uncertainty. `mutation_rate`: r2. `batch`: inputs that both models are asked about at once.
+    `population`: inputs of a generation (m). `fitness`: what is optimised; "targeted" needs
+    `target`, a class index. `k`: of k-uncertainty. `mutation_rate`: r2. `batch`: inputs that both
+    models are asked about at once.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -98,10 +106,10 @@ class _Individual(NamedTuple):
 
 
 def diffchaser(options: DiffchaserOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; with `operators` None it uses DFLARE's: table 3 for images, section 6.1's four for audio.
+    """Return the strategy; `operators` None: DFLARE's (table 3 for images, section 6.1 for audio).
 
-    Before its first query a search raises UsageError where operators are for another kind than its seed, or their
-    library is missing.
+    Before its first query a search raises UsageError where operators are for another kind than its
+    seed, or their library is missing.
     """
     return partial(_search, options, operators)
 
@@ -129,9 +137,10 @@ def _search(
 def _ask(
     generation: Iterator[_Individual], batch: int
 ) -> Generator[Ask, Answer, tuple[list[_Individual], _Individual | None]]:
-    """Ask about the inputs without outputs; return all inputs with their outputs, and the first disagreement.
+    """Ask about inputs without outputs; return all with outputs, and the first disagreement.
 
-    An input is made only for the batch in which it is asked about: a search that ends early has not made the others.
+    An input is made only for the batch in which it is asked about: a search that ends early has not
+    made the others.
     """
     known: list[_Individual] = []
     for some in _batches(generation, batch):
@@ -207,7 +216,7 @@ class _Breeder:
     def children(
         self, population: list[_Individual], options: DiffchaserOptions
     ) -> Iterator[_Individual]:
-        """Yield the next generation lazily: the best input unchanged, children in place of all others."""
+        """Yield the next generation lazily: the best input unchanged, and children."""
         scores = [unfitness(options, one.outputs) for one in population if one.outputs is not None]
         best = int(np.argmin(scores))
         for place in range(len(population)):
@@ -242,8 +251,8 @@ class _Breeder:
 def unfitness(options: DiffchaserOptions, outputs: Outputs) -> float:
     """Return the unfitness of an input with these outputs; the fittest has the lowest.
 
-    Where a margin floor kept it from the device, the original's answer alone counts: whether it is uncertain, or near the
-    target. The difference (basic) is 0 then.
+    Where a margin floor kept it from the device, the original's answer alone counts: whether it is
+    uncertain, or near the target. The difference (basic) is 0 then.
     """
     known = [answer for answer in (outputs.original, outputs.deployed) if answer is not None]
     if options.fitness == "basic":

@@ -1,4 +1,4 @@
-"""Mutation operators of a search, and the mutations that lead from a seed input to another input: recorded and described."""
+"""Mutation operators of a search, and mutation paths: recorded, serialised, in words."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -46,12 +46,12 @@ def _unknown(names: Sequence[str], message: str) -> str:
 
 
 def check_operators(names: Sequence[str], kind: Kind) -> None:
-    """Raise UsageError unless operators with these names exist, mutate samples of this kind and have their libraries."""
+    """Raise UsageError unless these operators exist, fit this kind and have their libraries."""
     check_operator_pool(operators_named(names), kind)
 
 
 def check_operator_pool(pool: Mapping[str, Operator], kind: Kind) -> Mapping[str, Operator]:
-    """Return the pool. Raises UsageError where an operator is for another kind, or its library is missing."""
+    """Return the pool. Raises UsageError for another kind's operator or a missing library."""
     for name, operator in pool.items():
         if operator.kind != kind:
             raise UsageError(
@@ -67,7 +67,7 @@ def check_operator_pool(pool: Mapping[str, Operator], kind: Kind) -> Mapping[str
 
 
 def spec_of(seed: Seed) -> SampleSpec:
-    """Return what an operator draws parameters for. Raises UsageError where the seed input can't be mutated."""
+    """Return what an operator draws parameters for. Raises UsageError for a seed unfit for any."""
     try:
         return SampleSpec.of(seed.sample, seed.rate)
     except MutationError as error:
@@ -75,7 +75,7 @@ def spec_of(seed: Seed) -> SampleSpec:
 
 
 Trail: TypeAlias = tuple["Trail", Mutation] | None
-"""The last mutation and the trail before it; None at the seed. Inputs with a common beginning share it."""
+"""The last mutation and the path before it, which inputs may share; None at the seed."""
 
 _UNCHANGED = {"count": 0, "kernel": 1, "sigma": 0, "amount": 0}
 """Parameters of operators, and the value with which they leave a sample as it is."""
@@ -93,9 +93,10 @@ def mutation_path(trail: Trail) -> tuple[dict[str, Any], ...]:
 def describe_mutations(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return serialised mutations in words, one text each, in their order.
 
-    A natural corruption describes itself, as "JPEG quality 37"; for any other operator it is the name and the parameters
-    (without the seed of its noise), as "average-blur (size=3)". The same for an operator that is not installed here, and
-    for one that does not accept the recorded parameters.
+    A natural corruption describes itself, as "JPEG quality 37"; for any other operator it is the
+    name and the parameters (without the seed of its noise), as "average-blur (size=3)". The same
+    for an operator that is not installed here, and for one that does not accept the recorded
+    parameters.
     """
     return [
         _described(str(step.get("operator", "?")), step.get("params") or {}) for step in mutations
@@ -103,7 +104,7 @@ def describe_mutations(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def changing(mutations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the mutations without those whose parameters change nothing, such as a blur with a kernel of 1."""
+    """Return the mutations without those that change nothing, such as a blur of kernel 1."""
     return [
         step
         for step in mutations
@@ -112,19 +113,19 @@ def changing(mutations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def join_last(words: Sequence[str], most: int) -> str:
-    """Return the last `most` of these texts as one, preceded by the number of those left out; "" for none."""
+    """Return the last `most` texts as one, after the number of those left out; "" for none."""
     before = max(0, len(words) - most)
     return " + ".join([*([f"{before} earlier"] if before else []), *words[before:]])
 
 
 def corruption_names(mutations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of the natural corruptions among the mutations, each once, in their order."""
+    """Return the natural corruptions among the mutations, by name, each once, in order."""
     names = dict.fromkeys(str(step.get("operator", "?")) for step in mutations)
     return [name for name in names if _corruption(name) is not None]
 
 
 def describe_last_mutations(mutations: Sequence[Mapping[str, Any]], most: int) -> str:
-    """Return the last `most` mutations that change something in words, preceded by the number of those left out."""
+    """Return the last `most` effective mutations in words, after the number left out."""
     return join_last(describe_mutations(changing(mutations)), most)
 
 
@@ -134,15 +135,15 @@ def describe_finding(
     deployed: int | str | None,
     most: int,
 ) -> str:
-    """Return the mutations and both models' answers in words, as "JPEG quality 37: original 3, device 5".
+    """Return the mutations and both answers: "JPEG quality 37: original 3, device 5".
 
-    `original` and `deployed` are class indices, or the texts of speech recognisers, as 'original "no", device "go"'; None
-    leaves a model out.
+    `original` and `deployed` are class indices, or the texts of speech recognisers, as 'original
+    "no", device "go"'; None leaves a model out.
     """
     labels = [
-        f'{name} "{said}"' if isinstance(said, str) else f"{name} {said}"
-        for name, said in (("original", original), ("device", deployed))
-        if said is not None
+        f'{name} "{answer}"' if isinstance(answer, str) else f"{name} {answer}"
+        for name, answer in (("original", original), ("device", deployed))
+        if answer is not None
     ]
     parts = (describe_last_mutations(mutations, most), ", ".join(labels))
     return ": ".join(part for part in parts if part)
@@ -169,7 +170,7 @@ def _plain(name: str, params: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=256)
 def _corruption(name: str) -> Corruption | None:
-    """Return the natural corruption of this name; None for another operator, and for one that is not installed."""
+    """Return the natural corruption of this name; None for others and for one not installed."""
     try:
         operator = get(name)
     except MutationError:

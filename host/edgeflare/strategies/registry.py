@@ -1,7 +1,8 @@
 """Strategies by name: built-in ones, and the user's.
 
-A user's strategy is an entry point of the group ``edgeflare.strategies``: a `Strategy` (a function of seed and generator),
-which has no options, or a class of options (a dataclass or pydantic model) whose instances are strategies::
+A user's strategy is an entry point of the group ``edgeflare.strategies``: a `Strategy` (a function
+of seed and generator), which has no options, or a class of options (a dataclass or pydantic model)
+whose instances are strategies::
 
     @dataclass(frozen=True)
     class Noise:
@@ -34,7 +35,7 @@ class _NoneOptions(BaseModel):
 
 
 def _none(options: _NoneOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy that asks nothing and ends: only the seed inputs themselves are compared."""
+    """Return the strategy that asks nothing: only the seed inputs are compared."""
     del options, operators
     return _search_nothing
 
@@ -70,8 +71,8 @@ def build_strategy(
 ) -> Strategy:
     """Return a strategy by its name; without `operators` it chooses its pool by the seed's kind.
 
-    Raises UsageError for an unknown strategy, option or operator. Operators for another kind than the seed input's are
-    refused when a search begins, or before by `check_operators`.
+    Raises UsageError for an unknown strategy, option or operator. Operators for another kind than
+    the seed input's are refused when a search begins, or before by `check_operators`.
     """
     return _entry(name).build(
         _parsed(name, options), operators_named(operators) if operators else None
@@ -83,8 +84,9 @@ def check_audio_search(
 ) -> None:
     """Check the arguments of `build_strategy` for seed inputs of audio, before any search.
 
-    `words`: speech recognisers answer, else there are class scores. Raises UsageError for options and operators that have
-    no meaning then, and where a library of the operators is missing, also of those that the strategy chooses.
+    `words`: speech recognisers answer, else there are class scores. Raises UsageError for options
+    and operators that have no meaning then, and where a library of the operators is missing, also
+    of those that the strategy chooses.
     """
     parsed, pool = _parsed(name, options), operators_named(operators) if operators else None
     if pool is not None:

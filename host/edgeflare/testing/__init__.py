@@ -1,8 +1,8 @@
-"""Fake models and devices, and links and agents that misbehave; EdgeFlare's own suites use them, too.
+"""Fake models and devices, and links and agents with faults, as EdgeFlare's own tests use.
 
 A `FaultPlan` says what goes wrong on a device's streams, from a seed or by hand; wrap the device's
 transport in it and every run meets the same faults. A `Relay` stands between a client and a server
-and makes the way between them long, narrow, dead or cut::
+and makes the connection slow, narrow, silent or cut::
 
     from edgeflare.devices import connect, open_device
     from edgeflare.testing import FaultPlan, connecting
@@ -12,9 +12,10 @@ and makes the way between them long, narrow, dead or cut::
     ...
     print(plan)  # what was to happen, and what did
 
-A `FakeAgent` stands in for the agent itself and answers nonsense wherever a `Replace` says so; `connecting`
-takes one in place of a plan. A `FakeModel` is a small classifier, and `run_strategy` searches with a strategy
-beside two of them, without a device; `FakeModel.device` is a device that answers with it::
+A `FakeAgent` stands in for the agent itself and answers nonsense wherever a `Replace` says so;
+`connecting` takes one in place of a plan. A `FakeModel` is a small classifier, and `run_strategy`
+searches with a strategy and two of them, without a device; `FakeModel.device` is a device that
+answers with it::
 
     model = FakeModel.random((8, 8, 1), classes=4)
     run = run_strategy(MyStrategy(), image, original=model, deployed=model.quantised())

@@ -1,4 +1,4 @@
-"""An agent within the test's process that speaks the real wire protocol and replies as the test defines."""
+"""An agent in the test's process that speaks the wire protocol and replies as defined."""
 
 import json
 import os
@@ -70,8 +70,9 @@ class FakeAgent:
     there, `status` its exit status, None: it is not known. `received` counts the frames that came,
     by kind, `replaced` the replies that were replaced.
 
-    `transport` is a device that consists of the agent alone, for a `DeviceSession`; `wrap` puts the agent in the
-    place of another device's, so that a whole campaign meets it; `serve` makes a program of it::
+    `transport` is a device that consists of the agent alone, for a `DeviceSession`; `wrap` puts the
+    agent in the place of another device's, so that a whole campaign meets it; `serve` makes a
+    program of it::
 
         agent = FakeAgent(Replace("LOADED", {"outputs": [
             {"name": "y", "shape": [1e400, 2], "dtype": "float32", "quantization": None}]}))
@@ -104,7 +105,7 @@ class FakeAgent:
         self._lock = threading.Lock()
 
     def transport(self, name: str = "fake") -> "FakeTransport":
-        """Return a device that is this agent and nothing else: no file is put there, no command run."""
+        """Return a device that consists of this agent: no file is uploaded, no command run."""
         return FakeTransport(self, name)
 
     def wrap(self, transport: Transport) -> "FakeTransport":
@@ -150,7 +151,7 @@ class FakeAgent:
         return self._replaced(Frame(Kind.HELLO, hello))
 
     def reply(self, frame: Frame) -> list[bytes]:
-        """Return what the agent writes on a frame of the host, nothing for no answer; ``b""``: it ends."""
+        """Return the agent's answer to a frame of the host, empty for none; ``b""``: it ends."""
         self.received[frame.kind.name] += 1
         default = self._default_reply(frame)
         return [] if default is None else self._replaced(default)
@@ -190,7 +191,7 @@ class FakeAgent:
 
 
 class FakeTransport:
-    """The way to a fake agent; fulfils `edgeflare.devices.Transport`.
+    """The connection to a fake agent; fulfils `edgeflare.devices.Transport`.
 
     `run` and `put` are those of `inner`; without one they raise UnreachableError.
     """
@@ -225,7 +226,7 @@ class FakeTransport:
 
 
 class FakeStream:
-    """A fake agent's stdin and stdout; fulfils `edgeflare.devices.Stream`, without a thread of its own."""
+    """A fake agent's stdin and stdout, an `edgeflare.devices.Stream` without a thread."""
 
     def __init__(self, agent: FakeAgent) -> None:
         self._agent = agent
@@ -237,7 +238,7 @@ class FakeStream:
             self._out.put(piece)
 
     def read(self, n: int) -> bytes:
-        """Return at least one and at most n bytes, waiting for them; ``b""`` when the stream is closed."""
+        """Return 1 to n bytes, waiting for them; ``b""`` when the stream is closed."""
         if not self._buffer and not self._closed.is_set():
             self._buffer = self._out.get()
             if not self._buffer:
@@ -246,7 +247,7 @@ class FakeStream:
         return piece
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        """Take bytes in and answer the frames that are whole. Raises UnreachableError when it is closed."""
+        """Take bytes and answer the complete frames. Raises UnreachableError when closed."""
         if self._closed.is_set():
             raise UnreachableError("the fake agent has ended")
         for block in blocks:

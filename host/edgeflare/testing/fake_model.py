@@ -1,4 +1,4 @@
-"""Small models without a file, a device that runs one, and a search from one seed without a campaign."""
+"""Small models without a file, a device that runs one, and a search without a campaign."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.oracles import LabelOracle, Oracle, is_below
+from edgeflare.oracles import LabelOracle, Oracle, has_margin_below
 from edgeflare.testing.fake_agent import FakeAgent
 from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Sample, Scores, Seed, Strategy
 
@@ -17,7 +17,7 @@ Model: TypeAlias = Callable[[Sample], Scores]
 
 @dataclass(frozen=True, eq=False)
 class FakeModel:
-    """A linear classifier of images: softmax of the pixels, in [0, 1], times `weights`, float64 [values, classes].
+    """A linear classifier of images: softmax of pixels (0 to 1) @ `weights` [values, classes].
 
     `shape` is that of an image: (height, width, channels).
     """
@@ -29,12 +29,12 @@ class FakeModel:
     def random(
         cls, shape: tuple[int, int, int] = (8, 8, 1), classes: int = 4, seed: int = 0
     ) -> "FakeModel":
-        """Return a model with normally distributed weights; the same arguments give the same model."""
+        """Return a model with Gaussian weights; the same arguments give the same model."""
         values = int(np.prod(shape))
         return cls(shape, np.random.default_rng(seed).normal(size=(values, classes)))
 
     def quantised(self, step: float = 0.25) -> "FakeModel":
-        """Return a copy whose weights are rounded to multiples of `step`, as a compressed model's are."""
+        """Return a copy with weights rounded to multiples of `step`, like a compressed model's."""
         return FakeModel(self.shape, np.round(self.weights / step) * step)
 
     def __call__(self, sample: Sample) -> Scores:
@@ -44,7 +44,7 @@ class FakeModel:
         return np.asarray(powers / powers.sum())
 
     def device(self) -> FakeAgent:
-        """Return a device that answers with this model whatever file it is given; see `connecting`."""
+        """Return a device that answers with this model, whatever its file; see `connecting`."""
         tensor = {"dtype": "float32", "quantization": None}
         loaded = {
             "inputs": [{"name": "x", "shape": [1, *self.shape], **tensor}],
@@ -58,13 +58,14 @@ class StrategyRun:
     """What a strategy did: how it ended, and all that it asked, in order, with the answers.
 
     `outcome` is None where an answer that is not finite ended the search. `queries` counts the
-    inputs that the deployed model was asked about, `host_queries` those for the original alone.
+    inputs that the deployed model was asked about, `host_only_queries` those for the original
+    alone.
     """
 
     outcome: Outcome | None = None
     asked: list[tuple[Ask, Answer]] = field(default_factory=list)
     queries: int = 0
-    host_queries: int = 0
+    host_only_queries: int = 0
 
 
 def run_strategy(
@@ -80,7 +81,7 @@ def run_strategy(
     """Search from one seed input as a campaign does, without confirmation.
 
     `oracle` None compares top-1 labels; `seed` is that of the strategy's randomness. A search that
-    would exceed `max_queries` ends with the best outcome it has told of.
+    would exceed `max_queries` ends with the best outcome that it has reported.
     """
     judge = oracle or LabelOracle()
     run = StrategyRun()
@@ -88,9 +89,9 @@ def run_strategy(
     def outputs(one: Sample, of: str) -> Outputs:
         ours = None if of == "deployed" else original(one)
         if of == "original":
-            run.host_queries += 1
+            run.host_only_queries += 1
             return Outputs(ours, None, Decision.UNDECIDED)
-        if ours is not None and is_below(judge.floor, ours):
+        if ours is not None and has_margin_below(ours, judge.floor):
             return Outputs(ours, None, Decision.BELOW_FLOOR)
         run.queries += 1
         theirs = deployed(one)

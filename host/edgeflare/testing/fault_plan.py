@@ -98,7 +98,7 @@ class Fault:
 
 
 class FaultInjector:
-    """Applies the faults that change bytes, and calls `on_fault` with them; for one thread at a time.
+    """Applies faults that change bytes and calls `on_fault` with them, in one thread at a time.
 
     Other faults are yielded between the bytes, for the stream to execute.
     """
@@ -118,7 +118,7 @@ class FaultInjector:
         return not (self._faults or self._bytes_to_drop or self._mask or self._bytes_to_repeat)
 
     def apply(self, data: bytes) -> Iterator[bytes | Fault]:
-        """Yield what comes of these bytes, the next ones of the direction: pieces, never empty, and faults."""
+        """Yield what becomes of the next bytes of a direction: pieces, never empty, and faults."""
         begin = self._position
         self._position += len(data)
         done = 0
@@ -171,7 +171,7 @@ _MOST_REFUSALS = 3
 def draw(
     seed: int, count: int, span: int, spare: int, kinds: Sequence[Kind], longest_delay_s: float
 ) -> Iterator[Fault]:
-    """Yield `count` faults, stream by stream; see `FaultPlan`. The same on every Python and machine."""
+    """Yield `count` faults, stream by stream, the same on every machine; see `FaultPlan`."""
     rng = random.Random(seed)  # noqa: S311  only its repeatability matters
     stream = 0
     reached: dict[Direction, int] = dict.fromkeys(DIRECTIONS, spare)
@@ -192,7 +192,7 @@ def draw(
 
 
 def _draw_details(rng: random.Random, kind: Kind, longest_delay_s: float) -> dict[str, Any]:
-    """Draw what else there is to a fault of this kind.
+    """Draw the parameters of a fault of this kind.
 
     Half of the duplicates are whole pieces, half of the corruptions a single bit.
     """
@@ -227,7 +227,7 @@ class FaultPlan:
     `longest_delay_s` seconds.
 
     The plan has state: use the same object for every connection of a device (`wrap`), and another
-    for each other device. ``repr``, or `to_json` and `from_json`, make the same plan anew, at its
+    for each other device. ``repr``, or `to_json` and `from_json`, make the same plan again, at its
     start. `faults` are all, in order; `fired` those that have happened. Raises UsageError for
     invalid arguments.
     """
@@ -287,7 +287,7 @@ class FaultPlan:
             return True
 
     def next_stream(self) -> tuple[Fault, ...]:
-        """Return the faults of the stream that was just opened, refusals apart; goes on to the next."""
+        """Return the faults of the stream just opened, without refusals; go on to the next."""
         with self._changing:
             stream = self._streams
             self._streams += 1

@@ -55,7 +55,7 @@ class FaultyStream:
         self._closer: threading.Thread | None = None
 
     def read(self, n: int) -> bytes:
-        """Return at least one and at most n bytes; ``b""`` at the end, also where a fault made it."""
+        """Return 1 to n bytes; ``b""`` at the end, which a fault may bring about."""
         while not self._read_ended.is_set():
             if not self._received and not self._fetch(n):
                 return b""
@@ -73,7 +73,7 @@ class FaultyStream:
         return b""
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        """Write all blocks, or what the faults leave of them. Raises UnreachableError after a cut."""
+        """Write all blocks, or what the faults leave of them. Raises UnreachableError."""
         self._check_writable()
         if self._to_device.clear:
             self._inner.write(blocks)
@@ -91,7 +91,7 @@ class FaultyStream:
         return self._inner.stderr_tail()
 
     def exit_status(self, timeout: float) -> int | None:
-        """Wait at most `timeout` seconds for the program's end; None where a fault has ended the stream."""
+        """Wait at most `timeout` seconds for the end; None where a fault ended the stream."""
         return None if self._read_ended.is_set() else self._inner.exit_status(timeout)
 
     def close(self) -> None:
@@ -194,7 +194,7 @@ class FaultyTransport:
         return self._inner.run(arguments, stdin, timeout=timeout)
 
     def open(self, arguments: Sequence[str]) -> FaultyStream:
-        """Start the device's Python command; its stream is the plan's next. Raises UnreachableError."""
+        """Start the device's Python command on the plan's next stream. Raises UnreachableError."""
         refuse(self._plan, self.name)
         stream = self._inner.open(arguments)
         faults = self._plan.next_stream()

@@ -23,8 +23,9 @@ class Relay:
     `to_server_s` or `to_client_s` seconds (about a millisecond more at most on an idle machine).
     New connections are accepted at once. `bytes_per_s` limits each direction of each connection.
 
-    The relay runs in its own process. `cut`, `silence` and `mend` return when they have taken effect, and may be
-    called from any thread. Raises UsageError for a negative delay, or a rate that isn't positive::
+    The relay runs in its own process. `cut`, `silence` and `mend` return when they have taken
+    effect, and may be called from any thread. Raises UsageError for a negative delay, or a rate
+    that isn't positive::
 
         with Relay("127.0.0.1", 22, to_server_s=0.01, to_client_s=0.01) as relay:
             device = Device(name="far away", host=relay.host, port=relay.port)
@@ -60,12 +61,12 @@ class Relay:
 
     @property
     def port(self) -> int:
-        """The port that clients connect to, the same as long as the relay runs. Raises UsageError."""
+        """The port that clients connect to, constant while the relay runs. Raises UsageError."""
         self._running_process()
         return self._port
 
     def start(self) -> Self:
-        """Start relaying; return the relay. ``with`` does this. Raises UsageError if it runs already."""
+        """Start relaying; return the relay. ``with`` does this. Raises UsageError when running."""
         if self._process is not None:
             raise UsageError("the relay runs already")
         self._process = subprocess.Popen(
@@ -87,16 +88,16 @@ class Relay:
         self._command("cut")
 
     def silence(self) -> None:
-        """Let all bytes vanish, those under way, too, until `mend`; connections stay up, as on a pulled cable.
+        """Drop all bytes, also those under way, until `mend`; connections stay up.
 
-        New connections are accepted, and hear nothing.
+        New connections are accepted and get no answer.
         """
         self._command("silence")
 
     def mend(self) -> None:
         """Undo `cut` and `silence`.
 
-        Connections that have lost bytes in silence, or were begun in it, are reset: a TCP
+        Connections that lost bytes, or were opened, during a silence are reset: a TCP
         connection never goes on with a hole in it.
         """
         self._command("mend")

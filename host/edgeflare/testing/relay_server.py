@@ -21,7 +21,7 @@ RESET_ON_CLOSE: Final = struct.pack("hh" if sys.platform == "win32" else "ii", 1
 
 
 class Settings(NamedTuple):
-    """Where the server is; seconds of delay each way; bytes per second of a direction, None: any."""
+    """The server's address, seconds of delay each way, bytes per second each way (None: any)."""
 
     server_host: str
     server_port: int
@@ -154,7 +154,7 @@ class EndProtocol(asyncio.Protocol):
 
 
 class Link:
-    """One connection: a client's end, a server's end and two ways between them."""
+    """One connection: a client's end, a server's end and two directions between them."""
 
     def __init__(self, relay: "RelayServer") -> None:
         settings = relay.settings

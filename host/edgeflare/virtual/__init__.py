@@ -1,4 +1,4 @@
-"""Virtual arm64 boards: Debian on an emulated machine, reached through SSH like any other device."""
+"""Virtual arm64 boards: Debian on an emulated machine, reached by SSH like any device."""
 
 import lazy_loader
 

@@ -59,7 +59,7 @@ class BoardStatus:
     memory_used_mb: int | None = None
     """What it takes of this machine's memory now."""
     build: Build | None = None
-    """None where the build is gone from the cache; `up` makes it again."""
+    """None where the build is no longer in the cache; `up` makes it again."""
     device: Device | None = None
     folder: Path | None = None
 
@@ -134,8 +134,9 @@ def _ignore_step(what: str, seconds: float | None) -> None:
 def board_up(settings: BoardSettings, report_step: ReportStep = _ignore_step) -> UpReport:
     """Build a board where no build fits, boot it, and wait until it runs a program through SSH.
 
-    Its entry is in the inventory then. A board that is up already stays as it is, unless `rebuild` is set.
-    `report_step` is called for each step. Raises DeviceError and its kinds, DiskFullError, UsageError.
+    Its entry is in the inventory then. A board that is up already stays as it is, unless `rebuild`
+    is set. `report_step` is called for each step. Raises DeviceError and its kinds, DiskFullError,
+    UsageError.
     """
     check_qemu()
     with _only_one(settings.name, report_step):
@@ -171,7 +172,8 @@ def board_down(
 ) -> StopReport:
     """Stop a board; with `delete` remove its keys, its state and the builds that no board uses.
 
-    Another command on the board is waited for, which `report_step` hears of. Raises DeviceError, UsageError.
+    Another command on the board is waited for, which is passed to `report_step`. Raises
+    DeviceError, UsageError.
     """
     folder = board_folder(check_name(name))
     made = ran = False
@@ -213,7 +215,7 @@ def board_stopped(device: Device) -> bool:
 
 
 def notes(settings: BoardSettings, state: BoardState) -> list[str]:
-    """Return what a running board is otherwise than the settings and this machine's libraries say."""
+    """Return how a running board differs from the settings and this machine's libraries."""
     unlike = [
         f"{what} {now} (asked: {asked})"
         for what, now, asked in (
@@ -301,7 +303,7 @@ def _python_of(device: Device) -> str:
 
 @contextmanager
 def _only_one(name: str, report_step: ReportStep = _ignore_step) -> Iterator[None]:
-    """Hold the board's lock, which lies beside its folder, for that may be deleted."""
+    """Hold the board's lock, a file next to its folder, which may be deleted."""
     lock = FileLock(make_private(state_root()) / f".{name}.lock")
     try:
         lock.acquire(timeout=0.2)

@@ -1,4 +1,4 @@
-"""The files of boards: a board's SSH keys, inventory entry and state between commands, and where builds are stored."""
+"""The files of boards: SSH keys, inventory entry and state, and where builds are stored."""
 
 import json
 import os
@@ -155,7 +155,7 @@ def write_state(folder: Path, state: BoardState) -> None:
 
 
 def claim_build(folder: Path, key: str) -> None:
-    """Mark the build that a board is about to be started from as in use, so that nobody removes it."""
+    """Mark the build that a board is about to be started from as in use, to protect it."""
     write_whole(folder / _CLAIM, key.encode(), private=True)
 
 

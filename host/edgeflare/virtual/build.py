@@ -1,4 +1,4 @@
-"""Builds of the board's Debian: kernel, first file system, byte code and disk, cached by their inputs."""
+"""Builds of the board's Debian: kernel, initrd, byte code and disk, cached by their inputs."""
 
 import hashlib
 import json
@@ -77,7 +77,7 @@ def _compile_here(python: str, root: Path, log: Log) -> None:
 
 
 def _compile_there(build: Path, folder: Path, log: Log) -> None:
-    """Let the board compile its modules: boot it from the build's image, and store what it writes there.
+    """Let the board compile its modules: boot it from the build's image, store what it writes.
 
     `folder` is for the machine and is made. Raises DeviceError and its kinds.
     """
@@ -114,7 +114,7 @@ FILES = ("vmlinuz", "initrd", "disk.img")
 """The files that a board is started from."""
 
 ReportStep = Callable[[str, float | None], None]
-"""Called for each step with its description when it begins (None) and when it is done (its seconds)."""
+"""Called for each step with its description, at its start (None) and end (its seconds)."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def describe_files(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def ensure_build(settings: BoardSettings, report_step: ReportStep) -> tuple[Build, bool]:
-    """Return the build that fits, and whether it was made just now. Raises DeviceError and its kinds."""
+    """Return the build that fits, and whether it is new. Raises DeviceError and its kinds."""
     wanted = rootfs.host_versions()
     key = build_key(wanted)
     root = make_private(cache_root())
@@ -203,7 +203,7 @@ def ensure_build(settings: BoardSettings, report_step: ReportStep) -> tuple[Buil
 
 
 def _is_whole(build: Build, report_step: ReportStep) -> bool:
-    """Whether the files hold what was built; a damaged kernel or disk fails to boot without a message."""
+    """Whether the files are what was built; a damaged kernel or disk fails without a message."""
     with _step("checking the build", report_step):
         found = describe_files(build.folder)
     return all(tuple(build.files[name]) == found[name] for name in FILES)

@@ -1,4 +1,7 @@
-"""The first root file system: a cpio archive ("newc") with the kernel modules and the script that mount the board's disk and start Debian."""
+"""The initial root file system: a cpio archive ("newc") with kernel modules and a script.
+
+The script mounts the board's disk and starts Debian.
+"""
 
 import stat
 from collections.abc import Iterable
@@ -137,7 +140,7 @@ def base_archive(busybox: Path, modules: list[Path]) -> bytes:
 
 
 def board_archive(name: str, authorized_key: str, host_key: bytes) -> bytes:
-    """Return the archive with one board's own name and keys; Linux reads it after the base archive."""
+    """Return the archive of a board's name and keys; Linux reads it after the base archive."""
     return archive(
         [
             folder("board"),

@@ -41,7 +41,7 @@ class BoardSettings:
     keyring: Path | None = None
     """The file of keys that Debian's packages are signed with; None: this machine's."""
     rebuild: bool = False
-    """Build anew even where a build that fits is there."""
+    """Build again even where a suitable build exists."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -98,7 +98,8 @@ class Machine:
     def pid(self) -> int | None:
         """Return the process of the running machine, None where there is none.
 
-        The process must be qemu's, with this pid file on its command line, since a killed machine leaves its pid file.
+        The process must be qemu's, with this pid file on its command line, since a killed machine
+        leaves its pid file.
         """
         try:
             pid = int(self._pid_file.read_text(encoding="ascii"))
@@ -127,8 +128,8 @@ class Machine:
     ) -> None:
         """Start the machine; return once it runs, long before Debian does.
 
-        `own_files` is the archive with the board's name and keys. With `persist`, what the board writes
-        is stored in its image. Raises DeviceError.
+        `own_files` is the archive with the board's name and keys. With `persist`, what the board
+        writes is stored in its image. Raises DeviceError.
         """
         self._pid_file.unlink(missing_ok=True)
         self.console.write_bytes(b"")
@@ -157,7 +158,7 @@ class Machine:
             raise DeviceError(f"qemu can't start the board: {message or 'it did not say why'}")
 
     def wait_for_ssh(self, port: int, limit_s: float = _BOOT_LIMIT_S) -> None:
-        """Wait until the board's SSH server speaks. Raises DeviceError, DeviceTimeoutError.
+        """Wait until the board's SSH server answers. Raises DeviceError, DeviceTimeoutError.
 
         An open port is not enough: qemu accepts connections before anything listens on the board.
         """

@@ -1,4 +1,4 @@
-"""Debian's arm64 packages, fetched and unpacked by this machine's apt and dpkg in a folder of their own.
+"""Debian's arm64 packages, fetched and unpacked by this machine's apt and dpkg.
 
 Nothing of the machine's own package state is read or changed, and no root is needed: no package is
 installed here and no script of a package is run.
@@ -58,10 +58,10 @@ def find_mirror(settings: BoardSettings) -> Mirror:
 
 
 def debian_of(targets: Iterable[str]) -> str | None:
-    """Return the mirror with Debian's own packages among apt's index targets, None where there is none.
+    """Return the mirror with Debian's own packages among apt's index targets, else None.
 
-    A target is ``address|release|component|origin|label``; apt leaves ``$(ORIGIN)`` as it is where it
-    has not fetched the lists yet, and then the address must end like Debian's.
+    A target is ``address|release|component|origin|label``; apt leaves ``$(ORIGIN)`` as it is where
+    it has not fetched the lists yet, and then the address must end like Debian's.
     """
     likely = None
     for target in targets:
@@ -81,7 +81,7 @@ def _targets() -> list[str]:
     if shutil.which("apt-get") is None:
         return []
     lines: list[str] = []
-    for option in ((), ("--no-release-info",)):  # without it apt tells only of lists that it has
+    for option in ((), ("--no-release-info",)):  # without it apt lists only those that it has
         done = subprocess.run(
             ["apt-get", "indextargets", *option, "--format", _FORMAT, "Created-By: Packages"],
             capture_output=True,
@@ -118,7 +118,7 @@ PACKAGES = (
     ),
     *("usr-is-merged", "util-linux"),  # usr-is-merged: apt would take usrmerge, which brings perl
 )
-"""What the board has of Debian, beside what these need."""
+"""Debian packages of the board; their dependencies are installed, too."""
 
 KERNEL = "linux-image-cloud-arm64"
 """Debian's small kernel for virtual machines; it names the newest one of the release."""
@@ -146,7 +146,7 @@ Dir::Etc::preferencesparts "/dev/null";
 
 
 class Apt:
-    """A private apt for arm64 in an empty folder; the machine's proxy and credentials stay in force."""
+    """A private apt for arm64 in an empty folder, with this machine's proxy and credentials."""
 
     def __init__(self, folder: Path, mirror: Mirror, log: Log) -> None:
         self._folder = folder
@@ -159,7 +159,7 @@ class Apt:
         (folder / "apt.conf").write_text(_CONFIGURATION.format(folder=folder), encoding="utf-8")
 
     def update(self) -> None:
-        """Fetch the mirror's list of packages. Raises DeviceError where it can't be had or trusted."""
+        """Fetch the mirror's list of packages. Raises DeviceError if it can't be had or trusted."""
         try:
             self._run(
                 "apt-get",

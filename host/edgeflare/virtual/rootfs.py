@@ -1,4 +1,4 @@
-"""The board's disk: Debian's setup, a small init, Python libraries as wheels for aarch64, and the ext4 image of all that."""
+"""The board's disk: Debian's setup, a small init, Python wheels for aarch64, the ext4 image."""
 
 import importlib.metadata
 import os
@@ -162,7 +162,7 @@ def wheel_platforms() -> list[str]:
 
 
 def host_versions() -> dict[str, str]:
-    """Return the versions of the libraries that this machine has, without a local part such as +cu12."""
+    """Return the versions of this machine's libraries, without local parts such as +cu12."""
     versions = {}
     for name in LIBRARIES:
         try:

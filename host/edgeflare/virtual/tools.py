@@ -1,4 +1,4 @@
-"""Programs and free space that a virtual board needs on this machine; programs run for a build, with their output in a log."""
+"""Programs and free space that a virtual board needs here; running programs with a log."""
 
 import os
 import shutil
@@ -51,8 +51,8 @@ def run_tool(
 ) -> str:
     """Run a program to its end and return what it printed, stdout and stderr together.
 
-    `doing` begins the error's sentence, as in "fetching Debian's packages"; `success` are the exit codes of success.
-    Raises ToolError with the last lines and the log's path.
+    `doing` begins the error's sentence, as in "fetching Debian's packages"; `success` are the exit
+    codes of success. Raises ToolError with the last lines and the log's path.
     """
     words = [str(word) for word in command]
     log.add("$ " + " ".join(words))
@@ -133,7 +133,7 @@ def check_qemu() -> None:
 
 
 def check_build_tools() -> list[str]:
-    """Return the command of pip. Raises DeviceError that names everything a build needs and this machine does not have."""
+    """Return pip's command. Raises DeviceError naming all that a build needs and is missing."""
     pip = pip_command()
     lacking = _missing([QEMU, *BUILDERS])
     if pip is None:

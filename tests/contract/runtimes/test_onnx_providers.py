@@ -139,7 +139,7 @@ def test_a_provider_that_runs_no_node_is_an_error(
 
 @needs_azure
 @pytest.mark.usefixtures("azure")
-def test_a_fallback_that_is_allowed_is_told(model_file: ModelFile) -> None:
+def test_a_fallback_that_is_allowed_is_reported(model_file: ModelFile) -> None:
     options = {"providers": [AZURE], "allow_fallback": True}
     model = load(model_file("onnx", "float"), "onnx", options)
     described = model.describe()

@@ -35,7 +35,7 @@ def test_the_files_metadata_is_read(model_file: ModelFile) -> None:
     assert model.metadata == {"edgeflare.input": '{"scale": "1/255"}'}
 
 
-def test_tells_the_providers_in_effect(model_file: ModelFile) -> None:
+def test_reports_the_providers_in_effect(model_file: ModelFile) -> None:
     model = load(
         model_file("onnx", "float"), "onnx", {"providers": ["CPUExecutionProvider"], "threads": 1}
     )

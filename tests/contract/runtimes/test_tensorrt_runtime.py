@@ -104,7 +104,7 @@ def test_all_memory_is_given_back(load_here: Load, model_file: ModelFile, gpu: S
     assert (gpu.memory, gpu.streams) == ({}, {})
 
 
-def test_tells_what_is_in_effect(load_here: Load, model_file: ModelFile, library: Any) -> None:
+def test_reports_what_is_in_effect(load_here: Load, model_file: ModelFile, library: Any) -> None:
     described = load_here(model_file("onnx", "float")).describe()
     assert described["package"] == "tensorrt"
     assert described["version"] == library.__version__
@@ -132,7 +132,7 @@ def test_a_failing_inference_carries_tensorrts_words(
 
 
 @pytest.mark.parametrize("cuda", [11040, 12060, 13000])
-def test_cuda_of_every_generation_tells_its_gpu(
+def test_cuda_of_every_generation_reports_its_gpu(
     model_file: ModelFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuda: int
 ) -> None:
     gpu = StandInGpu("NVIDIA H200", (9, 0), cuda)
@@ -143,7 +143,7 @@ def test_cuda_of_every_generation_tells_its_gpu(
     assert described["cuda"] == f"{cuda // 1000}.{cuda % 1000 // 10}"
 
 
-def test_without_a_gpu_or_its_library_the_reason_is_told(
+def test_without_a_gpu_or_its_library_the_reason_is_reported(
     model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in_tensorrt.install("10.3.0", monkeypatch, StandInGpu(devices=0))
@@ -171,7 +171,7 @@ def test_bad_option_values_are_refused_by_tensorrt(
         load(model_file("onnx", "float"), "tensorrt", options)
 
 
-def test_without_tensorrt_the_way_to_it_is_told(
+def test_without_tensorrt_the_way_to_it_is_reported(
     model_file: ModelFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tensorrt, "is_installed", lambda _: False)

@@ -28,7 +28,7 @@ def image(seed: int) -> np.ndarray:
         ({"kernels": "reference", "delegate": True}, None, "reference"),
     ],
 )
-def test_tells_what_is_in_effect(
+def test_reports_what_is_in_effect(
     model_file: ModelFile, options: dict[str, object], delegate: str | None, kernels: str
 ) -> None:
     described = load(model_file("tflite", "float"), "tflite", options).describe()

@@ -142,7 +142,9 @@ class TestReplay:
         assert all(printed.count(f'"{text}"') == 2 for text in texts)
         assert "most probable classes" not in printed
 
-    def test_what_a_better_model_hears_is_told_beside_what_was_heard(self, better: Path) -> None:
+    def test_what_a_better_model_hears_is_reported_beside_what_was_heard(
+        self, better: Path
+    ) -> None:
         with Store.open(better) as store:
             inputs = list(replayed_inputs(store))
             assert store.sample_rate == RATE
@@ -171,7 +173,7 @@ class TestReplay:
             run_replay(campaign[0], replay_config(faster))
 
     @pytest.mark.extended
-    def test_what_the_deployed_models_input_alone_tells_is_enough(
+    def test_what_the_deployed_models_input_alone_gives_is_enough(
         self, pair: Path, tmp_path: Path
     ) -> None:
         silent = onnx.load(pair / "original.onnx")

@@ -150,7 +150,7 @@ def test_a_corrupt_image_among_good_ones_is_named_skipped_and_counted(home: Path
     assert edgeflare("show", "done", "--json", home=home).json["skipped"] == 1
 
 
-def test_a_scaling_that_contradicts_the_files_quantisation_is_told(home: Path) -> None:
+def test_a_scaling_that_contradicts_the_files_quantisation_is_reported(home: Path) -> None:
     ran = run(home, deployed_input="mean=127.5", max_queries=1)
     assert ran.code == 0, ran.err
     assert (

@@ -124,7 +124,7 @@ def test_no_search_of_the_original_against_itself_finds_anything(undisturbed: Pa
         assert store.models["original"]["runtime"]["graph_optimization"] == "all"
 
 
-def test_show_tells_of_the_control_for_people_and_for_programs(
+def test_show_reports_the_control_for_people_and_for_programs(
     tmp_path: Path, undisturbed: Path
 ) -> None:
     shown = edgeflare("show", undisturbed, home=tmp_path)
@@ -149,7 +149,7 @@ def test_an_export_leaves_the_control_out(tmp_path: Path, undisturbed: Path) -> 
 
 
 @pytest.mark.extended
-def test_false_alarms_are_told_with_their_largest_margin_and_what_may_be_the_cause(
+def test_false_alarms_are_reported_with_their_largest_margin_and_what_may_be_the_cause(
     tmp_path: Path,
 ) -> None:
     told = Told()
@@ -311,7 +311,7 @@ def test_the_deployed_model_is_no_control_model(tmp_path: Path) -> None:
         run_campaign(config(tmp_path / "c", control_model=tmp_path / "same.tflite"))
 
 
-def test_what_is_wrong_with_the_control_is_told_as_the_controls(tmp_path: Path) -> None:
+def test_what_is_wrong_with_the_control_is_reported_as_the_controls(tmp_path: Path) -> None:
     label_onnx(DEMO / "original.onnx", tmp_path / "copy.onnx", shape=(2,))
     with pytest.raises(ModelError, match=r"^control: .*10 classes"):
         run_campaign(config(tmp_path / "c", control_model=tmp_path / "copy.onnx"))
@@ -354,7 +354,7 @@ def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_it
     assert told.notices[-1] == f"{folder} is finished: nothing is left to do"
 
 
-def test_a_control_half_made_or_gone_is_told_so(tmp_path: Path, undisturbed: Path) -> None:
+def test_a_control_half_made_or_missing_is_reported(tmp_path: Path, undisturbed: Path) -> None:
     folder = shutil.copytree(undisturbed, tmp_path / "c")
     with Store.open(folder) as store:
         store.set_fact("control_begun", False)

@@ -75,7 +75,7 @@ def test_a_campaign_that_crosses_its_limits_ends_with_1_and_is_whole(
     assert not told["max_new_triggers"]["checked"]
 
 
-def test_show_tells_the_same_and_ends_with_0_and_resume_with_1(crossed: tuple[Path, Ran]) -> None:
+def test_show_reports_the_same_and_ends_with_0_and_resume_with_1(crossed: tuple[Path, Ran]) -> None:
     home, ran = crossed
     shown = edgeflare("show", "crossed", home=home)
     assert shown.code == 0, shown.err

@@ -234,7 +234,9 @@ def test_a_changed_library_is_named_and_force_goes_on(interrupted: Path) -> None
 
 
 @pytest.mark.extended
-def test_seeds_that_are_gone_do_not_matter_once_the_campaign_has_its_own(interrupted: Path) -> None:
+def test_seeds_that_are_missing_do_not_matter_once_the_campaign_has_its_own(
+    interrupted: Path,
+) -> None:
     (interrupted.parent / "seeds.npz").unlink()
     ran = edgeflare("resume", interrupted, "--json", home=interrupted.parent)
     assert ran.code == 0, ran.err

@@ -124,7 +124,7 @@ def test_watching_in_a_terminal(home: Path, finished: Path) -> None:
     assert "6 of 6 done (100.0 %)" in text
 
 
-def test_show_tells_what_each_device_did(home: Path, finished: Path) -> None:
+def test_show_reports_what_each_device_did(home: Path, finished: Path) -> None:
     summary = edgeflare("show", finished, "--json", home=home).json
     assert {one["name"] for one in summary["by_device"]} <= {"local", "local#2"}
     assert sum(one["finished"] for one in summary["by_device"]) == 6

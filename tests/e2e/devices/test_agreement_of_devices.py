@@ -124,7 +124,7 @@ def test_only_the_runtime_differs_and_show_says_so(home: Path, ran: Ran) -> None
     assert "they differ in runtime: delegate XNNPACK, 14 of 14 operators / none" in shown.out
 
 
-def test_an_unknown_mode_is_told(home: Path) -> None:
+def test_an_unknown_mode_is_reported(home: Path) -> None:
     wrong = edgeflare("demo", "--fleet", "both", home=home)
     assert wrong.code == 2
     assert "--fleet must be" in wrong.sentence

@@ -33,7 +33,7 @@ def test_the_demo_finds_triggers_on_arm64_over_ssh(
     assert fared["queries"] == sum(summary["total_queries"][kind] for kind in ON_THE_DEVICE)
 
 
-def test_the_demo_tells_what_arm64_does_differently(
+def test_the_demo_reports_what_arm64_does_differently(
     virtual_board: VirtualBoard, tmp_path: Path
 ) -> None:
     if platform.machine() in ARM:

@@ -109,7 +109,7 @@ def test_a_run_shows_and_keeps_its_report(home: Path, ran: Ran) -> None:
         assert len(list(csv.DictReader(file))) == 5 + 4 + 5
 
 
-def test_show_tells_the_same_as_the_run_and_each_search_if_asked(bench: Path, ran: Ran) -> None:
+def test_show_reports_the_same_as_the_run_and_each_search_if_asked(bench: Path, ran: Ran) -> None:
     (bench / "report.md").unlink()
     shown = edgeflare("bench", "show", bench, "--searches", home=bench.parent)
     assert shown.code == 0, shown.err
@@ -166,7 +166,7 @@ def test_a_folder_is_chosen_where_none_is_named(home: Path) -> None:
     assert str(Path("benches") / folder.name) in ran.sentence
 
 
-def test_what_cannot_be_run_is_told_and_the_rest_is(tmp_path: Path) -> None:
+def test_what_cannot_be_run_is_reported_and_the_rest_is(tmp_path: Path) -> None:
     broken = """
 [[pairs]]
 name = "gone"

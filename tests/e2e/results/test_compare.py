@@ -73,7 +73,7 @@ def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
     assert any("different seeds" in note for note in other.json["notes"])
 
 
-def test_one_that_cannot_be_loaded_is_told_and_the_others_are_ranked(
+def test_one_that_cannot_be_loaded_is_reported_and_the_others_are_ranked(
     five: Five, tmp_path: Path
 ) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"no model")
@@ -120,7 +120,7 @@ def test_the_papers_measure_has_the_papers_search(five: Five, tmp_path: Path) ->
         ([".", "."], "not a campaign folder"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(
+def test_what_is_wrong_is_reported_in_one_sentence(
     tmp_path: Path, arguments: list[object], said: str
 ) -> None:
     ran = edgeflare("compare", *arguments, home=tmp_path)

@@ -53,7 +53,7 @@ def test_the_same_again_changes_nothing_and_a_wrong_folder_leaves_what_was_added
     assert ran.json["entries"] == before
 
 
-def test_what_is_removed_is_told_before_and_gone_after(home):
+def test_what_is_removed_is_reported_before_and_gone_after(home):
     add_to_corpus(home / "shrinking", home / "found")
     pair = corpus_summary(home / "shrinking").pairs[0]
     option = ("--pair", f"{pair.original_label},{pair.deployed_label}")
@@ -72,7 +72,7 @@ def test_what_to_remove_is_asked_for_in_one_sentence(home):
     assert ran.out == ""
 
 
-def test_what_is_not_there_to_be_removed_is_told(home):
+def test_what_is_not_there_to_be_removed_is_reported(home):
     ran = edgeflare("corpus", "remove", "corpus", "--model", "nope", home=home)
     assert (ran.code, ran.out) == (2, "")
     assert "no deployed model 'nope': it knows " in ran.sentence
@@ -82,7 +82,7 @@ def test_what_is_not_there_to_be_removed_is_told(home):
     assert "note: no trigger is of the pair 77,78" in ran.err
 
 
-def test_a_folder_that_is_no_corpus_is_told(home):
+def test_a_folder_that_is_no_corpus_is_reported(home):
     ran = edgeflare("corpus", "show", "found", "--json", home=home)
     assert ran.code == 2
     assert "is not a corpus" in ran.sentence

@@ -44,7 +44,7 @@ def night(home: Path, board: VirtualBoard) -> tuple[Ran, dict[str, dict[str, Any
     return ran, {one["device"]: one for one in ran.json["runs"]}
 
 
-def test_a_planted_regression_is_caught_and_an_unplugged_board_is_told(
+def test_a_planted_regression_is_caught_and_an_unplugged_board_is_reported(
     virtual_board: VirtualBoard, tmp_path: Path
 ) -> None:
     shutil.copy(MNIST / "lenet5.onnx", tmp_path / "original.onnx")

@@ -94,7 +94,7 @@ def test_a_model_that_equals_the_original_fixes_every_trigger(
 
 
 @pytest.mark.extended
-def test_a_damaged_model_has_new_deviations_and_a_second_replay_tells_what_changed_since(
+def test_a_damaged_model_has_new_deviations_and_a_second_replay_reports_what_changed_since(
     campaign: Path, tmp_path: Path
 ) -> None:
     worse = damaged_onnx(tmp_path / "worse.onnx", 0.5)
@@ -126,7 +126,7 @@ def test_only_triggers_or_only_seeds_are_sent_where_that_is_wanted(
 
 
 @pytest.mark.extended
-def test_of_a_fleet_each_device_is_told_of(fleet: Path, tmp_path: Path) -> None:
+def test_of_a_fleet_each_device_is_reported(fleet: Path, tmp_path: Path) -> None:
     summary = replayed(fleet, tmp_path / "replay")
     assert set(summary.by_device) == {"local", "local#2"}
     for counts in summary.by_device.values():
@@ -262,7 +262,7 @@ def test_a_reproduction_on_another_model_shows_both_answers_then_and_now(
     assert ran.out.count("when found") == ran.out.count(" now ") == 2
 
 
-def test_the_command_tells_counts_and_where_everything_is(campaign: Path, tmp_path: Path) -> None:
+def test_the_command_reports_counts_and_where_everything_is(campaign: Path, tmp_path: Path) -> None:
     worse = damaged_onnx(tmp_path / "worse.onnx", 0.5)
     ran = edgeflare("replay", campaign, "--deployed", worse, "--patience", 60, home=tmp_path)
     assert ran.code == 0, ran.err
@@ -311,7 +311,7 @@ def test_too_many_new_deviations_end_with_exit_code_1(campaign: Path, tmp_path: 
         (("--input", "size"), "--input 'size' is not of the form KEY=VALUE"),
     ],
 )
-def test_what_can_not_be_replayed_is_told_in_a_sentence(
+def test_what_can_not_be_replayed_is_reported_in_a_sentence(
     campaign: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -126,7 +126,7 @@ def test_a_replay_fails_on_what_is_new_only(home):
         (["digits", "--format", "csv", "--embed-mb", "2"], "csv has no pictures"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_sentence(home, arguments, words):
+def test_what_cannot_be_done_is_reported_in_one_sentence(home, arguments, words):
     (home / "names.json").write_text(json.dumps(CLASSES[:2]))
     ran = report(*arguments, *(() if "--format" in arguments else ("--format", "junit")))
     assert (ran.code, ran.out) == (2, "")

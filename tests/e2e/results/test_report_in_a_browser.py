@@ -237,7 +237,7 @@ def test_an_address_restores_its_filter(opened: Browser, report: Path) -> None:
     assert set(cards(opened, "card.dataset.pair")) == {"7-1"}
 
 
-def test_the_pictures_in_the_page_and_beside_it_are_seen(opened: Browser) -> None:
+def test_the_pictures_in_the_page_and_next_to_it_are_seen(opened: Browser) -> None:
     choose(opened, "status", "found")
     scroll_to_the_end(opened, 96)
     told: Counter[str] = Counter()
@@ -266,7 +266,7 @@ def test_a_hostile_name_is_shown_and_runs_nothing(opened: Browser) -> None:
     assert opened.complaints() == []
 
 
-def test_dark_and_light_are_told_apart(opened: Browser) -> None:
+def test_dark_and_light_are_distinguished(opened: Browser) -> None:
     def background() -> tuple[int, ...]:
         told = opened.run("return getComputedStyle(document.body).backgroundColor")
         return tuple(map(int, re.findall(r"\d+", told)[:3]))

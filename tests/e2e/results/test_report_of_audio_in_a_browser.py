@@ -100,7 +100,7 @@ def test_players_and_pictures_say_what_they_are(window: Browser, reports: dict[s
     assert axes == "8 kHz40"
 
 
-def test_words_that_differ_are_told_without_colours(
+def test_words_that_differ_are_reported_without_colours(
     window: Browser, reports: dict[str, Path]
 ) -> None:
     opened(window, reports["speech"])

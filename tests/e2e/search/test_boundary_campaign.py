@@ -71,7 +71,7 @@ def costs(monkeypatch: pytest.MonkeyPatch, ratio: float) -> None:
 
 
 @pytest.mark.extended
-def test_what_is_chosen_is_told_kept_and_repeated_by_hand(tmp_path: Path) -> None:
+def test_what_is_chosen_is_reported_kept_and_repeated_by_hand(tmp_path: Path) -> None:
     told = Told()
     folder = run_campaign(config(tmp_path / "auto"), progress=told)
     options = options_of(folder)

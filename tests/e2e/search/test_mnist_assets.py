@@ -63,7 +63,7 @@ def test_the_suite_has_each_model_and_the_folder_no_other() -> None:
         assert deployed.name.startswith(f"{original.stem}_")
 
 
-def test_the_files_are_small_and_their_origin_is_told() -> None:
+def test_the_files_are_small_and_their_origin_is_reported() -> None:
     sizes = [model.stat().st_size for model in MODELS]
     assert max(sizes) < 400_000
     assert sum(sizes) < 2_000_000

@@ -38,7 +38,7 @@ def test_five_lines_search_and_keep_the_campaign(tmp_path: Path, digits) -> None
     assert "(28, 28, 1)" in lines[0]
 
 
-def test_images_in_memory_are_seeds_and_a_trigger_has_all_that_tells_about_it(
+def test_images_in_memory_are_seeds_and_a_trigger_has_all_that_is_known_of_it(
     tmp_path: Path, digits
 ) -> None:
     folder = tmp_path / "kept"

@@ -98,7 +98,7 @@ def test_what_was_asked_is_answered_after_the_phone_is_back(
     assert steady.status().reconnects >= 1
 
 
-def test_check_tells_how_the_phone_is_reached(phone: Device) -> None:
+def test_check_reports_how_the_phone_is_reached(phone: Device) -> None:
     lines = check_device(phone)
     assert all(line.ok for line in lines), lines
     assert lines[0].name == "connection"

@@ -57,7 +57,7 @@ def test_the_request_under_way_counts_as_busy_and_those_behind_it_wait(
     assert second["served"] == 0
 
 
-def test_the_state_of_a_device_is_told_without_lease_and_model(agent: AgentProcess) -> None:
+def test_the_state_of_a_device_is_reported_without_lease_and_model(agent: AgentProcess) -> None:
     answer = agent.request(Kind.STATUS, {})
     assert answer.kind is Kind.STATE
     state = answer.header
@@ -106,7 +106,7 @@ def test_samples_may_come_compressed(agent: AgentProcess) -> None:
     ]
 
 
-def test_a_wall_clock_that_jumps_is_told_and_changes_nothing_else(tmp_path: Path) -> None:
+def test_a_wall_clock_that_jumps_is_reported_and_changes_nothing_else(tmp_path: Path) -> None:
     package = tmp_path / "shim" / "onnxruntime"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(

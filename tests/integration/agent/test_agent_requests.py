@@ -30,7 +30,7 @@ def refused(answer: Frame, code: str) -> str:
     return str(answer.header["message"])
 
 
-def test_the_handshake_tells_device_and_runtimes(agent: AgentProcess) -> None:
+def test_the_handshake_reports_device_and_runtimes(agent: AgentProcess) -> None:
     header = agent.hello.header
     assert header["protocol"] == VERSION
     assert header["python"] == platform.python_version()

@@ -124,7 +124,7 @@ def test_a_finished_bench_is_left_alone(undisturbed: Bench) -> None:
 
 
 @pytest.mark.extended
-def test_progress_tells_the_cell(suite: str, tmp_path: Path) -> None:
+def test_progress_reports_the_cell(suite: str, tmp_path: Path) -> None:
     seen: Seen = []
     one = load_suite(suite).narrowed(strategies=["short"], seeds=2)
     run_bench(one, tmp_path / "bench", progress=seen.append)
@@ -164,7 +164,7 @@ def test_killed_time_and_again_it_finds_the_same(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("content", [None, b""], ids=["no database", "an empty database"])
-def test_a_torn_beginning_is_begun_again(
+def test_a_torn_beginning_starts_again(
     suite: str, tmp_path: Path, undisturbed: Bench, content: bytes | None
 ) -> None:
     folder = tmp_path / "bench"
@@ -287,7 +287,7 @@ def test_a_device_that_fails_ends_the_bench(suite: str, tmp_path: Path, undistur
     assert all_found(bench) == all_found(undisturbed)
 
 
-def test_an_unknown_device_is_told_before_anything_is_made(suite: str, tmp_path: Path) -> None:
+def test_an_unknown_device_is_reported_before_anything_is_made(suite: str, tmp_path: Path) -> None:
     with pytest.raises(InventoryError, match="no device is called 'pi9'"):
         run_bench(load_suite(suite), tmp_path / "bench", devices=["pi9"])
     assert not (tmp_path / "bench").exists()
@@ -324,7 +324,7 @@ def test_a_model_that_changed_meanwhile_is_refused(
         ('{"format": 2}', StoreError, "has the format 2, this edgeflare reads 1"),
     ],
 )
-def test_what_is_no_bench_is_told(
+def test_what_is_no_bench_is_reported(
     tmp_path: Path, text: str | None, error: type[Exception], words: str
 ) -> None:
     if text is not None:

@@ -90,7 +90,7 @@ def test_good_device_passes_everything_in_order(device: Device) -> None:
 
 
 @pytest.mark.extended
-def test_each_line_is_told_before_the_next_thing_is_tried(device: Device) -> None:
+def test_each_line_is_reported_before_the_next_thing_is_tried(device: Device) -> None:
     told: list[CheckLine] = []
     before: list[list[str]] = []
 
@@ -106,7 +106,7 @@ def test_each_line_is_told_before_the_next_thing_is_tried(device: Device) -> Non
         transport.run = noted  # type: ignore[method-assign]
         return transport
 
-    assert check(device, reach, tell=told.append) == told
+    assert check(device, reach, report_line=told.append) == told
     assert before[0] == []
     assert before[1] == ["connection"]
 
@@ -148,7 +148,7 @@ def test_own_model_that_cannot_run_is_to_be_mended(device: Device, tmp_path: Pat
     assert "--model" in (smokes(lines)[0].fix or "")
 
 
-def test_calibration_that_is_not_there_is_told(device: Device, tmp_path: Path) -> None:
+def test_calibration_that_is_not_there_is_reported(device: Device, tmp_path: Path) -> None:
     options = {"precision": "int8", "calibration": str(tmp_path / "absent.npy")}
     lines = check_device(device.model_copy(update={"runtime": "tensorrt", "options": options}))
     assert "absent.npy" in named(lines, "calibration").detail
@@ -178,7 +178,7 @@ def test_connection_that_fails_is_the_only_line(device: Device) -> None:
     assert line.fix == "start sshd on the device"
 
 
-def test_old_python_is_told_and_the_machine_still_looked_at(
+def test_old_python_is_reported_and_the_machine_still_looked_at(
     old_python: str, device: Device
 ) -> None:
     lines = check_device(device.model_copy(update={"python": old_python}))
@@ -210,7 +210,9 @@ def test_old_python_alone_is_to_be_replaced(device: Device, tmp_path: Path) -> N
     assert (line.fix or "").startswith("install a newer one there")
 
 
-def test_missing_numpy_and_runtimes_are_told_with_commands(device: Device, tmp_path: Path) -> None:
+def test_missing_numpy_and_runtimes_are_reported_with_commands(
+    device: Device, tmp_path: Path
+) -> None:
     lines = check_device(device.model_copy(update={"python": bare_python(tmp_path)}))
     fixes = to_mend(lines)
     assert fixes.keys() == {"numpy", "runtimes"}
@@ -220,7 +222,7 @@ def test_missing_numpy_and_runtimes_are_told_with_commands(device: Device, tmp_p
     assert lines[-1].detail.endswith("mend numpy first")
 
 
-def test_numpy_2_with_tflite_runtime_is_told(device: Device, tmp_path: Path) -> None:
+def test_numpy_2_with_tflite_runtime_is_reported(device: Device, tmp_path: Path) -> None:
     assert int(np.__version__.split(".")[0]) >= 2
     lines = check_device(device.model_copy(update={"python": python_with_old_tflite(tmp_path)}))
     assert to_mend(lines).keys() == {"numpy"}
@@ -266,7 +268,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(place)], check=True)
 
 
-def test_full_disk_is_told_with_what_prune_frees(device: Device, small_disk: Path) -> None:
+def test_full_disk_is_reported_with_what_prune_frees(device: Device, small_disk: Path) -> None:
     (small_disk / "models").mkdir()
     (small_disk / "models" / "old.onnx").write_bytes(bytes(600_000))
     with (small_disk / "filler").open("wb") as filler, pytest.raises(OSError, match="No space"):

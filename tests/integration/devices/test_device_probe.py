@@ -68,7 +68,7 @@ def test_no_code_of_the_current_folder_runs(
         (8, "arm64", "arm64"),
     ],
 )
-def test_a_32_bit_python_is_told_by_its_pointers(
+def test_a_32_bit_python_is_recognised_by_its_pointers(
     monkeypatch: pytest.MonkeyPatch, pointer: int, machine: str, told: str
 ) -> None:
     script = {}

@@ -173,7 +173,7 @@ def test_options_given_win_over_the_devices(device: Device, onnx_model: Path) ->
     assert session.model.runtime["threads"] == 3
 
 
-def test_extension_that_tells_nothing(device: Device, onnx_model: Path) -> None:
+def test_extension_of_no_runtime(device: Device, onnx_model: Path) -> None:
     renamed = onnx_model.rename(onnx_model.with_suffix(".Model File"))
     with pytest.raises(UsageError, match=r"\.tflite, \.lite, \.onnx"):
         open_device(device, renamed)

@@ -225,7 +225,7 @@ def one_megabyte(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_full_disk_is_told_before_the_upload(one_megabyte: Path, tmp_path: Path) -> None:
+def test_full_disk_is_reported_before_the_upload(one_megabyte: Path, tmp_path: Path) -> None:
     model = tmp_path / "m.onnx"
     model.write_bytes(bytes(2_000_000))
     small = Device(name="tiny", transport="local", cache=f"{one_megabyte}/cache")

@@ -165,7 +165,7 @@ def test_reply_that_makes_no_sense_ends_the_session(start: Start) -> None:
     assert isinstance(session.submit([SAMPLE]).exception(60), DeviceProtocolError)
 
 
-def test_damaged_frame_is_told_with_what_to_do(start: Start) -> None:
+def test_damaged_frame_is_reported_with_what_to_do(start: Start) -> None:
     session = start(
         """
 greet()
@@ -201,7 +201,7 @@ while True:
     assert session.failure is None
 
 
-def test_failure_is_told_once_before_what_is_pending_fails(start: Start) -> None:
+def test_failure_is_reported_once_before_what_is_pending_fails(start: Start) -> None:
     session = start("greet(); next_request(); os._exit(7)")
     told: list[EdgeFlareError] = []
     pending: list[Future[Reply]] = []
@@ -227,7 +227,7 @@ def test_failure_is_told_once_before_what_is_pending_fails(start: Start) -> None
     assert [str(error) for error in told] == [str(session.failure)] * 2
 
 
-def test_nonsense_reply_is_told_before_its_own_future_fails(start: Start) -> None:
+def test_nonsense_reply_is_reported_before_its_own_future_fails(start: Start) -> None:
     session = start("greet(); f = next_request(); send(Kind.LOADED, f.header); next_request()")
     order: list[str] = []
     session.on_failure(lambda _: order.append("session"))

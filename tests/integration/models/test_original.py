@@ -127,7 +127,7 @@ def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
     assert not processes()
 
 
-def test_what_can_not_be_loaded_is_told_as_before(tmp_path: Path) -> None:
+def test_what_can_not_be_loaded_is_reported_as_before(tmp_path: Path) -> None:
     (tmp_path / "words.onnx").write_text("not a model")
     with pytest.raises(ModelError, match=r"original model: onnx can't load .*words\.onnx"):
         OriginalModel(tmp_path / "words.onnx", "onnx", {})

@@ -107,7 +107,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_is_told_from_other_failures(ssh_server, small_disk, ten_mb):
+def test_a_full_disk_is_distinguished_from_other_failures(ssh_server, small_disk, ten_mb):
     for python in (sys.executable, f"env {sys.executable}"):
         transport = SshTransport.connect(ssh_server.device(python=python))
         with pytest.raises(

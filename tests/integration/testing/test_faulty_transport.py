@@ -186,7 +186,7 @@ def test_only_the_program_itself_is_killed(opened: Opener) -> None:
     assert plan.fired == ()
 
 
-def test_a_program_that_tells_no_process_id_lives_on(opened: Opener) -> None:
+def test_a_program_that_reports_no_process_id_lives_on(opened: Opener) -> None:
     plan = FaultPlan.of([Fault("kill", at=3)])
     stream = opened(plan)
     assert [echoed(stream), echoed(stream)] == [SPOKEN, SPOKEN]

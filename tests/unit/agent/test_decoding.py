@@ -63,7 +63,7 @@ def test_an_impossible_symbol_is_no_fault() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_is_kept_even_where_nothing_is_said(bad: float) -> None:
+def test_what_is_not_finite_is_kept_even_where_nothing_is_reported(bad: float) -> None:
     frames = frames_of("a__b")
     frames[0, 1:3, 2] = bad
     decoded = heard(frames)
@@ -89,7 +89,7 @@ def test_axes_of_one_make_no_difference(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("shape", [(4,), (1, 3, 5), (2, 3, 4)])
-def test_an_output_of_another_form_is_told_in_one_sentence(shape: tuple[int, ...]) -> None:
+def test_an_output_of_another_form_is_reported_in_one_sentence(shape: tuple[int, ...]) -> None:
     with pytest.raises(ModelError, match=r"output logits of shape .* is not 1 x frames x 4 scores"):
         heard(np.zeros(shape, np.float32))
 
@@ -114,7 +114,7 @@ def test_control_tokens_say_nothing() -> None:
     assert decoded.scores.dtype == np.float64
 
 
-def test_a_control_token_that_is_not_finite_is_told_all_the_same() -> None:
+def test_a_control_token_that_is_not_finite_is_reported_all_the_same() -> None:
     decoded = spoken([1, 3], [[0.9, 0.1], [np.nan, 0]], Decoder("tokens", LETTERS, text_tokens=3))
     assert decoded.pieces == ("a", "")
     assert np.isnan(decoded.scores[1, 0])

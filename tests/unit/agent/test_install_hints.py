@@ -39,7 +39,7 @@ def test_tflite_package_depends_on_python_and_machine(
         (8, "aarch64", "aarch64"),
     ],
 )
-def test_a_32_bit_python_under_a_64_bit_kernel_is_told_by_its_pointers(
+def test_a_32_bit_python_under_a_64_bit_kernel_is_recognised_by_its_pointers(
     monkeypatch: pytest.MonkeyPatch, pointer: int, machine: str, told: str
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: machine)

@@ -83,7 +83,7 @@ def test_the_cause_is_what_differs_between_the_two(change, cause):
     assert cause_of(what_differs({**PI, **change}, PI)) == cause
 
 
-def test_what_differs_is_told_with_both_values():
+def test_what_differs_is_reported_with_both_values():
     other = {**PI, "board": None, "runtime": {**RUNTIME, "delegate": None}}
     assert what_differs(PI, other) == (
         FingerprintDifference("board", "pi", None, "hardware"),

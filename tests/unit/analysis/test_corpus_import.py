@@ -216,7 +216,7 @@ def test_nothing_is_made_for_a_folder_that_is_no_campaign(tmp_path: Path, corpus
     assert not is_corpus(folder)
 
 
-def test_a_replay_tells_what_became_of_the_entries(tmp_path: Path, corpus: Path) -> None:
+def test_a_replay_reports_what_became_of_the_entries(tmp_path: Path, corpus: Path) -> None:
     source = campaign(tmp_path / "a", seeds=5, found=range(5))
     add_to_corpus(corpus, source)
     ends = (
@@ -311,7 +311,7 @@ def test_a_replay_of_one_corpus_feeds_another(tmp_path: Path, corpus: Path) -> N
         assert (there.get_sample(entry.seed_sample) == image(1)).all()
 
 
-def test_triggers_whose_seeds_are_gone_are_told(tmp_path: Path, corpus: Path) -> None:
+def test_triggers_whose_seeds_are_missing_are_reported(tmp_path: Path, corpus: Path) -> None:
     folder = replay(
         tmp_path / "r",
         tmp_path / "gone",

@@ -62,7 +62,7 @@ def test_types_are_those_that_a_notebook_reckons_with(demo):
     assert not any((outcomes[name].dtype == object) for name in outcomes)
 
 
-def test_of_several_campaigns_each_row_tells_its_own(demo, tmp_path):
+def test_of_several_campaigns_each_row_reports_its_own(demo, tmp_path):
     with replicated_campaign(tmp_path / "fleet") as store:
         frames = to_frames([demo, store])
         store.seed_count()  # an open store stays open
@@ -97,7 +97,7 @@ def test_a_campaign_named_twice_is_refused(demo):
         to_frames([store, f"{demo.parent}/../{demo.parent.name}/{demo.name}"])
 
 
-def test_folders_of_one_name_are_told_apart(tmp_path):
+def test_folders_of_one_name_are_distinguished(tmp_path):
     for parent in ("a", "b"):
         (tmp_path / parent).mkdir()
         replicated_campaign(tmp_path / parent / "night").close()
@@ -133,7 +133,7 @@ def test_what_every_status_leaves_out_is_missing_not_zero(finished):
     assert seeds.original_scores[9] is None
 
 
-def test_no_pandas_and_no_campaign_are_told_in_one_sentence(tmp_path, monkeypatch):
+def test_no_pandas_and_no_campaign_are_reported_in_one_sentence(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="no campaign folder"):
         to_frames(tmp_path / "nothing")
     monkeypatch.setitem(sys.modules, "pandas", None)

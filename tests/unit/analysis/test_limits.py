@@ -117,7 +117,7 @@ def test_the_nearest_trigger(store: Store) -> None:
     assert not check(store, min_l2=0.2).crossed, "the seed that deviates itself is not counted"
 
 
-def test_numbers_are_told_apart_where_rounding_would_make_them_one(store: Store) -> None:
+def test_numbers_are_distinguished_where_rounding_would_make_them_one(store: Store) -> None:
     assert "L2 0.2 from" in check(store, min_l2=0.2001).words
     assert "than 0.2001" in check(store, min_l2=0.2001).words
     with_digits = check(store, min_l2=0.30004).words
@@ -146,7 +146,7 @@ def test_the_disagreement_is_the_share_of_probability_on_different_classes(
         assert not check(store, max_disagreement=0.6).crossed
 
 
-def test_a_device_that_tells_labels_only_has_no_disagreement(tmp_path: Path) -> None:
+def test_a_device_that_returns_labels_only_has_no_disagreement(tmp_path: Path) -> None:
     with create(tmp_path / "c") as store:
         found(store, 6, original=np.array([0.6, 0.4]), deployed=np.array([0.0, 1.0]))
         store.set_models({}, {"output": {"kind": "label"}})
@@ -155,7 +155,7 @@ def test_a_device_that_tells_labels_only_has_no_disagreement(tmp_path: Path) -> 
         assert "labels only" in crossed.words
 
 
-def test_a_device_that_tells_labels_only_has_the_originals_margin(tmp_path: Path) -> None:
+def test_a_device_that_returns_labels_only_has_the_originals_margin(tmp_path: Path) -> None:
     with create(tmp_path / "c") as store:
         found(store, 6, deployed_margin=None)
         assert check(store, max_severity=0.2).value == 0.3
@@ -180,7 +180,7 @@ def test_a_pair_of_classes_that_the_baseline_lacks_is_named(store: Store, tmp_pa
         check(store, **stated)
 
 
-def test_a_campaign_knows_its_baseline_when_that_is_gone(tmp_path: Path) -> None:
+def test_a_campaign_knows_its_baseline_when_that_is_missing(tmp_path: Path) -> None:
     stated = {"new_pairs": False, "baseline": tmp_path / "gone"}
     with create(tmp_path / "c", limits=stated) as store:
         found(store, 1)
@@ -212,7 +212,7 @@ def test_campaigns_from_before_there_were_limits_have_none(store: Store) -> None
     assert summarize(store).to_json()["limits"] == []
 
 
-def test_what_is_known_of_an_unfinished_campaign_is_told_so_far(tmp_path: Path) -> None:
+def test_what_is_known_of_an_unfinished_campaign_is_reported_so_far(tmp_path: Path) -> None:
     with create(tmp_path / "c") as store:
         early = check(store, max_deviation_rate=0)
         assert (early.value, early.crossed) == (None, False)

@@ -41,7 +41,7 @@ def test_each_input_is_what_it_was_before_and_is_now(tmp_path: Path) -> None:
     assert summary.failed[0].detail == "the agent died"
 
 
-def test_what_is_fixed_by_a_tie_only_is_told_as_narrow(tmp_path: Path) -> None:
+def test_what_is_fixed_by_a_tie_only_is_reported_as_narrow(tmp_path: Path) -> None:
     with replay_store(tmp_path / "replay") as store:
         summary = replay_summary(store)
     assert [(one.id, one.narrow) for one in summary.fixed] == [
@@ -107,7 +107,7 @@ def test_inputs_that_are_still_to_be_asked_about_are_counted(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("sha256", "same"), [("bb", True), ("cc", False)])
-def test_it_tells_whether_the_deployed_model_is_another_file(
+def test_it_reports_whether_the_deployed_model_is_another_file(
     tmp_path: Path, sha256: str, same: bool
 ) -> None:
     with replay_store(tmp_path / "replay", sha256=sha256) as store:

@@ -24,11 +24,11 @@ def bench(tmp_path: Path) -> Bench:
     return bench
 
 
-def test_of_cells_that_are_alike_nothing_is_said(bench: Bench) -> None:
+def test_of_cells_that_are_alike_nothing_is_reported(bench: Bench) -> None:
     assert bench_report(bench).notices == ()
 
 
-def test_a_model_that_was_replaced_is_told_with_its_cells(bench: Bench) -> None:
+def test_a_model_that_was_replaced_is_reported_with_its_cells(bench: Bench) -> None:
     with Store.open(bench.campaign(CHANGED)) as store:
         models = store.models
         store.set_models(models["original"], models["deployed"] | {"sha256": "cc"})
@@ -51,7 +51,7 @@ def test_a_model_that_was_only_moved_is_the_same(bench: Bench) -> None:
     assert (len(report.models["One pair"]), report.notices) == (1, ())
 
 
-def test_a_device_that_changed_is_told_with_its_cells(bench: Bench) -> None:
+def test_a_device_that_changed_is_reported_with_its_cells(bench: Bench) -> None:
     with Store.open(bench.campaign(CHANGED)) as store:
         store.add_device(FINGERPRINT | {"board": "Pi 4"}, "pi-1")
     (notice,) = bench_report(bench).notices
@@ -71,7 +71,7 @@ def test_pairs_on_different_devices_are_not_compared(tmp_path: Path) -> None:
     assert bench_report(bench).notices == ()
 
 
-def test_a_campaign_that_went_on_all_the_same_is_told(bench: Bench) -> None:
+def test_a_campaign_that_went_on_all_the_same_is_reported(bench: Bench) -> None:
     text = check_forced(["the deployed model /m/d.tflite has changed"], force=True)
     assert text is not None
     with Store.open(bench.campaign(CHANGED)) as store:

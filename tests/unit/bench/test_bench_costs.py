@@ -82,7 +82,7 @@ class TestFront:
 
 
 class TestFalseAlarms:
-    def test_none_is_told_with_its_bound(self) -> None:
+    def test_none_is_reported_with_its_bound(self) -> None:
         rows = [search(number, 200, Status.EXHAUSTED) for number in range(500)]
         one = false_alarms("pair", "a", 0.001, rows)
         assert (one.seeds, one.seeds_with, one.rate) == (500, 0, 0.0)

@@ -136,7 +136,7 @@ class TestFiles:
             names = {path.name for path in (folder / kind).iterdir()}
             assert names == {"One-pair.png", "notes.txt"}
 
-    def test_a_folder_that_cannot_be_written_is_told(
+    def test_a_folder_that_cannot_be_written_is_reported(
         self, report: BenchReport, tmp_path: Path
     ) -> None:
         (tmp_path / "file").write_text("")
@@ -170,7 +170,7 @@ class TestDocument:
         assert "the bench is finished" in text
         assert "bench resume" not in text
 
-    def test_ours_stands_beside_what_was_published(self, text: str) -> None:
+    def test_ours_stands_next_to_what_was_published(self, text: str) -> None:
         _, first, second = table_rows(text, "## Results")
         assert first[:4] == ["One pair", "a", "100 % (6 of 6)", "414.33"]
         assert first[4].startswith("10.00 to ")
@@ -194,14 +194,14 @@ class TestDocument:
         assert "limited by time alone" in below
         assert "b: stopped" not in below  # nothing is published of it
 
-    def test_without_a_limit_on_queries_nothing_is_said_of_one(self, tmp_path: Path) -> None:
+    def test_without_a_limit_on_queries_nothing_is_reported_of_one(self, tmp_path: Path) -> None:
         published = [{"pair": "One pair", "strategy": "a", "source": "paper", "queries": 83.97}]
         suite = suite_of(published=published, max_queries=0)
         bench = bench_of(tmp_path / "bench", suite)
         fill_cell(bench, Cell("One pair", "a", 0), QUICK)
         assert "stopped at" not in document(bench)
 
-    def test_only_shorter_timeouts_are_told(self, text: str, tmp_path: Path) -> None:
+    def test_only_shorter_timeouts_are_reported(self, text: str, tmp_path: Path) -> None:
         assert "found within 15 s" in text
         strategies = [{"name": "a"}, {"name": "b", "timeout_s": 5}]
         short = bench_of(tmp_path / "short", suite_of(strategies=strategies, timeout_s=10))
@@ -235,7 +235,7 @@ class TestDocument:
                 counts = {line.replace(r"\|", "").count("|") for line in block.splitlines()}
                 assert len(counts) == 1, block
 
-    def test_endings_without_a_trigger_are_told(self, text: str) -> None:
+    def test_endings_without_a_trigger_are_reported(self, text: str) -> None:
         row = table_rows(text, "## Time")[2]
         assert row[:2] == ["One pair", "b"]
         assert row[-3:] == ["2", "0", "2 seed-deviates, 2 unstable"]
@@ -259,13 +259,13 @@ class TestDocument:
         for kind in ("histograms", "fronts"):
             assert (written / kind / "One-pair.png").is_file()
 
-    def test_devices_models_and_versions_are_told(self, text: str) -> None:
+    def test_devices_models_and_versions_are_reported(self, text: str) -> None:
         assert r"- board: Pi \| 5" in text
         assert "| One pair | deployed | d.tflite | tflite 2 | bb |" in text
         assert "**pi-0, pi-1**" in text
         assert "numpy 2" in text
 
-    def test_different_models_are_all_told(self, tmp_path: Path) -> None:
+    def test_different_models_are_all_reported(self, tmp_path: Path) -> None:
         bench = filled(tmp_path / "bench")
         cell = Cell("One pair", "b", 1)
         with Store.open(bench.campaign(cell)) as store:
@@ -283,7 +283,7 @@ class TestDocument:
         told = re.findall(r"`(edgeflare bench (?:resume|show) .*?)`", text)
         assert [shlex.split(one)[3:] for one in told] == [[str(bench.folder)]] * 2
 
-    def test_what_is_left_and_what_failed_is_told(self, tmp_path: Path) -> None:
+    def test_what_is_left_and_what_failed_is_reported(self, tmp_path: Path) -> None:
         why = {"One-pair/a/0": "there is no\nmodel file"}
         bench = bench_of(tmp_path / "bench", suite_of(), why)
         fill_cell(bench, Cell("One pair", "b", 0), SLOW[:2], finished=False)

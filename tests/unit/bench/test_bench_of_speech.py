@@ -79,7 +79,7 @@ def bench(tmp_path: Path) -> Bench:
     return made
 
 
-def test_searches_tell_what_was_heard_instead_of_labels(bench: Bench) -> None:
+def test_searches_tell_what_was_recognised_instead_of_labels(bench: Bench) -> None:
     first, second, *_ = read_cell(bench, bench.cells[0], Similarities()).rows
     assert (first.original_text, first.deployed_text) == ("eight of clubs", "ten of")
     assert (first.original_label, first.deployed_label, first.ssim) == (None, None, None)

@@ -179,7 +179,7 @@ class TestCorrelation:
         figures = [cell_figures(f"p{n}", "a", [search(0, 9 - n, pair=f"p{n}")]) for n in (1, 2)]
         assert correlate("study", "a", {"p1": 1.0, "p2": 2.0}, figures).queries is None
 
-    def test_it_tells_the_lowest_success_of_its_points(self) -> None:
+    def test_it_reports_the_lowest_success_of_its_points(self) -> None:
         xs = {"p1": 10.0, "p2": 20.0, "p3": 30.0}
         figures = [
             cell_figures("p1", "a", [search(0, 5), search(1, 5)]),
@@ -216,7 +216,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 class TestWholeBench:
-    def test_it_tells_how_far_each_cell_is(self, bench: Bench) -> None:
+    def test_it_reports_how_far_each_cell_is(self, bench: Bench) -> None:
         report = bench_report(bench)
         assert report.finished == ("One-pair/a/0", "One-pair/b/0")
         assert report.unfinished == ("One-pair/a/1",)
@@ -251,7 +251,7 @@ class TestWholeBench:
         ]
         assert [point.x for point in report.correlations[0].points] == [10.0, 20.0]
 
-    def test_it_tells_what_the_searches_ran_on(self, bench: Bench) -> None:
+    def test_it_reports_what_the_searches_ran_on(self, bench: Bench) -> None:
         report = bench_report(bench)
         (device,) = report.devices
         assert (device.names, device.fingerprint["board"]) == (("pi-0", "pi-1"), "Pi | 5")
@@ -288,13 +288,13 @@ class TestWholeBench:
         with pytest.raises(UsageError, match="check the path"):
             bench_report(tmp_path)
 
-    def test_a_bench_that_has_not_begun_has_a_report(self, tmp_path: Path) -> None:
+    def test_a_bench_that_has_not_started_has_a_report(self, tmp_path: Path) -> None:
         bench = bench_of(tmp_path / "new", suite_of())
         report = bench_report(bench)
         assert report.missing == tuple(cell.name for cell in cells(bench.suite))
         assert (report.comparisons, report.searches, report.devices) == ((), (), ())
 
-    def test_without_the_heavy_libraries_it_tells_what_is_missing(
+    def test_without_the_heavy_libraries_it_reports_what_is_missing(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         whole = bench_report(bench)
@@ -313,7 +313,7 @@ class TestCommandOfAPackagedSuite:
         suite = load_suite(name, tmp_path)
         assert command(suite, ["local"]) == f"edgeflare bench run {name}{data}"
 
-    def test_a_narrowed_one_is_told_by_the_flags_that_narrow_it(
+    def test_a_narrowed_one_is_reported_by_the_flags_that_narrow_it(
         self, name: str, tmp_path: Path
     ) -> None:
         whole = load_suite(name, tmp_path)

@@ -48,7 +48,7 @@ def test_a_triggering_input_is_described(bench: Bench) -> None:
     assert first.trigger != second.trigger
 
 
-def test_what_was_done_is_told_in_words(bench: Bench, tmp_path: Path) -> None:
+def test_what_was_done_is_reported_in_words(bench: Bench, tmp_path: Path) -> None:
     first, second, exhausted, _ = read_cell(bench, CELL, Similarities()).rows
     assert (first.words, second.words) == ("original 0, device 1", "original 1, device 0")
     assert exhausted.words is None
@@ -94,7 +94,7 @@ def test_without_a_triggering_input_there_is_nothing_to_describe(bench: Bench) -
         )
 
 
-def test_a_cell_that_has_not_begun_has_none(bench: Bench) -> None:
+def test_a_cell_that_has_not_started_has_none(bench: Bench) -> None:
     assert read_cell(bench, CELL._replace(repeat=0), Similarities()).rows == []
 
 
@@ -105,7 +105,7 @@ def test_of_the_campaign_itself_the_rest_is_read(bench: Bench) -> None:
     assert [device.name for device in records.devices] == ["pi-1"]
 
 
-def test_a_damaged_campaign_is_told(bench: Bench) -> None:
+def test_a_damaged_campaign_is_reported(bench: Bench) -> None:
     (bench.campaign(CELL) / "campaign.sqlite").write_bytes(b"SQLite format 3\0" + b"?" * 4000)
     with pytest.raises(StoreError, match="damaged"):
         read_cell(bench, CELL, Similarities())

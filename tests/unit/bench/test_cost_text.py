@@ -105,7 +105,7 @@ def test_where_nothing_was_found_nothing_is_described(tmp_path: Path) -> None:
     assert "## False alarms" not in text
 
 
-def test_the_margin_floor_is_told_with_the_settings(tmp_path: Path) -> None:
+def test_the_margin_floor_is_reported_with_the_settings(tmp_path: Path) -> None:
     _, text = written(tmp_path, control(), "")
     (settings,) = [line for line in text.splitlines() if line.startswith("- suite `by-hand`")]
     assert "margin floor 0.001" in settings

@@ -95,7 +95,7 @@ def test_the_file_is_replaced_whole_and_its_folder_made(tmp_path: Path) -> None:
     assert [file.name for file in out.parent.iterdir()] == ["pair.onnx"]
 
 
-def test_a_file_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+def test_a_file_that_can_not_be_written_is_reported(tmp_path: Path) -> None:
     blocked = tmp_path / "models"
     blocked.write_text("a file where a folder is needed")
     with pytest.raises(StoreError, match=r"models can't be used: File exists"):
@@ -120,7 +120,7 @@ def test_a_tflite_model_is_refused(tmp_path: Path) -> None:
         perturb_weights(DEMO / "deployed.tflite", tmp_path / "out.onnx", percent=10, by=0.1, seed=0)
 
 
-def test_a_missing_model_is_told(tmp_path: Path) -> None:
+def test_a_missing_model_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"gone\.onnx is needed, but does not exist"):
         perturb_weights(tmp_path / "gone.onnx", tmp_path / "o.onnx", percent=10, by=0.1, seed=0)
 

@@ -167,7 +167,7 @@ def test_narrowing_keeps_what_belongs_to_the_rest(full: Suite) -> None:
         ({"seeds": 0}, "suite trial: seeds must be at least 1, not 0"),
     ],
 )
-def test_a_wrong_narrowing_is_told(full: Suite, narrow: dict[str, Any], words: str) -> None:
+def test_a_wrong_narrowing_is_reported(full: Suite, narrow: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         full.narrowed(**narrow)
 
@@ -206,7 +206,7 @@ def test_a_wrong_narrowing_is_told(full: Suite, narrow: dict[str, Any], words: s
         ('name = "trial"', "", "name is missing"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(
+def test_what_is_wrong_is_reported_in_a_sentence(
     write: Write, before: str, after: str, words: str
 ) -> None:
     assert before in FULL
@@ -217,7 +217,7 @@ def test_what_is_wrong_is_said_in_a_sentence(
     assert "\n" not in str(error.value)
 
 
-def test_an_unknown_suite_is_told_with_the_packaged_ones() -> None:
+def test_an_unknown_suite_is_reported_with_the_packaged_ones() -> None:
     with pytest.raises(
         UsageError, match="there is no suite 'nosuch': name a suite's TOML file"
     ) as e:

@@ -52,7 +52,7 @@ def source(
 
 
 @pytest.mark.parametrize(("original", "deployed"), [(KWS, {}), ({}, KWS)])
-def test_either_models_front_end_tells_rate_and_length(
+def test_either_models_front_end_gives_rate_and_length(
     folder: Path, original: dict[str, Any], deployed: dict[str, Any]
 ) -> None:
     seeds = list(source(folder, {"cut": "windows", "resample": True}, original, deployed))
@@ -88,7 +88,7 @@ def test_operators_for_the_other_kind_are_refused_before_anything_is_sent(
         source(folder, {}, original, {}, (operator,))
 
 
-def test_audio_for_a_model_whose_front_end_nothing_tells(folder: Path) -> None:
+def test_audio_for_a_model_whose_front_end_nothing_states(folder: Path) -> None:
     with pytest.raises(SeedError, match=r"holds 2 audio files, .* takes images .*front_end="):
         source(folder, {}, {"scale": 1}, {})
 
@@ -120,7 +120,7 @@ def test_recognisers_take_operators_without_a_crossing_and_class_scores_do_not(
     ("search", "words"),
     [({}, True), ({"strategy": "dflare"}, False), ({"strategy": "diffchaser"}, True)],
 )
-def test_a_missing_library_of_the_strategys_own_operators_is_told_before_anything_is_sent(
+def test_a_missing_library_of_the_strategys_own_operators_is_reported_before_anything_is_sent(
     folder: Path, search: dict[str, Any], words: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(_: object) -> None:

@@ -131,7 +131,7 @@ class TestFailing:
         again = run_candidates(like, [models[0], garbage])
         assert [run.failed for run in again.runs] == [None, None]
 
-    def test_what_was_finished_before_an_error_of_all_is_told(
+    def test_what_was_finished_before_an_error_of_all_is_reported(
         self, tmp_path: Path, models: list[Path]
     ) -> None:
         out, seen = tmp_path / "out", list[BatchProgress]()

@@ -39,7 +39,7 @@ def test_a_control_model_is_a_file_beside_the_campaigns(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, text)).control_model == tmp_path / "float.tflite"
 
 
-def test_deviations_count_above_a_floor_unless_it_is_said_otherwise(tmp_path: Path) -> None:
+def test_deviations_count_above_a_floor_unless_stated_otherwise(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, MINIMAL)).search.margin_floor == 1e-3
     text = MINIMAL + "[search]\nmargin_floor = 0\n"
     assert load_config(write(tmp_path, text)).search.margin_floor == 0
@@ -134,7 +134,7 @@ def test_what_a_search_may_never_ask_is_refused(tmp_path: Path, option: str) -> 
     ids=lambda value: str(value)[:30],
 )
 @pytest.mark.parametrize("read", [load_config, load_nightly, load_inventory, load_suite])
-def test_what_no_setting_can_be_is_told_of_every_file(
+def test_what_no_setting_can_be_is_reported_of_every_file(
     tmp_path: Path, read: Callable[[Path], object], data: bytes | None, words: str
 ) -> None:
     path = tmp_path / "file.toml"

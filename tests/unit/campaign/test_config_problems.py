@@ -48,7 +48,7 @@ GOOD = {
         ({"control_model": "x"}, "control_model is used with control = true only"),
     ],
 )
-def test_a_wrong_value_is_told_with_what_is_wanted(values: dict[str, Any], words: str) -> None:
+def test_a_wrong_value_is_reported_with_what_is_wanted(values: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         config_from({**GOOD, **values}, "here")
     said = str(caught.value)
@@ -56,7 +56,48 @@ def test_a_wrong_value_is_told_with_what_is_wanted(values: dict[str, Any], words
     assert len(said) < 130
 
 
-def test_of_an_entry_that_is_wrong_only_the_cause_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("search", "typed", "words"),
+    [
+        (
+            {"max_queries": 0, "timeout_s": 0},
+            {"search.max_queries": "--max-queries", "search.timeout_s": "--timeout"},
+            "--max-queries and --timeout are both 0: a search that finds nothing would never end",
+        ),
+        (
+            {"max_queries": 0, "timeout_s": 0},
+            {"search.timeout_s": "--timeout"},
+            "max_queries and --timeout (--max-queries, --timeout) are both 0: a search that finds",
+        ),
+        (
+            {"options": {"device_budget": 20}, "max_queries": 5},
+            {"search.options.device_budget": "--device-budget"},
+            "--device-budget is 20, but max_queries ends a search after 5: raise it (--max-queries 20;",
+        ),
+        (
+            {"tolerance": 0.1},
+            {"search.tolerance": "--tolerance"},
+            "--tolerance is used with oracle =",
+        ),
+        (
+            {"oracle": "tolerance"},
+            {"search.oracle": "--oracle"},
+            "--oracle tolerance needs a tolerance",
+        ),
+    ],
+)
+def test_keys_that_do_not_go_together_are_named_by_the_flags_that_were_typed(
+    search: dict[str, Any], typed: dict[str, str], words: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        config_from({**GOOD, "search": search}, "here", typed)
+    assert str(caught.value).startswith(words)
+    with pytest.raises(UsageError) as caught:
+        config_from({**GOOD, "search": search}, "here", {"out": "--out"})
+    assert str(caught.value).startswith("here: search: ")
+
+
+def test_of_an_entry_that_is_wrong_only_the_cause_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "nightly.toml"
     path.write_text(
         'history = "h"\ndevices = "local"\n[[models]]\nname = "a/b"\ncampaign = "c.toml"\n'

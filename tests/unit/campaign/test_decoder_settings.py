@@ -46,7 +46,7 @@ def test_a_misspelt_entry_is_named(tmp_path: Path) -> None:
         config_from({"original": model, "deployed": model, "seeds": model}, "run")
 
 
-def test_a_vocabulary_that_has_changed_since_is_told(tmp_path: Path) -> None:
+def test_a_vocabulary_that_has_changed_since_is_reported(tmp_path: Path) -> None:
     path, words = ctc_model(tmp_path / "m.onnx"), tmp_path / "v.txt"
     words.write_text("\n".join(LETTERS))
     model = {"path": path, "decoder": {"vocabulary": words}}

@@ -49,7 +49,7 @@ def test_a_change_that_only_makes_the_original_surer_explains_no_label() -> None
     assert misled is not None, "not a pair on which scores mislead"
 
 
-def test_another_scale_is_told_from_labels() -> None:
+def test_another_scale_is_distinguished_from_labels() -> None:
     explained = better_explanation(seeds(biased, BRIGHT), (SPEC, BRIGHT), biased, labels_only=True)
     assert explained is not None
     assert explained.change == "the deployed model's scale, mean and std"

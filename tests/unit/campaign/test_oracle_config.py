@@ -31,7 +31,7 @@ def test_what_is_stored_is_read_back_as_it_was() -> None:
     assert config_from(merge(config.model_dump(mode="json"), {}), "merged").search == config.search
 
 
-def test_a_tolerance_without_a_stated_strategy_chooses_one_and_tells() -> None:
+def test_a_tolerance_without_a_stated_strategy_chooses_one_and_reports() -> None:
     chosen = search_of({"oracle": "tolerance", "tolerance": 0.1})
     assert chosen.strategy == "dflare"
     assert "the strategy is dflare, since the default, boundary, " in chosen.strategy_notice

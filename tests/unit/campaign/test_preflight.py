@@ -72,7 +72,7 @@ def test_labels_must_be_class_numbers(label: int) -> None:
         check_labels([SeedInput("a", SAMPLE, 0), SeedInput("b", SAMPLE, label)], 10)
 
 
-def test_a_device_too_slow_for_the_query_budget_is_told_of() -> None:
+def test_a_device_too_slow_for_the_query_budget_is_reported() -> None:
     search = SearchConfig(max_queries=1000, timeout_s=100)
     assert slowness([0.05, 0.01, 0.05], search) == []
     (notice,) = slowness([2.0, 2.0, 9.0], search)

@@ -103,7 +103,7 @@ def test_seeds_on_which_the_device_cannot_answer_tell_nothing() -> None:
     assert ratio(clock, device) == pytest.approx(5.0)
 
 
-def test_a_device_that_is_away_tells_nothing_where_another_one_answers() -> None:
+def test_a_device_that_is_away_reports_nothing_where_another_one_answers() -> None:
     clock = Clock()
     there = FakeDevice(clock, 0.01)
     assert ratio(clock, Away(clock, 0.5), there) == pytest.approx(5.0)

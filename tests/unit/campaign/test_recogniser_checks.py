@@ -45,7 +45,7 @@ class TestPreflight:
         assert "check front end, rate and length of both inputs" in str(caught.value)
         assert "colour" not in str(caught.value)
 
-    def test_with_a_tolerance_scores_of_one_label_are_told_apart(self) -> None:
+    def test_with_a_tolerance_scores_of_one_label_are_distinguished(self) -> None:
         scores = np.array([0.875, 0.125]), np.array([0.625, 0.375])
         seeds = figures(40, *scores, ToleranceOracle(0.2))
         with pytest.raises(PreflightError, match=r"s0 \(0 both times, with scores 0.25 apart\)"):

@@ -87,7 +87,7 @@ def test_a_minute_that_is_over_is_written_while_the_campaign_runs(
     assert [one.queries for one in store.telemetry()] == [1, 2]
 
 
-def test_a_disk_that_stays_full_is_told_unless_another_error_is(
+def test_a_disk_that_stays_full_is_reported_unless_another_error_is(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(store, monkeypatch, times=10)

@@ -98,7 +98,7 @@ def test_show_has_a_row_for_seeds_and_one_for_triggers(tmp_path, capsys, monkeyp
     assert "Agreement of devices" not in capsys.readouterr().out
 
 
-def test_what_is_on_all_devices_is_told_of_more_than_two(pair, capsys):
+def test_what_is_on_all_devices_is_reported_of_more_than_two(pair, capsys):
     print_document(agreement_blocks([pair], EveryDevice(2, 9, 7)))
     assert "7 of 9" not in capsys.readouterr().out
     print_document(agreement_blocks([pair], EveryDevice(3, 9, 7)))

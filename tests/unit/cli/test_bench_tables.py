@@ -209,7 +209,7 @@ def test_false_alarms_are_shown_as_findings_too(
     assert len(rows(text, "quiet")) == 2
 
 
-def test_a_correlation_stands_beside_the_lowest_success(
+def test_a_correlation_stands_next_to_the_lowest_success(
     capsys: pytest.CaptureFixture[str], wide: None
 ) -> None:
     figures = report().cells
@@ -254,7 +254,7 @@ def test_every_search_has_a_line(capsys: pytest.CaptureFixture[str], width: int)
     assert third[:5] == ["0", "s/3.png", "timeout", "60", "0.060"]
 
 
-def test_a_bench_that_has_not_begun_has_no_tables(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bench_that_has_not_started_has_no_tables(capsys: pytest.CaptureFixture[str]) -> None:
     empty = {"cells": (), "comparisons": (), "correlations": (), "searches": ()}
     print_bench(
         report(**empty, finished=(), unfinished=(), failed={}, notices=()), False, searches=True

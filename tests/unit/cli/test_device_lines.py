@@ -38,13 +38,13 @@ def test_a_narrow_terminal_loses_the_least_needed_first():
     assert lines([PI, HOT], 30)[1].split() == ["pi-4", "up", "412"]
 
 
-def test_what_no_device_tells_takes_no_room():
+def test_what_no_device_reports_takes_no_room():
     heading, row = lines([SILENT], 120)
     assert heading.split() == ["device", "queries/s", "queue"]
     assert row.split() == ["local", "up", "3.2", "1/2"]
 
 
-def test_one_that_tells_nothing_beside_one_that_does():
+def test_one_that_reports_nothing_beside_one_that_does():
     assert lines([PI, SILENT], 120)[2].split() == ["local", "up", "3.2", "1/2", "-", "-", "-"]
 
 

@@ -44,7 +44,7 @@ GONE = HostKeyError("pi-9: the host key is unknown; edgeflare devices trust pi-9
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_what_each_device_tells(width, capsys, monkeypatch):
+def test_what_each_device_reports(width, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     print_reports({"pi-4": BUSY, "box": QUIET, "pi-9": GONE}, False)
     shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]

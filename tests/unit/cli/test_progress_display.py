@@ -145,7 +145,7 @@ def test_work_inside_searches_shows_before_the_first_one_ends(
 ) -> None:
     now = 100.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-    inside = Step(0, host_queries=15000, under_way=12, in_hand=3)
+    inside = Step(0, host_only_queries=15000, under_way=12, with_trigger=3)
     lines = progress.PlainProgress()
     lines(Stage("search", "boundary", 30))
     now += 6

@@ -65,7 +65,7 @@ def test_the_table_has_the_p_that_decides(
         assert " < 0.001 best" in out
 
 
-def test_a_tie_for_want_of_seeds_is_told_in_the_table(
+def test_a_tie_for_want_of_seeds_is_reported_in_the_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = rank_campaigns(

@@ -46,7 +46,7 @@ def test_a_running_campaign(width):
     assert max(map(len, shown[4:])) <= width
 
 
-def test_a_process_that_says_nothing_is_told():
+def test_a_process_that_says_nothing_is_reported():
     silent = dataclasses.replace(RUNNING, updated_at=(NOW - timedelta(seconds=500)).isoformat())
     assert "runs but has said nothing for 50" in "\n".join(lines(silent))
 
@@ -68,7 +68,7 @@ def test_a_finished_campaign_needs_nothing_more():
     ]
 
 
-def test_one_that_has_only_begun():
+def test_one_that_has_only_started():
     begun = dataclasses.replace(
         RUNNING, stage="", detail="", done=0, total=0, found=0, searched=0, queries=0, devices=()
     )

@@ -51,7 +51,7 @@ def test_replicas_and_whose_triggers_work_on_whom(tmp_path, capsys, width):
 @pytest.mark.parametrize(
     ("floor", "told"), [(0, "no margin floor"), (0.001, "margins of at least 0.001")]
 )
-def test_the_margin_floor_is_told(tmp_path, capsys, monkeypatch, floor, told):
+def test_the_margin_floor_is_reported(tmp_path, capsys, monkeypatch, floor, told):
     monkeypatch.setenv("COLUMNS", "120")
     limits = {"max_queries": 50, "timeout_s": 0, "margin_floor": floor}
     with pooled_campaign(tmp_path / "c") as store:
@@ -72,7 +72,7 @@ def test_the_margin_floor_is_told(tmp_path, capsys, monkeypatch, floor, told):
         ({"nodes": None}, "nodes per provider not known"),
     ],
 )
-def test_what_runs_the_operators_is_told(tmp_path, capsys, monkeypatch, effect, told):
+def test_what_runs_the_operators_is_reported(tmp_path, capsys, monkeypatch, effect, told):
     monkeypatch.setenv("COLUMNS", "120")
     models = {"deployed": {"name": "a.onnx", "runtime": {"name": "rt", "version": "1", **effect}}}
     with pooled_campaign(tmp_path / "c") as store:

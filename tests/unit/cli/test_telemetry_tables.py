@@ -51,7 +51,7 @@ def printed(capsys: pytest.CaptureFixture[str], *devices: TelemetryFigures) -> l
     return [re.split(r"\s{2,}", line.strip()) for line in lines if line.strip(" ─")]
 
 
-def test_a_column_that_some_device_tells_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_that_some_device_reports_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     heading, pi, phone = printed(capsys, PI_NIGHT, PHONE)
     assert heading == [
         "device", "minutes", "queries", "median ms", "99 % ms", "longest ms", "hottest", "lowest clock", "memory",
@@ -64,7 +64,7 @@ def test_a_column_that_some_device_tells_is_shown(capsys: pytest.CaptureFixture[
     assert phone[6:] == ["–", "600 MHz", "151 MB", "no", "90 to 38 %"]
 
 
-def test_of_columns_that_no_device_tells_nothing_is_said(
+def test_of_columns_that_no_device_reports_nothing_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     heading, _ = printed(

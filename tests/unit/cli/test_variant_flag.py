@@ -41,7 +41,7 @@ def test_a_variant_alone_means_dflare(more: list[str], strategy: str) -> None:
     assert config(*MODELS, *more).search.strategy == strategy
 
 
-def test_without_the_flag_nothing_is_said_of_a_variant() -> None:
+def test_without_the_flag_nothing_is_reported_of_a_variant() -> None:
     assert config(*MODELS).search.options == {}
 
 

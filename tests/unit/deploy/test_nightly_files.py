@@ -214,7 +214,7 @@ def test_the_github_job_fails_by_a_red_night_and_tells_only_of_tonight(night: Pa
     assert output.read_text() == f"folder={tonight}\n"
 
 
-def test_the_github_job_says_so_where_no_night_was_begun(night: Path) -> None:
+def test_the_github_job_says_so_where_no_night_was_started(night: Path) -> None:
     steps = _yaml("github-workflow.yml")["jobs"]["nightly"]["steps"]
     telling = next(step for step in steps if step.get("id") == "night")
     shutil.rmtree(night / "history" / "nights" / "20261122T020000Z")

@@ -223,7 +223,7 @@ def test_the_governor_is_set_and_put_back(tmp_path: Path) -> None:
     assert "nothing to undo" in again.stderr
 
 
-def test_what_slows_the_board_down_is_told_in_words(tmp_path: Path) -> None:
+def test_what_slows_the_board_down_is_reported_in_words(tmp_path: Path) -> None:
     _board(tmp_path / "board")
     write_command(tmp_path / "bin", "vcgencmd", "echo throttled=0x80005")
     options = ("--root", str(tmp_path / "board"))
@@ -237,7 +237,7 @@ def test_what_slows_the_board_down_is_told_in_words(tmp_path: Path) -> None:
     ]
 
 
-def test_a_board_that_cannot_be_steadied_is_told(tmp_path: Path) -> None:
+def test_a_board_that_cannot_be_steadied_is_reported(tmp_path: Path) -> None:
     governors = _board(tmp_path / "board", "ondemand schedutil")
     options = ("--root", str(tmp_path / "board"))
     done = run_script(PERFORMANCE, "on", *options, home=tmp_path / "home")

@@ -51,7 +51,7 @@ def test_a_script_parses_and_passes_shellcheck(script: Path) -> None:
 
 
 @pytest.mark.parametrize("script", scripts(), ids=_named)
-def test_a_script_tells_its_options_and_refuses_others(script: Path, tmp_path: Path) -> None:
+def test_a_script_reports_its_options_and_refuses_others(script: Path, tmp_path: Path) -> None:
     told = run_script(script, "--help", home=tmp_path)
     assert told.returncode == 0
     assert told.stdout.startswith("usage: sh ")

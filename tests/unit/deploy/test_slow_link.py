@@ -51,7 +51,7 @@ def test_a_board_that_is_not_there_is_named(home: Path) -> None:
     assert "devices virtual up --name attic" in done.stderr
 
 
-def test_a_board_that_is_down_is_told(home: Path) -> None:
+def test_a_board_that_is_down_is_reported(home: Path) -> None:
     write_command(home.parent / "bin", "ssh", "exit 255")
     done = run_script(SLOW_LINK, "on", "--name", "lab", home=home, commands=home.parent / "bin")
     assert done.returncode == 3

@@ -76,7 +76,7 @@ def test_mistakes_in_a_text(text: str, sentence: str) -> None:
         resolve_device(text, {})
 
 
-def test_an_unknown_name_tells_of_phones() -> None:
+def test_an_unknown_name_reports_phones() -> None:
     with pytest.raises(InventoryError, match="phone on adb as adb://SERIAL"):
         resolve_device("R58M", {})
 

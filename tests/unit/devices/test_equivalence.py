@@ -117,7 +117,7 @@ def test_device_that_never_answers_is_given_up() -> None:
         check_equivalent([Board("one"), Silent("two")], PROBES, timeout_s=0.01)
 
 
-def test_device_that_came_back_changed_is_told_by_its_fields() -> None:
+def test_device_that_came_back_changed_is_reported_by_its_fields() -> None:
     check_unchanged("pi4", FINGERPRINT, dict(FINGERPRINT))
     with pytest.raises(DeviceChangedError, match=r"pi4 .*: kernel was '6\.1', is '6\.6'; its"):
         check_unchanged("pi4", FINGERPRINT, {**FINGERPRINT, "kernel": "6.6"})

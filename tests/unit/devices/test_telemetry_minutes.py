@@ -102,7 +102,7 @@ def test_what_a_minutes_readings_come_to(minutes: Minutes) -> None:
     assert minute.throttled
 
 
-def test_a_device_that_tells_nothing_and_answers_nothing_has_no_minutes(minutes: Minutes) -> None:
+def test_a_device_that_reports_nothing_and_answers_nothing_has_no_minutes(minutes: Minutes) -> None:
     minutes.record_health(Health())
     assert minutes.take(all_of_it=True) == []
     minutes.record_health(told())

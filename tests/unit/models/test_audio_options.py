@@ -103,7 +103,7 @@ def test_a_file_may_tell_its_front_end() -> None:
     assert (other.samples, other.mean) == (400 + 97 * 160, (0.0,))
 
 
-def test_both_models_have_one_front_end_unless_it_is_told() -> None:
+def test_both_models_have_one_front_end_unless_it_is_reported() -> None:
     told = InputOptions(front_end="whisper")
     assert known_of(NOTHING, KEYWORDS, NOTHING).front_end == "mlperf-tiny-kws"
     assert known_of(NOTHING, NOTHING, told).front_end == "whisper"
@@ -146,7 +146,7 @@ def test_the_seeds_rate_and_length_are_known_from_one_model() -> None:
         ((1, 80, None), InputOptions(scale=1), "--input front_end="),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_said(shape, stated, words) -> None:  # type: ignore[no-untyped-def]
+def test_what_does_not_fit_is_reported(shape, stated, words) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(UsageError, match=words):
         resolve_input(tensor(*shape), stated, NOTHING, "the model")
 

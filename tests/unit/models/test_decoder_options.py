@@ -45,7 +45,7 @@ def test_a_missing_or_an_empty_file(tmp_path: Path) -> None:
         words_in(tmp_path / "v.txt", "")
 
 
-def test_a_blank_beyond_the_vocabulary_is_told_with_its_file(tmp_path: Path) -> None:
+def test_a_blank_beyond_the_vocabulary_is_reported_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("a\nb\n")
     with pytest.raises(
         UsageError, match=r"v\.txt: decoder: blank must be the number of a token, 0 to 1"

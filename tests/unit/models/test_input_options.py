@@ -28,7 +28,7 @@ def tensor(*shape: int | None, dtype: str = "float32", quantization=None) -> Ten
         ((None, 784), "HWC", (28, 28), 1, (1, 784)),
     ],
 )
-def test_shape_tells_layout_size_and_channels(shape, layout, size, channels, filled) -> None:  # type: ignore[no-untyped-def]
+def test_shape_gives_layout_size_and_channels(shape, layout, size, channels, filled) -> None:  # type: ignore[no-untyped-def]
     if len([n for n in shape[-3:] if n in (1, 3)]) == 2:
         pytest.skip("ambiguous on purpose elsewhere")
     spec = resolve_input(tensor(*shape), SCALED, NOTHING, "the model")
@@ -62,7 +62,7 @@ def test_what_the_user_states_wins_over_what_is_guessed() -> None:
         ((1, 8, 8, 1), InputOptions(scale=1, size=(9, 8)), "size=9,8 is stated"),
     ],
 )
-def test_what_nobody_tells_is_asked_for(shape, stated, words) -> None:  # type: ignore[no-untyped-def]
+def test_what_nobody_states_is_asked_for(shape, stated, words) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(UsageError, match=words):
         resolve_input(tensor(*shape), stated, NOTHING, "the model")
 
@@ -83,7 +83,7 @@ def test_a_fixed_batch_is_refused_with_what_to_do() -> None:
         (None, "float32", NOTHING),
     ],
 )
-def test_an_integer_inputs_range_tells_the_scaling(quantization, dtype, expected) -> None:  # type: ignore[no-untyped-def]
+def test_an_integer_inputs_range_gives_the_scaling(quantization, dtype, expected) -> None:  # type: ignore[no-untyped-def]
     assert scaling_of_range(tensor(1, 8, 8, 1, dtype=dtype, quantization=quantization)) == expected
 
 
@@ -101,7 +101,7 @@ IMAGENET = InputOptions(scale="1/255", mean=(0.485, 0.456, 0.406), std=(0.229, 0
         (NORMALISED, InputOptions(scale=1), NOTHING, "makes pixels 0 to 255, but its file"),
     ],
 )
-def test_a_stated_scaling_that_contradicts_the_file_is_told(of, stated, in_file, words) -> None:  # type: ignore[no-untyped-def]
+def test_a_stated_scaling_that_contradicts_the_file_is_reported(of, stated, in_file, words) -> None:  # type: ignore[no-untyped-def]
     assert re.search(words, contradiction(of, stated, in_file, "the deployed model"))
 
 

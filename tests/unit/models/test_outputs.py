@@ -12,7 +12,7 @@ INT8 = TensorInfo("scores", (1, 4), "int8", (1 / 256, -128))
 RNG = np.random.default_rng(3)
 
 
-def test_probabilities_and_logits_are_told_apart() -> None:
+def test_probabilities_and_logits_are_distinguished() -> None:
     logits = RNG.normal(size=(20, 1, 4)).astype(np.float32) * 3
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     assert detect_kind(FLOAT, list(logits)) == "logits"

@@ -284,7 +284,7 @@ def test_audio_without_a_rate_is_refused_where_the_rate_is_needed() -> None:
         PitchShift().draw(rng, SampleSpec.of(sample))
 
 
-def test_a_spec_tells_audio_from_images_and_refuses_what_is_neither() -> None:
+def test_a_spec_distinguishes_audio_from_images_and_refuses_what_is_neither() -> None:
     assert SampleSpec.of(tone(), RATE) == SampleSpec("audio", (RATE,), RATE)
     image = np.zeros((4, 5, 3), np.uint8)
     assert SampleSpec.of(image, RATE) == SampleSpec("image", (4, 5, 3))

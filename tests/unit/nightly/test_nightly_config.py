@@ -115,7 +115,7 @@ def test_the_first_night_keeps_to_the_baseline_of_the_campaign_file(tmp_path: Pa
         ("history = \n", "is not TOML"),
     ],
 )
-def test_a_wrong_file_is_told_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+def test_a_wrong_file_is_reported_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UsageError) as caught:
         load_nightly(path)
@@ -124,6 +124,6 @@ def test_a_wrong_file_is_told_in_one_sentence(tmp_path: Path, text: str, words: 
     assert "\n" not in str(caught.value).removeprefix(str(path))
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no .*nightly\.toml"):
         load_nightly(tmp_path / "nightly.toml")

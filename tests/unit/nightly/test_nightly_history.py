@@ -43,7 +43,7 @@ def test_an_accepted_red_night_is_a_baseline(tmp_path: Path) -> None:
     assert night.exit_code == 0
 
 
-def test_a_green_night_whose_search_is_gone_is_passed_over(tmp_path: Path) -> None:
+def test_a_green_night_whose_search_is_missing_is_passed_over(tmp_path: Path) -> None:
     history = History(tmp_path)
     kept = add_night(history, 0, run_of("int8", "pi4"), campaigns=True)
     add_night(history, 1, run_of("int8", "pi4"))
@@ -76,7 +76,7 @@ def test_a_damaged_night_is_left_out_and_named(tmp_path: Path, text: str) -> Non
     assert history.damaged() == [bad.folder]
 
 
-def test_a_night_of_a_later_format_is_told(tmp_path: Path) -> None:
+def test_a_night_of_a_later_format_is_reported(tmp_path: Path) -> None:
     history = History(tmp_path)
     night = add_night(history, 0, run_of("int8", "pi4"))
     path = night.folder / NIGHT_NAME
@@ -94,7 +94,7 @@ def test_a_night_of_a_later_format_is_told(tmp_path: Path) -> None:
         (("away", "regression"), 1),
     ],
 )
-def test_the_exit_code_tells_the_worst_first(
+def test_the_exit_code_reports_the_worst_first(
     tmp_path: Path, states: tuple[str, ...], code: int
 ) -> None:
     runs = [run_of(f"m{n}", "local", state) for n, state in enumerate(states)]

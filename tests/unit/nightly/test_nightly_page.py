@@ -136,7 +136,7 @@ def test_the_table_has_the_newest_nights_and_says_how_many_are_older(tmp_path: P
     assert all(link[1:] in reader.anchors for link in reader.links if link.startswith("#"))
 
 
-def test_interrupted_and_damaged_nights_are_told(tmp_path: Path) -> None:
+def test_interrupted_and_damaged_nights_are_reported(tmp_path: Path) -> None:
     history = History(tmp_path)
     night = add_night(history, 0, run_of("int8", "pi4"), state="interrupted")
     history.save(night.model_copy(update={"planned": 3}))

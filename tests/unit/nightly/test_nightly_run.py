@@ -69,7 +69,7 @@ def campaigns_that(monkeypatch: pytest.MonkeyPatch, outcomes: dict[str, BaseExce
     monkeypatch.setattr(batch, "run_campaign", run_campaign)
 
 
-def test_what_goes_wrong_in_one_run_is_told_there_and_hides_no_other(
+def test_what_goes_wrong_in_one_run_is_reported_there_and_hides_no_other(
     config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcomes = {"local": ModelError("d.onnx is no model"), "pi4": UnreachableError("pi4 is off")}
@@ -137,7 +137,7 @@ def test_two_nights_at_once_are_refused(config: NightlyConfig) -> None:
         ({"devices": ["pi5"]}, "no device of the nightly is called 'pi5'; there is local, pi4"),
     ],
 )
-def test_an_unknown_name_is_told_before_anything_is_made(
+def test_an_unknown_name_is_reported_before_anything_is_made(
     config: NightlyConfig, names: dict[str, list[str]], words: str
 ) -> None:
     for function in (run_nightly, accept_night):
@@ -254,7 +254,7 @@ def test_a_full_disk_is_freed_by_what_is_to_be_kept_before_a_night_begins(
         ({"campaign": "devices.toml"}, "devices.toml: original is missing"),
     ],
 )
-def test_what_is_wrong_with_the_configuration_is_told_and_no_night_begins(
+def test_what_is_wrong_with_the_configuration_is_reported_and_no_night_begins(
     config: NightlyConfig,
     wrong: dict[str, Any],
     words: str,
@@ -277,7 +277,7 @@ def test_what_is_wrong_with_the_configuration_is_told_and_no_night_begins(
     assert not config.history.exists()
 
 
-def test_all_mistakes_are_told_at_once(config: NightlyConfig, tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once(config: NightlyConfig, tmp_path: Path) -> None:
     (tmp_path / "d.onnx").unlink()
     (tmp_path / "devices.toml").unlink()
     with pytest.raises(UsageError) as caught:

@@ -30,7 +30,7 @@ def test_nothing_is_told_where_nothing_changed() -> None:
     assert changes(BEFORE, BEFORE) == ()
 
 
-def test_each_change_is_told_with_what_was_and_is() -> None:
+def test_each_change_is_reported_with_what_was_and_is() -> None:
     now = Identity(
         original="a" * 64,
         deployed="c" * 64,
@@ -178,7 +178,7 @@ def test_the_log_has_every_notice_and_stage_with_the_time(tmp_path: Path) -> Non
         ("probabilities", "the share of probability that both models put on different classes"),
     ],
 )
-def test_a_worse_night_is_told_in_what_the_models_answer(
+def test_a_worse_night_is_reported_in_what_the_models_answer(
     tmp_path: Path, kind: str, measured: str
 ) -> None:
     green, tonight = (

@@ -2,22 +2,32 @@ from typing import Any
 
 import pytest
 
+from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import UsageError
-from edgeflare.oracles import LabelOracle, ToleranceOracle, TranscriptOracle, oracle_for
+from edgeflare.oracles import (
+    BUILT_IN,
+    LabelOracle,
+    OracleTraits,
+    ToleranceOracle,
+    TranscriptOracle,
+    oracle_for,
+    traits_in,
+    traits_of,
+)
 
 
 def test_it_goes_by_the_models_unless_stated() -> None:
-    label = oracle_for("auto", transcribes=False, floor=0.25)
-    words = oracle_for("auto", transcribes=True, floor=0.25)
+    label = oracle_for("auto", {"margin_floor": 0.25}, transcribes=False)
+    words = oracle_for("auto", {"margin_floor": 0.25}, transcribes=True)
     assert isinstance(label, LabelOracle)
     assert isinstance(words, TranscriptOracle)
     assert (label.floor, words.floor) == (0.25, 0.25)
 
 
 def test_what_is_stated_is_taken() -> None:
-    assert isinstance(oracle_for("label", transcribes=False), LabelOracle)
-    assert isinstance(oracle_for("transcript", transcribes=True), TranscriptOracle)
-    chosen = oracle_for("tolerance", transcribes=False, tolerance=0.2)
+    assert isinstance(oracle_for("label", {}, transcribes=False), LabelOracle)
+    assert isinstance(oracle_for("transcript", {}, transcribes=True), TranscriptOracle)
+    chosen = oracle_for("tolerance", {"tolerance": 0.2}, transcribes=False)
     assert isinstance(chosen, ToleranceOracle)
     assert chosen.tolerance == 0.2
 
@@ -26,16 +36,36 @@ def test_what_is_stated_is_taken() -> None:
     ("name", "about", "problem"),
     [
         ("label", {"transcribes": True}, "label oracle .* speech recognisers: use --oracle trans"),
-        ("tolerance", {"transcribes": True, "tolerance": 0.1}, "tolerance oracle .* recognisers"),
+        (
+            "tolerance",
+            {"settings": {"tolerance": 0.1}, "transcribes": True},
+            "tolerance oracle .* recognisers",
+        ),
         ("transcript", {"transcribes": False}, "these models give scores of classes"),
         ("tolerance", {"transcribes": False}, "--tolerance"),
         (
             "tolerance",
-            {"transcribes": False, "tolerance": 0.1, "labels_only": True},
+            {"settings": {"tolerance": 0.1}, "transcribes": False, "labels_only": True},
             "the deployed model returns a label alone",
         ),
     ],
 )
 def test_one_that_does_not_fit_is_refused(name: Any, about: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
-        oracle_for(name, **about)
+        oracle_for(name, **{"settings": {}, **about})
+
+
+def test_each_built_in_oracle_states_what_settings_and_reports_need() -> None:
+    assert len({one.name for one in BUILT_IN}) == len(BUILT_IN)
+    for one in BUILT_IN:
+        search = {"oracle": one.name, one.setting: 0.25}
+        assert one.setting in SearchConfig.model_fields
+        assert one.summary in str(SearchConfig.model_fields["oracle"].description)
+        assert (traits_of(one.name), traits_in(search)) == (one, one)
+        assert "{" not in one.deviation.format_map(search) + one.rule.format_map(search)
+
+
+def test_another_oracle_is_like_one_of_labels() -> None:
+    assert {traits_of(name) for name in ("auto", "of-the-user", None, [])} == {OracleTraits}
+    assert traits_in({}).deviation == LabelOracle.deviation
+    assert traits_in({"oracle": "tolerance", "tolerance": None}) is OracleTraits

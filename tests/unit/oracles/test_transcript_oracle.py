@@ -5,7 +5,7 @@ import pytest
 from search_models import heard
 
 from edgeflare.errors import UsageError
-from edgeflare.oracles import Margins, TranscriptOracle, is_below, margin, margins
+from edgeflare.oracles import Margins, TranscriptOracle, has_margin_below, margin, margins
 from edgeflare.types import Decision, Transcript
 
 SAID = "which your royal highness assumed is"
@@ -61,12 +61,12 @@ class TestMargins:
 
     def test_silence_has_none_and_is_below_no_floor(self) -> None:
         assert margin(heard("")) is None
-        assert not is_below(0.5, heard(""))
+        assert not has_margin_below(heard(""), 0.5)
         assert margins(heard(""), heard("")) == Margins(None, None)
 
     def test_before_a_query_the_least_sure_word_of_all_counts(self) -> None:
-        assert is_below(0.1, heard("a b", {1: (0.5, 0.45)}))
-        assert not is_below(0.01, heard("a b", {1: (0.5, 0.45)}))
+        assert has_margin_below(heard("a b", {1: (0.5, 0.45)}), 0.1)
+        assert not has_margin_below(heard("a b", {1: (0.5, 0.45)}), 0.01)
 
     def test_the_smaller_of_both(self) -> None:
         assert Margins(0.5, 0.25).smaller == 0.25

@@ -135,7 +135,7 @@ def test_tables_have_texts_where_there_are_no_labels(speech: tuple[Path, list[Fo
     assert findings[1]["original_class"] is None
 
 
-def test_sentences_quote_what_was_heard(speech: tuple[Path, list[Found]]) -> None:
+def test_sentences_quote_what_was_recognised(speech: tuple[Path, list[Found]]) -> None:
     document = ET.fromstring(report_text(speech[0], "junit"))
     messages = [one.get("message", "") for one in document.iter("failure")]
     assert messages[1].startswith(f'"{LINES[1][0]}" -> "{LINES[1][1]}" at L2 ')
@@ -180,7 +180,7 @@ def test_of_long_texts_a_terminal_shows_where_they_begin_to_differ(
     assert "word10" not in printed
 
 
-def test_a_tolerance_is_told_with_the_search(
+def test_a_tolerance_is_reported_with_the_search(
     keywords: tuple[Path, list[Found]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     summary = summarize(keywords[0])
@@ -208,7 +208,7 @@ def test_where_a_tolerance_decides_no_report_speaks_of_another_decision(
     write_html_report(folder, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert f"The severest: scores {largest:.3f} apart, where both models say" in page
-    assert '"tolerance":0.25' in page
+    assert '"by_disagreement":true' in page
     for told in (text, page.split("<script")[0]):
         assert "decides differently" not in told
         assert "most frequent pair" not in told.lower()
@@ -230,7 +230,7 @@ def test_frames_have_texts_and_ratios(speech: tuple[Path, list[Found]]) -> None:
     assert set(frames.outcomes["deployed_text"]) >= {"", texts("speech", 0)[1]}
 
 
-def test_a_corpus_refuses_transcripts_and_is_not_begun_for_them(
+def test_a_corpus_refuses_transcripts_and_is_not_started_for_them(
     speech: tuple[Path, list[Found]], tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="a corpus keeps decisions between classes only"):

@@ -49,7 +49,7 @@ def test_a_file_that_names_too_few_or_says_something_else_is_refused(
         load_class_names(tmp_path / "names.json", store)
 
 
-def test_a_file_that_is_not_there_is_told_in_plain_words(tmp_path, every_status):
+def test_a_file_that_is_not_there_is_reported_in_plain_words(tmp_path, every_status):
     with every_status() as store, pytest.raises(UsageError) as told:
         load_class_names(tmp_path / "none.json", store)
     path = tmp_path / "none.json"

@@ -148,7 +148,7 @@ def test_limits_can_be_given(every_status):
     assert verdicts(found["pi.bench"])["far"] is Failure
 
 
-def test_seeds_that_are_not_done_are_told_not_hidden(every_status):
+def test_seeds_that_are_not_done_are_reported_not_hidden(every_status):
     with every_status() as store:
         store.set_fact("finished", False)
         (case,) = suites(store)["campaign"]

@@ -170,7 +170,7 @@ class TestFront:
         )
         assert (result.counters.search, result.counters.round_trips) == (8, 6)
 
-    def test_a_search_begun_again_begins_a_new_one(self) -> None:
+    def test_a_search_started_again_begins_a_new_one(self) -> None:
         def strategy(seed: Seed, rng: np.random.Generator) -> Search:
             del seed, rng
             yield Ask([picture(50)])

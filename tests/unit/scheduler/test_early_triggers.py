@@ -201,7 +201,7 @@ class TestOneThatDoesNotRepeat:
         assert result.status is Status.FOUND
         assert result.counters.confirmation == 1 + 2
 
-    def test_what_ended_the_search_is_told_as_well(self) -> None:
+    def test_what_ended_the_search_is_reported_as_well(self) -> None:
         result, shelf = run(steadily, mute=5, moody={4: 1})
         assert result.status is Status.FOUND
         assert result.sample is not None
@@ -222,7 +222,7 @@ class TestOneThatDoesNotRepeat:
         )
 
 
-def test_a_non_finite_output_ends_the_search_and_tells_what_was_found_before() -> None:
+def test_a_non_finite_output_ends_the_search_and_reports_what_was_found_before() -> None:
     result, shelf = run(steadily, nan=4)
     assert (result.status, result.confirmed) == (Status.NONFINITE, 2)
     assert result.sample_digest == digest_of(shelf, 4)
@@ -231,7 +231,7 @@ def test_a_non_finite_output_ends_the_search_and_tells_what_was_found_before() -
     )
 
 
-def test_a_non_finite_output_before_any_triggering_input_tells_nothing() -> None:
+def test_a_non_finite_output_before_any_triggering_input_reports_nothing() -> None:
     result, shelf = run(steadily, nan=1)
     assert (result.status, result.confirmed, result.detail) == (Status.NONFINITE, 2, "")
     assert len(shelf.kept) == 1

@@ -365,7 +365,7 @@ Fleets.TestCase.settings = settings(max_examples=25, stateful_step_count=30, dea
 TestFleets = Fleets.TestCase
 
 
-def test_seeds_are_taken_only_when_they_can_be_begun() -> None:
+def test_seeds_are_taken_only_when_they_can_be_started() -> None:
     """Ten thousand seeds are never in memory at once."""
 
     def idle(seed: Seed, rng: np.random.Generator) -> Search:

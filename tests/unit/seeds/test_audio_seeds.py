@@ -103,7 +103,7 @@ def test_another_rate_is_refused_with_the_way_out(tmp_path):
         load(path)
 
 
-def test_other_rates_are_resampled_and_the_empty_octave_is_told(tmp_path):
+def test_other_rates_are_resampled_and_the_empty_octave_is_reported(tmp_path):
     write(tmp_path / "low.wav", tone(rate=8000), rate=8000)
     write(tmp_path / "high.wav", tone(rate=44100), rate=44100)
     loaded = load(tmp_path, resample=True)
@@ -165,7 +165,7 @@ def test_nothing_usable_is_an_error(tmp_path):
         load(tmp_path)
 
 
-def test_odd_recordings_are_kept_and_told(tmp_path):
+def test_odd_recordings_are_kept_and_reported(tmp_path):
     write(tmp_path / "beyond.wav", tone(peak=1.5), subtype="FLOAT")
     write(tmp_path / "clipped.wav", np.clip(tone(peak=1.5), -1, 1))
     write(tmp_path / "full.wav", tone(hz=4000, peak=1.0))
@@ -194,7 +194,7 @@ def test_a_longer_file_needs_a_rule(tmp_path):
 
 
 @pytest.mark.parametrize(("rate", "frames"), [(RATE, RATE + 1), (2 * RATE, 2 * RATE + 2)])
-def test_a_slightly_longer_file_is_told_in_samples(tmp_path, rate, frames):
+def test_a_slightly_longer_file_is_reported_in_samples(tmp_path, rate, frames):
     path = write(tmp_path / "a.wav", np.zeros(frames, "f4"), rate)
     with pytest.raises(SeedError, match=rf"a\.wav is {RATE + 1} samples long, .* takes {RATE}; "):
         load(path, resample=True)

@@ -39,7 +39,7 @@ def test_every_form_says_the_same(tmp_path, name, text):
         ("a.txt", "cat\ndog\ncat", "entry 3 is the same as entry 1"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path, name, text, sentence):
+def test_what_is_wrong_is_reported(tmp_path, name, text, sentence):
     (tmp_path / name).write_text(text)
     with pytest.raises(SeedError, match=sentence):
         load_label_mapping(tmp_path / name)

@@ -120,7 +120,7 @@ def test_hidden_files_are_ignored_and_others_counted(tmp_path):
     assert loaded.notices == [f"2 files (1 .db, 1 .txt) in {tmp_path} ignored: no image by name."]
 
 
-def test_files_of_other_kinds_are_told_by_their_suffix(tmp_path):
+def test_files_of_other_kinds_are_recognised_by_their_suffix(tmp_path):
     write(tmp_path / "a.png")
     for name in ("b.HEIC", "c.heic", "d.mp4", "e", "f.x\ny", *(f"g.k{n}" for n in range(4))):
         (tmp_path / name).write_bytes(b"")
@@ -178,7 +178,7 @@ def test_iterating_again_begins_anew(tmp_path):
         assert opened.notices == ["1 image had the same pixels as another one; all were kept."]
 
 
-def test_a_seed_tells_the_digest_of_its_file(tmp_path):
+def test_a_seed_reports_the_digest_of_its_file(tmp_path):
     image = write(tmp_path / "deep" / "a.png")
     (seed,) = load(tmp_path).seeds
     assert seed.file_sha256 == hashlib.sha256(image.read_bytes()).hexdigest()

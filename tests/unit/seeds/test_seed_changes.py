@@ -35,7 +35,7 @@ def test_files_with_other_bytes_and_missing_ones_are_named(folder):
     assert list(changed_files(folder, before)) == ["a.png", "deep/c.png"]
 
 
-def test_a_folder_that_is_gone_has_lost_every_file(folder):
+def test_a_folder_that_is_missing_has_lost_every_file(folder):
     before = known(folder)
     assert list(changed_files(folder.with_name("elsewhere"), before)) == [
         "a.png",

@@ -169,7 +169,7 @@ def test_a_folder_that_is_missing(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:flock not supported")
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, number):
+def test_a_file_system_without_locks_is_reported(tmp_path, monkeypatch, number):
     def flock(_descriptor, _operation):
         raise OSError(number, os.strerror(number))
 
@@ -179,7 +179,7 @@ def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, number):
     assert not CampaignLock.is_held(tmp_path)
 
 
-def test_a_read_only_disk_is_told_and_nobody_runs_a_campaign_there(small_disk):
+def test_a_read_only_disk_is_reported_and_nobody_runs_a_campaign_there(small_disk):
     (small_disk / "c").mkdir()
     with CampaignLock(small_disk / "c"):
         pass

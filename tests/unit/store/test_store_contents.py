@@ -10,8 +10,8 @@ import pytest
 
 from edgeflare.errors import StoreError
 from edgeflare.store import (
-    DeviceCounts,
     DeviceRecord,
+    OutcomeCounts,
     OutcomeRecord,
     ReplayRecord,
     SeedAnswer,
@@ -228,7 +228,7 @@ def test_what_is_iterated_over_is_not_all_in_memory(store):
 
 
 def test_tally_counts_all_replicas_or_one(store):
-    assert store.tally() == DeviceCounts(0, 0, 0, 0)
+    assert store.tally() == OutcomeCounts(0, 0, 0, 0)
     store.add_seeds(numbered(3))
     for outcome in (
         OutcomeRecord("a", Status.FOUND, 1, search_queries=10, seed_queries=1),
@@ -239,7 +239,7 @@ def test_tally_counts_all_replicas_or_one(store):
         OutcomeRecord("s1", Status.UNSTABLE, 1, confirmation_queries=1, replica="tv"),  # the seed
     ):
         store.add_outcome(outcome)
-    assert store.tally() == DeviceCounts(done=6, found=2, searched=4, queries=15)
+    assert store.tally() == OutcomeCounts(done=6, found=2, searched=4, queries=15)
     assert [outcome.searched for outcome in store.outcomes()] == [
         True,
         False,
@@ -248,9 +248,9 @@ def test_tally_counts_all_replicas_or_one(store):
         True,
         False,
     ]
-    assert store.tally("") == DeviceCounts(done=2, found=1, searched=1, queries=10)
-    assert store.tally("pi") == DeviceCounts(done=2, found=1, searched=2, queries=5)
-    assert store.tally("jetson") == DeviceCounts(0, 0, 0, 0)
+    assert store.tally("") == OutcomeCounts(done=2, found=1, searched=1, queries=10)
+    assert store.tally("pi") == OutcomeCounts(done=2, found=1, searched=2, queries=5)
+    assert store.tally("jetson") == OutcomeCounts(0, 0, 0, 0)
 
 
 def test_replays_come_back_in_order_and_are_kept_once(store):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
 from edgeflare.errors import StoreError
-from edgeflare.store import DeviceCounts, OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
+from edgeflare.store import OutcomeCounts, OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store import database as store_database
 from edgeflare.types import Decision, Status
 
@@ -230,7 +230,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert same(replay, expected, "deployed")
 
     def tally(self, outcomes):
-        return DeviceCounts(
+        return OutcomeCounts(
             done=len(outcomes),
             found=sum(one.status is Status.FOUND for one in outcomes),
             searched=sum(one.searched for one in outcomes),

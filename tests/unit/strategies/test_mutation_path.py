@@ -31,7 +31,7 @@ def test_every_corruption_as_a_search_records_it_has_its_own_words(name: str) ->
     assert describe_mutations([Mutation(name, graded).to_json()]) == [operator.words(graded)]
 
 
-def test_another_operator_is_told_by_name_and_parameters_without_its_noise_s_seed() -> None:
+def test_another_operator_is_reported_by_name_and_parameters_without_its_noise_s_seed() -> None:
     drawn = default_pool()["gaussian-noise"].draw(
         np.random.default_rng(3), SampleSpec.of(np.zeros((8, 8, 1), np.uint8))
     )
@@ -43,7 +43,7 @@ def test_another_operator_is_told_by_name_and_parameters_without_its_noise_s_see
     assert str(drawn["seed"]) not in told
 
 
-def test_what_cannot_be_had_or_does_not_fit_is_told_plainly() -> None:
+def test_what_cannot_be_had_or_does_not_fit_is_reported_plainly() -> None:
     steps = [
         {
             "operator": "operator-that-was-uninstalled",
@@ -77,7 +77,7 @@ def test_a_finding_is_one_sentence() -> None:
     assert describe_last_mutations([], most=2) == ""
 
 
-def test_steps_that_change_nothing_are_not_told() -> None:
+def test_steps_that_change_nothing_are_not_reported() -> None:
     idle = [
         {"operator": "random-pixel-change", "params": {"count": 0, "seed": 3}},
         {"operator": "median-blur", "params": {"kernel": 1}},

@@ -30,12 +30,12 @@ def test_a_strategy_is_tested_in_a_few_lines_without_a_device() -> None:
     assert run.outcome is not None
     assert run.outcome.sample is not None
     assert MODEL(run.outcome.sample).argmax() != deployed(run.outcome.sample).argmax()
-    assert run.queries == run.host_queries == 2 * len(run.asked)
+    assert run.queries == run.host_only_queries == 2 * len(run.asked)
     again = run_strategy(brighter, IMAGE, original=MODEL, deployed=deployed)
     np.testing.assert_array_equal(again.outcome.sample, run.outcome.sample)
 
 
-def test_a_copy_that_is_the_same_is_never_told_apart_and_a_budget_ends_the_search() -> None:
+def test_a_copy_that_is_the_same_is_never_distinguished_and_a_budget_ends_the_search() -> None:
     whole = run_strategy(brighter, IMAGE, original=MODEL, deployed=MODEL)
     assert (whole.outcome, whole.queries) == (Outcome(None, reason="none of 200"), 200)
     short = run_strategy(brighter, IMAGE, original=MODEL, deployed=MODEL, max_queries=10)

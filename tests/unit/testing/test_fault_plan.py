@@ -63,7 +63,7 @@ def test_a_plan_told_is_the_plan_again() -> None:
     assert eval(str(plan), names).faults == plan.faults
 
 
-def test_a_plan_tells_what_happened() -> None:
+def test_a_plan_reports_what_happened() -> None:
     cut = Fault("cut", at=3)
     plan = FaultPlan.of([cut, Fault("delay", at=9, seconds=0.5), cut])
     plan.on_fault(cut)

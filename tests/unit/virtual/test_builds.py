@@ -136,7 +136,7 @@ def test_builds_that_no_board_uses_are_removed(cache: Path, tmp_path: Path) -> N
     assert read_build("unused") is None
 
 
-def test_a_tool_that_fails_is_told_by_its_last_words(tmp_path: Path) -> None:
+def test_a_tool_that_fails_is_reported_by_its_last_words(tmp_path: Path) -> None:
     log = Log(tmp_path / "build.log")
     script = "for n in 1 2 3 4 5 6 7 8; do echo line $n; done; echo why >&2; exit 3"
     with pytest.raises(ToolError) as caught:

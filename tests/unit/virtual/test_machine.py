@@ -69,7 +69,7 @@ def test_a_machine_is_found_and_ended(
     assert machine.memory_mb() is None
 
 
-def test_a_machine_that_ends_while_it_boots_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_machine_that_ends_while_it_boots_is_reported_with_its_last_words(tmp_path: Path) -> None:
     (tmp_path / "console.log").write_text("starting\nKernel panic - not syncing\n\n")
     with pytest.raises(DeviceError, match=r"stopped while it booted.*Kernel panic.*console\.log"):
         Machine(tmp_path).wait_for_ssh(free_port())
@@ -111,7 +111,7 @@ def test_nothing_speaks_on_a_free_port() -> None:
         assert not is_free(port)
 
 
-def test_no_free_port_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_free_port_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
@@ -120,7 +120,7 @@ def test_no_free_port_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         free_port()
 
 
-def test_qemu_s_own_words_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_qemu_s_own_words_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "bin" / "qemu-system-aarch64"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho 'could not set up host forwarding rule' >&2\nexit 1\n")

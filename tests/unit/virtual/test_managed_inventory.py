@@ -93,7 +93,7 @@ def test_no_boards_no_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert load_inventory() == {}
 
 
-def test_a_board_that_is_down_is_told_with_what_starts_it(boards: Path) -> None:
+def test_a_board_that_is_down_is_reported_with_what_starts_it(boards: Path) -> None:
     folder = boards / "second"
     board_keys(folder)
     board = board_device(folder, "second", free_port())

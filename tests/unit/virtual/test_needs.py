@@ -62,7 +62,7 @@ def test_another_system_is_told_what_to_use_instead(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("free_mb", "enough"), [(1499, False), (1500, True)])
-def test_too_little_space_is_told_before_building(
+def test_too_little_space_is_reported_before_building(
     free_mb: int, enough: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda folder: Usage(free_mb * 1_000_000))

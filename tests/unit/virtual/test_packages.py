@@ -87,7 +87,7 @@ def test_what_pip_says_is_kept_and_told_where_nothing_helps(tmp_path: Path) -> N
         ("Connection refused", None),
     ],
 )
-def test_pip_s_reasons_are_told_apart(output: str, names: list[str] | None) -> None:
+def test_pip_s_reasons_are_distinguished(output: str, names: list[str] | None) -> None:
     assert without_wheels(output, {"ai-edge-litert": "2.3.0", "numpy": "2.4"}) == names
 
 

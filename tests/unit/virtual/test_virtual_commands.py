@@ -66,7 +66,7 @@ def test_a_stopped_board_says_how_to_start_it(stopped: Path) -> None:
     assert (data["made"], data["running"], data["port"]) == (True, False, 2222)
 
 
-def test_down_tells_what_it_did_and_delete_leaves_nothing(stopped: Path) -> None:
+def test_down_reports_what_it_did_and_delete_leaves_nothing(stopped: Path) -> None:
     kept = CliRunner().invoke(app, ["down", "--name", "attic"])
     assert kept.stderr.startswith("attic did not run; up starts it again")
     assert stopped.is_dir()
@@ -164,7 +164,7 @@ def test_keys_where_apt_cannot_name_them_are_refused(boards: Path, tmp_path: Pat
     assert "no path with a space" in done.stderr
 
 
-def test_a_state_folder_that_cannot_be_made_is_told(
+def test_a_state_folder_that_cannot_be_made_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()

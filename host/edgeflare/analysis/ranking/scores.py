@@ -1,4 +1,4 @@
-"""A candidate's campaign in the numbers that a comparison needs, by seed sample, and every pair of candidates compared."""
+"""A candidate's campaign in numbers, by seed sample, and comparisons of two candidates."""
 
 import math
 from collections import defaultdict

@@ -53,7 +53,7 @@
   const shown = document.getElementById("shown");
   const fields = ["pair", "text", "cause", "device", "status", "state", "l2", "seed", "sort"].filter((name) => form.elements[name]);
   const isReplay = fields.includes("state");
-  const severity = data.tolerance === null ? at.severity : at.disagreement;
+  const severity = data.by_disagreement ? at.disagreement : at.severity;
   const top = isReplay ? "state" : "severest";
   const states = isReplay ? [...form.elements.state.options].map((option) => option.value) : [];
   let matching = [];
@@ -65,7 +65,7 @@
 
   function pairsOf(row) {
     const [original, deployed] = [row[at.original], row[at.deployed]];
-    if (row[at.heard]?.changes.length) return row[at.heard].changes.map((words) => words.join("→"));
+    if (row[at.transcripts]?.changes.length) return row[at.transcripts].changes.map((words) => words.join("→"));
     return [original === null || deployed === null ? "none" : `${original}-${deployed}`];
   }
 
@@ -74,8 +74,8 @@
   }
 
   function textOf(row) {
-    const heard = row[at.heard];
-    return heard ? [heard.original, heard.deployed].map(whole).join("\n").toLowerCase() : "";
+    const transcripts = row[at.transcripts];
+    return transcripts ? [transcripts.original, transcripts.deployed].map(whole).join("\n").toLowerCase() : "";
   }
 
   const className = (number) => number === null ? "–" : data.classes[number] ?? String(number);
@@ -194,8 +194,8 @@
   }
 
   function saysOf(row) {
-    const heard = row[at.heard];
-    if (heard) return `original hears “${whole(heard.original)}”, deployed model hears “${whole(heard.deployed)}”`;
+    const transcripts = row[at.transcripts];
+    if (transcripts) return `original hears “${whole(transcripts.original)}”, deployed model hears “${whole(transcripts.deployed)}”`;
     return `original says ${className(row[at.original])}, deployed model says ${className(row[at.deployed])}`;
   }
 
@@ -241,11 +241,11 @@
   }
 
   function texts(row) {
-    const heard = row[at.heard];
-    if (!heard) return null;
-    const lines = [["original", marked(heard.original)], ["deployed", marked(heard.deployed)]];
-    if (heard.seed) {
-      const [original, deployed] = heard.seed;
+    const transcripts = row[at.transcripts];
+    if (!transcripts) return null;
+    const lines = [["original", marked(transcripts.original)], ["deployed", marked(transcripts.deployed)]];
+    if (transcripts.seed) {
+      const [original, deployed] = transcripts.seed;
       const same = original === deployed;
       const plain = (text) => marked(text ? [[text, 0]] : []);
       lines.push([same ? "both, of the seed" : "original, of the seed", plain(original)]);
@@ -295,18 +295,18 @@
   function facts(row) {
     const [, search, confirmation] = row[at.queries];
     const [label, device] = [className(row[at.label]), row[at.device] || "–"];
-    const heard = row[at.heard] !== null;
+    const transcripts = row[at.transcripts] !== null;
     const linf = row[at.linf] === null ? "–" : data.rate ? row[at.linf].toLocaleString("en") : counted(row[at.linf], "level");
     const list = [
       [data.rate ? "L2 of samples" : "L2", number(row[at.l2])],
       [data.rate ? "Linf, 16 bits" : "Linf", linf],
       ...(data.rate ? [["SNR", row[at.snr_db] === null ? "–" : `${row[at.snr_db].toFixed(1)} dB`]] : []),
-      ...(data.tolerance === null ? [] : [["scores apart", margin(row[at.disagreement])]]),
+      ...(data.by_disagreement ? [["scores apart", margin(row[at.disagreement])]] : []),
       ["margin, original", margin(row[at.original_margin])],
       ["margin, deployed", margin(row[at.deployed_margin])],
       ["search", counted(search, "query", "queries")],
       ["confirmed", row[at.confirmed] ? `${row[at.confirmed]} of ${confirmation} repeats` : "no"],
-      ...(heard ? [] : [["label of the seed", label, label.length > 8 ? "whole" : ""]]),
+      ...(transcripts ? [] : [["label of the seed", label, label.length > 8 ? "whole" : ""]]),
       ["device", device, device.length > 14 ? "whole" : ""],
       ["status", STATUS[row[at.status]] ?? row[at.status], "whole"],
     ].filter(([name, value]) => !isReplay || (value !== "–" && !["search", "status"].includes(name)
@@ -328,13 +328,13 @@
 
   function titleOf(row, [pair]) {
     if (pair === "none") return STATUS[row[at.status]] ?? row[at.status];
-    if (row[at.heard] === null) {
+    if (row[at.transcripts] === null) {
       const [original, deployed] = [className(row[at.original]), className(row[at.deployed])];
-      if (data.tolerance === null) return `${original} → ${deployed}`;
+      if (!data.by_disagreement) return `${original} → ${deployed}`;
       const said = original === deployed ? `${original} by both` : `${original} → ${deployed}`;
       return row[at.disagreement] === null ? said : `${said}, scores ${margin(row[at.disagreement])} apart`;
     }
-    const changes = row[at.heard].changes.map((words) => words.map((word) => word ? `“${word}”` : "(nothing)").join(" → "));
+    const changes = row[at.transcripts].changes.map((words) => words.map((word) => word ? `“${word}”` : "(nothing)").join(" → "));
     const left = changes.length - CHANGES;
     return changes.slice(0, CHANGES).join(", ") + (left > 0 ? ` and ${counted(left, "more change")}` : "");
   }
@@ -343,7 +343,7 @@
     const labels = titleOf(row, pairs);
     const [state, kind, seed, became] = row[at.replayed] ?? [];
     const link = element("a", { href: hashOf({ seed: row[at.seed], device: row[at.device] }), textContent: seed ?? row[at.seed] });
-    const title = !became ? labels : row[at.heard]?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
+    const title = !became ? labels : row[at.transcripts]?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
     const where = kind === "trigger" ? "stored trigger from " : kind === "seed" ? "seed input " : "from ";
     const shown = data.rate ? [sounds(row)] : [pictures(row)];
     if (!data.rate) shown.push(enlarge(shown[0]));

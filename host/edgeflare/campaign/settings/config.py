@@ -22,7 +22,7 @@ from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
 from edgeflare.models import AbsolutePath, DecoderOptions, InputOptions, Pixels
-from edgeflare.oracles import OracleName
+from edgeflare.oracles import BUILT_IN, MARGIN_FLOOR, OracleName, traits_of
 
 Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]
 """A limit of time: at most a year, so that every clock and every wait can count it."""
@@ -38,8 +38,8 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-_FOR_TOLERANCE = "dflare"
-"""The strategy in place of the default, boundary, where scores are compared and not labels."""
+_BY_LABELS, _BY_SCORES = "boundary", "dflare"
+"""The default strategy, and the one in its place where an oracle compares scores and not labels."""
 
 
 class ModelConfig(Section):
@@ -50,10 +50,10 @@ class ModelConfig(Section):
         Flag(
             "--original",
             "The original model: .onnx or .tflite.",
-            tables=("original",),
+            only_in=("original",),
             example="original.onnx",
         ),
-        Flag("--deployed", "The deployed model.", tables=("deployed",), example="deployed.tflite"),
+        Flag("--deployed", "The deployed model.", only_in=("deployed",), example="deployed.tflite"),
     ]
     runtime: RuntimeName | None = Field(
         default=None,
@@ -67,7 +67,7 @@ class ModelConfig(Section):
             "For the deployed model's runtime: threads=4, delegate=false, kernels=reference, "
             "'providers=[\"CUDAExecutionProvider\"]', allow_fallback=true. Lists and objects are JSON. "
             "May be repeated.",
-            tables=("deployed",),
+            only_in=("deployed",),
         ),
     ] = Field(
         default_factory=dict, description="Options of the runtime.", examples=[{"threads": 1}]
@@ -173,7 +173,7 @@ class SearchConfig(Section):
     """
 
     strategy: Annotated[str, Flag("--strategy", metavar="NAME")] = Field(
-        default="boundary",
+        default=_BY_LABELS,
         description="The search strategy: boundary (the default: along the original's decision boundary, with the "
         "fewest device queries), dflare, dflare-d (it without state tracing), dflare-r (it with operators chosen "
         "uniformly), diffchaser (a genetic search) or none (nothing is searched: only the seeds themselves are "
@@ -273,9 +273,9 @@ class SearchConfig(Section):
     )
     oracle: Annotated[OracleName, Flag("--oracle", metavar="NAME")] = Field(
         default="auto",
-        description="What a deviation is: label (another top-1 class), transcript (another word), tolerance "
-        "(scores further apart than --tolerance, whatever the class) or auto (the default: transcript for "
-        "speech recognisers, else label).",
+        description="What a deviation is: "
+        + ", ".join(f"{one.name} ({one.summary})" for one in BUILT_IN)
+        + " or auto (the default: transcript for speech recognisers, else label).",
     )
     tolerance: Annotated[float | None, Flag("--tolerance", metavar="F")] = Field(
         default=None,
@@ -289,45 +289,46 @@ class SearchConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _without_a_floor(cls, values: Any) -> Any:
-        """Have no margin floor by default where a tolerance decides."""
-        if isinstance(values, Mapping) and values.get("oracle") == "tolerance":
-            return {"margin_floor": 0.0, **values}
+        """Have no margin floor by default where the oracle has another setting in its place."""
+        if isinstance(values, Mapping) and traits_of(values.get("oracle")).setting != MARGIN_FLOOR:
+            return {MARGIN_FLOOR: 0.0, **values}
         return values
 
     @model_validator(mode="after")
-    def _tolerance_fits(self) -> "SearchConfig":
-        if self.oracle != "tolerance":
-            if self.tolerance is not None:
+    def _fits_the_oracle(self) -> "SearchConfig":
+        """Refuse settings that the oracle lacks, and a strategy that can't search for it."""
+        oracle = traits_of(self.oracle)
+        for other in BUILT_IN:
+            key = other.setting
+            if key not in (MARGIN_FLOOR, oracle.setting) and getattr(self, key) is not None:
                 raise ValueError(
-                    'tolerance (--tolerance) is used with oracle = "tolerance" only: state that, too (--oracle tolerance)'
+                    f'{key} (--{key}) is used with oracle = "{other.name}" only: state that, too (--oracle {other.name})'
                 )
-            return self
-        if self.tolerance is None:
+        if getattr(self, oracle.setting) is None:
             raise ValueError(
-                'oracle = "tolerance" needs a tolerance: the largest total variation distance of the scores '
-                "that is no deviation, such as tolerance = 0.1 (--tolerance 0.1)"
+                f'oracle = "{oracle.name}" needs a {oracle.setting}: {oracle.setting_help}'
             )
-        if self.margin_floor:
+        if self.margin_floor and oracle.setting != MARGIN_FLOOR:
             raise ValueError(
-                'margin_floor (--margin-floor) is used with labels and transcripts only, not with oracle = "tolerance"'
+                f'margin_floor (--margin-floor) is used with labels and transcripts only, not with oracle = "{oracle.name}"'
             )
-        if self.strategy == "boundary" and "strategy" not in self.model_fields_set:
-            object.__setattr__(self, "strategy", _FOR_TOLERANCE)
-        if self.strategy == "boundary":
+        if oracle.compares_scores and "strategy" not in self.model_fields_set:
+            object.__setattr__(self, "strategy", _BY_SCORES)
+        if oracle.compares_scores and self.strategy == _BY_LABELS:
             raise ValueError(
-                'the strategy boundary searches where labels change, so oracle = "tolerance" needs another '
-                "one, such as dflare (--strategy dflare)"
+                f'the strategy {_BY_LABELS} searches where labels change, so oracle = "{oracle.name}" needs another '
+                f"one, such as {_BY_SCORES} (--strategy {_BY_SCORES})"
             )
         return self
 
     @property
     def strategy_notice(self) -> str:
         """The notice for the user where the oracle changed the default strategy; else ""."""
-        if self.strategy != _FOR_TOLERANCE or "strategy" in self.model_fields_set:
+        if not traits_of(self.oracle).compares_scores or "strategy" in self.model_fields_set:
             return ""
         return (
-            f'the strategy is {self.strategy}, since the default, boundary, searches where labels change and oracle = "tolerance" '
-            f"asks for scores; state it (--strategy {self.strategy}) to leave this out"
+            f"the strategy is {self.strategy}, since the default, {_BY_LABELS}, searches where labels change and "
+            f'oracle = "{self.oracle}" asks for scores; state it (--strategy {self.strategy}) to leave this out'
         )
 
     @field_validator("options")

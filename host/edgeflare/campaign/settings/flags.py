@@ -1,6 +1,10 @@
-"""The command-line flags of the configuration, stated once at the field that they set, and error sentences by their names."""
+"""The command-line flags of the configuration, and error sentences by their names.
+
+Each flag is stated once, at the field that it sets.
+"""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,17 +23,18 @@ class Flag:
     """A flag that sets the field in whose annotation it stands.
 
     `help` is by default the field's description, `panel` (of ``--help``) that of the field's table.
-    `tables` are the tables in which it sets the field, where several are of one class; by default
-    all of them. With a `key` it sets this entry, of type `type`, of a field that is a table.
-    `example` is the starter file's value. With `each` there is one flag more for each model,
-    ``--original-...`` and ``--deployed-...``; `deployed` is added to the latter's help.
+    `only_in` names tables: a field of `ModelConfig` is one of [original] and of [deployed], and a
+    flag sets it in both unless ``only_in=("deployed",)``. With a `key` it sets this entry, of type
+    `type`, of a field that is a table. `example` is the starter file's value. With `each` there is
+    one flag more for each model, ``--original-...`` and ``--deployed-...``; `deployed` is added to
+    the latter's help.
     """
 
     name: str
     help: str = ""
     metavar: str | None = None
     panel: str | None = None
-    tables: tuple[str, ...] = ()
+    only_in: tuple[str, ...] = ()
     key: str = ""
     type: Any = None
     example: Any = None
@@ -89,7 +94,7 @@ def flags_of(config: type[BaseModel]) -> list[SettingFlag]:
             names = [other for other in tables if tables[other] is kind]
             for key, inner in kind.model_fields.items():
                 for flag in flags_in(inner):
-                    found.append(_bound(flag, inner, [(one, key) for one in flag.tables or names]))
+                    found.append(_bound(flag, inner, [(one, key) for one in flag.only_in or names]))
     return found
 
 
@@ -104,7 +109,7 @@ def flags_in(field: FieldInfo) -> list[Flag]:
         ):
             if flag.each:
                 name, text = f"--{table}-{flag.name[2:]}", f"The same for the {model} alone{more}."
-                found.append(replace(flag, name=name, help=text, tables=(table,)))
+                found.append(replace(flag, name=name, help=text, only_in=(table,)))
     return found
 
 
@@ -162,9 +167,9 @@ def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | 
     shown = sorted(
         _causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
     )[:4]
-    text = "; ".join(_sentence(problem, typed) for problem in shown)
-    of_flags = all(_typed_name(problem["loc"], typed) for problem in shown)
-    return text if of_flags else f"{source}: {text}"
+    sentences, of_flags = zip(*(_sentence(problem, typed) for problem in shown), strict=True)
+    text = "; ".join(sentences)
+    return text if all(of_flags) else f"{source}: {text}"
 
 
 def _causes(problems: Sequence[Any]) -> Iterator[Any]:
@@ -179,10 +184,48 @@ def _causes(problems: Sequence[Any]) -> Iterator[Any]:
             yield problem
 
 
-def _sentence(problem: Any, typed: Mapping[str, str]) -> str:
-    """Return what is wrong with one key, or with the flag that `typed` has for it."""
+def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
+    """Return what is wrong with one key, named by its typed flag, and whether there is one."""
     place = problem["loc"]
-    key = _typed_name(place, typed) or ".".join(str(part) for part in place)
+    flag = _typed_name(place, typed)
+    if flag is None and problem["type"] == "value_error":
+        text = _message(problem)
+        with_flags = _with_flags(text, place, typed)
+        if with_flags != text:
+            return with_flags, True
+    return _about(problem, flag or ".".join(str(part) for part in place)), flag is not None
+
+
+def _with_flags(text: str, table: tuple[int | str, ...], typed: Mapping[str, str]) -> str:
+    """Return a sentence on several keys of a table with typed flags in place of the keys.
+
+    The sentence names a key as ``key (--flag)``, ``key = "value"`` or, with an underscore, plainly.
+    """
+    flags = set()
+    for name, flag in typed.items():
+        *above, key = name.split(".")
+        if tuple(above[: len(table)]) != table:
+            continue
+        flags.add(flag)
+        literal = flag.replace("\\", r"\\")  # in a replacement
+        start = rf"(?<![-\w]){re.escape(key)}"
+        text = text.replace(f"{key} ({flag})", flag)
+        text = re.sub(rf'{start} = "([^"]*)"', rf"{literal} \1", text)
+        if "_" in key:
+            text = re.sub(rf"{start}\b", literal, text)
+
+    def unless_repeated(found: re.Match[str]) -> str:
+        return "" if set(found[1].split(", ")) <= flags else found[0]
+
+    return re.sub(r" [(]((?:--[a-z0-9-]+(?:, )?)+)[)]", unless_repeated, text)
+
+
+def _message(problem: Any) -> str:
+    text: str = problem["msg"].removeprefix("Value error, ")
+    return text
+
+
+def _about(problem: Any, key: str) -> str:
     kind, about = problem["type"], problem.get("ctx", {})
     given = _shown(problem["input"])
     if kind == "missing":
@@ -205,8 +248,7 @@ def _sentence(problem: Any, typed: Mapping[str, str]) -> str:
     wanted = _KINDS.get(kind.partition("_")[0])
     if wanted is not None and key:
         return f"{key} must be {wanted}, not {given}"
-    text: str = problem["msg"].removeprefix("Value error, ")
-    return f"{key}: {text}" if key else text
+    return f"{key}: {_message(problem)}" if key else _message(problem)
 
 
 def _shown(value: object) -> str:

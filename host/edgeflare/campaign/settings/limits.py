@@ -19,7 +19,7 @@ Share = Annotated[Number, AfterValidator(_share)]
 
 
 class LimitsConfig(BaseModel):
-    """What a campaign's results must keep to; what is None is not checked."""
+    """The limits of a campaign's results; None: not checked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -64,7 +64,7 @@ def _settings(section: type[BaseModel], table: str) -> Iterator[str]:
         if not table and table_of(field) is not None:
             continue
         of_table = [one for one in flags_in(field) if one.example is not None]
-        flag = next((one for one in of_table if table in (one.tables or (table,))), None)
+        flag = next((one for one in of_table if table in (one.only_in or (table,))), None)
         default = field.get_default(call_default_factory=True)
         value = flag.example if flag else next(iter(field.examples or ()), default)
         if value is not None:

@@ -37,7 +37,7 @@ _SECONDS_BETWEEN_DEVICE_LINES = 30.0
 
 @contextmanager
 def progress_display() -> "Iterator[TerminalProgress | PlainProgress]":
-    """Yield the function to which a campaign reports; signals are handled meanwhile."""
+    """Yield the function to which a campaign reports; signals are handled in the meantime."""
     with handling_signals() as stop, _display(stop) as view:
         yield view
 
@@ -108,7 +108,7 @@ class BatchDisplay:
 
 
 def found(report: BatchProgress) -> str:
-    """Return what a campaign has found; nothing for one that failed, of which a notice has told."""
+    """Return what a campaign has found; nothing for a failed one, which a notice reports."""
     if report.ended != "finished":
         return ""
     summary = summarize(report.folder)
@@ -185,8 +185,8 @@ class PlainProgress:
             )
         if step.under_way:
             line += (
-                f"; {step.under_way} under way, {step.in_hand} with a trigger, "
-                f"{step.host_queries} host queries"
+                f"; {step.under_way} under way, {step.with_trigger} with a trigger, "
+                f"{step.host_only_queries} host queries"
             )
         waiting = any(state != "up" for state, _ in self._devices.values())
         if total and 0 < step.done < total and not waiting:
@@ -263,15 +263,15 @@ class TerminalProgress(AbstractContextManager["TerminalProgress"]):
             self._bars.reset(self._task, total=stage.total)
 
     def _found(self, step: Step) -> str:
-        if not step.queries and not step.host_queries:
+        if not step.queries and not step.host_only_queries:
             return ""
         text = f"found {step.found}/{step.searched}"
-        if step.in_hand:
-            text += f" (+{step.in_hand})"
+        if step.with_trigger:
+            text += f" (+{step.with_trigger})"
         if self._show_queries:
             queries, what = step.queries, "queries"
             if not step.done:  # until the first search has ended, the host's queries show progress
-                queries, what = step.host_queries, "on host"
+                queries, what = step.host_only_queries, "on host"
             text += f", {_short(queries)} {what}"
         return text
 

@@ -1,4 +1,4 @@
-"""``status``: how far a campaign is, as another process sees it, and the status of each device on a line."""
+"""``status``: the progress of a campaign in any process, and its devices, one a line."""
 
 import json
 import shlex
@@ -174,7 +174,7 @@ def _line(
 
 
 def _fit(name: str, width: int) -> str:
-    """Return a name of exactly this width; of a long one the end, which tells devices apart."""
+    """Return a name of exactly this width; of a long one the end, which distinguishes devices."""
     return name.ljust(width) if len(name) <= width else "…" + name[1 - width :]
 
 

@@ -40,14 +40,14 @@ def check(
     transport_factory: Callable[[], Transport],
     *,
     model: Path | None = None,
-    tell: Callable[[CheckLine], None] | None = None,
+    report_line: Callable[[CheckLine], None] | None = None,
 ) -> list[CheckLine]:
     """Check all that a run needs, from the connection to one inference; return a line for each.
 
     The inference uses `model`, or else EdgeFlare's own small models on each installed runtime.
     Faults of the device don't raise: the failed line says what is wrong and what to do, a last line
-    what was skipped. `tell` is called with each line at once. Raises UsageError and ModelError for
-    the path `model` alone.
+    what was skipped. `report_line` is called with each line at once. Raises UsageError and
+    ModelError for the path `model` alone.
     """
     runtime = None if model is None else device.runtime or runtime_for(model)
     if model is not None and not model.is_file():
@@ -55,8 +55,8 @@ def check(
     lines = []
     for line in _lines(device, transport_factory, model, runtime):
         lines.append(line)
-        if tell is not None:
-            tell(line)
+        if report_line is not None:
+            report_line(line)
     return lines
 
 
@@ -114,7 +114,7 @@ def _device_lines(
     try:
         yield from agent(transport, probed, device, tried, model, one_is_enough=len(wanted) > 1)
     except DeviceDiskFullError as error:
-        if disk.ok:  # a quota, or somebody else's file meanwhile
+        if disk.ok:  # a quota, or another user's file since then
             yield failed("disk", error)
         yield _not_tried("disk")
 
@@ -147,7 +147,7 @@ def _connected(transport: Transport, device: Device) -> Iterator[CheckLine]:
 
 
 def _not_connected(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]:
-    """Yield the lines of a connection that failed; where only the login did, the connection is fine."""
+    """Yield the lines of a failed connection; it is fine where only the login failed."""
     from edgeflare.devices.transports.adb.phones import PhoneLockedError  # it needs paramiko
 
     if isinstance(error, PhoneLockedError) or not isinstance(

@@ -141,28 +141,28 @@ def ask_firmware(names):
     for name in names:
         path = which(name)
         try:
-            return int((said([path, "get_throttled"]) if path else "").strip().partition("=")[2], 16) & ALL_BITS
+            return int((output_of([path, "get_throttled"]) if path else "").strip().partition("=")[2], 16) & ALL_BITS
         except ValueError:
             pass
     return None
 
 
-def said(command):
+def output_of(command):
     import subprocess
     try:
         with open(os.devnull, "rb") as nothing:
-            asked = subprocess.Popen(
+            process = subprocess.Popen(
                 command, stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
     except OSError:
         return ""
     until = time.time() + PATIENCE_S
-    while asked.poll() is None:
+    while process.poll() is None:
         if time.time() > until:  # a firmware that hangs may hold it beyond a kill
-            asked.kill()
+            process.kill()
             return ""
         time.sleep(0.01)
-    return asked.communicate()[0].decode("ascii", "replace")
+    return process.communicate()[0].decode("ascii", "replace")
 
 
 def coolers():
@@ -192,7 +192,7 @@ def pythons():
     plain = which("python3")
     return found or ([plain] if plain else [])
 """
-"""The script; ``cache``: the cache folder, ``vcgencmd``: names of the Pi's tool, ``root``: the root of /proc and /sys."""
+"""``cache``: the cache folder, ``vcgencmd``: names of the Pi's tool, ``root``: of /proc, /sys."""
 
 
 _TIMEOUT_S = 60.0
@@ -204,7 +204,7 @@ class _FrozenModel(BaseModel):
 
 
 class Cpu(_FrozenModel):
-    """The processor; `implementer` and `part` are Arm's numbers, `flags` x86 flags or Arm features."""
+    """The processor; `implementer` and `part` are Arm's numbers, `flags` x86 or Arm features."""
 
     model: str | None = None
     implementer: str | None = None
@@ -264,11 +264,11 @@ class SystemReading(NamedTuple):
 
 
 def read_system(transport: Transport, device: Device) -> SystemReading:
-    """Run the script. Raises DevicePythonError, DeviceProtocolError and what the transport raises."""
+    """Run the script. Raises DevicePythonError, DeviceProtocolError and the transport's errors."""
     parameters = {"cache": device.cache, "vcgencmd": _VCGENCMD, "root": "/"}
-    sent, begun = time.time(), time.monotonic()
+    sent, started = time.time(), time.monotonic()
     answer = run_script_with_output(transport, device.python, FACTS, parameters, _TIMEOUT_S)
-    taken = time.monotonic() - begun
+    taken = time.monotonic() - started
     try:
         facts = Facts.model_validate(answer.value)
     except ValidationError as error:

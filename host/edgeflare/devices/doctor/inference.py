@@ -1,4 +1,4 @@
-"""One small inference: what runs it, how long it takes, and whether the answer equals this machine's."""
+"""One small inference: its runtime, its time, and whether the answer equals this machine's."""
 
 import statistics
 import time
@@ -96,7 +96,7 @@ def try_model(
     runtime: RuntimeName,
     model: Path | None,
 ) -> Trial:
-    """Run a model, or else the small one, on the agent of `link` and, with default options, on this machine.
+    """Run a model (by default the small one) on the agent of `link` and on this machine.
 
     This machine uses the runtime of the file's extension: an ``.onnx`` on TensorRT is compared with
     onnxruntime.
@@ -124,7 +124,7 @@ def open_link(transport: Transport, agent: str, probed: Probe, device: Device) -
 
 
 def difference(on_device: InferenceResult, on_host: InferenceResult) -> float:
-    """Return the greatest absolute difference of two raw outputs; infinite where only one is finite."""
+    """Return the largest absolute difference of two raw outputs; infinite if one is not finite."""
     first, second = (np.asarray(one.values, dtype=np.float64) for one in (on_device, on_host))
     if first.shape != second.shape:
         return float("inf")
@@ -155,9 +155,9 @@ def _answer(
     spec = plain_input(session.model.inputs[0])
     session.configure(spec, output.name)
     sample = _ramp(spec)
-    begun = time.monotonic()
+    started = time.monotonic()
     replies = [session.submit([sample]).result()]
-    while len(replies) <= _TIMED and time.monotonic() - begun < _LONG_S:
+    while len(replies) <= _TIMED and time.monotonic() - started < _LONG_S:
         replies.append(session.submit([sample]).result())
     seconds = tuple(reply.seconds[0] for reply in replies)
     values = replies[0].outputs[0]

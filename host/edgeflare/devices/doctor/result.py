@@ -12,8 +12,8 @@ _TOLD_WITH_A_COLON = (DeviceDiskFullError, DevicePythonError, DeviceRuntimeError
 class CheckLine(NamedTuple):
     """The result of one check: what was found and, where that is a problem, what to do.
 
-    `ok` is False for what keeps the device from work. `noted`: not wrong, but worth knowing; `fix`
-    then tells what would change it, if anything does.
+    `ok` is False for what prevents the device from working. `noted`: not wrong, but of interest;
+    `fix` is then what would change it, if anything does.
     """
 
     name: str

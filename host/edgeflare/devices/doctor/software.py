@@ -128,7 +128,7 @@ def main():
 
 @dataclass(frozen=True)
 class _AgentMeasurements:
-    """Measurements of one agent: round trips in seconds, bytes per second (None: too fast to measure)."""
+    """Measurements of one agent: round trips in seconds, bytes per second (None: too fast)."""
 
     report: DeviceReport
     round_trips: Sequence[float]
@@ -244,7 +244,7 @@ def _bandwidth(measured: _AgentMeasurements) -> CheckLine:
 
 
 def _delegate(transport: Transport, probed: Probe, trials: Sequence[Trial]) -> CheckLine:
-    """Return the line on what is in effect; ok even where nothing ran, which the inference's line explains."""
+    """Return the line on what is in effect; ok if nothing ran, which another line explains."""
     words = [
         f"{trial.runtime}: {trial.on_device.accelerated_by}"
         for trial in trials

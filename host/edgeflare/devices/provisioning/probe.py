@@ -34,7 +34,7 @@ class Probe:
     `name` and `command` are the device's name and Python command. `numpy` is its version, or None
     and `numpy_problem` the text of the error. `runtimes` is {package: version}; `files` is
     {"agents": {name: size}, "models": ...} below the cache folder `root`; `cache_problem` says why
-    that can't be used, `free_bytes` what is left there. `arch` is what the interpreter is built
+    that can't be used, `free_bytes` the free space there. `arch` is what the interpreter is built
     for, ``armv8l`` where it is a 32-bit one under a 64-bit kernel. `managed`: pip refuses to
     install for this Python (PEP 668).
     """
@@ -92,7 +92,7 @@ def probe(transport: Transport, device: Device) -> Probe:
 
 
 def require(probed: Probe, runtime: str | None = None) -> None:
-    """Raise for the first problem that keeps a device from running models with a runtime.
+    """Raise for the first problem that prevents a device from running models with a runtime.
 
     Without a runtime: to run the agent. Raises DevicePythonError, DeviceRuntimeError or
     DeviceError, each with what to do, such as the pip command for that device's Python.
@@ -121,7 +121,7 @@ def check_python(probed: Probe) -> Problem | None:
 
 
 def check_numpy(probed: Probe, runtime: str | None = None) -> Problem | None:
-    """Return what is wrong with numpy; the advice installs the runtime with it where one is named."""
+    """Return what is wrong with numpy; the advice installs a named runtime with it."""
     if probed.numpy is not None:
         return None
     problem = probed.numpy_problem or ""

@@ -27,7 +27,7 @@ class ScriptReply(NamedTuple):
 def run_script(
     transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
 ) -> dict[str, Any]:
-    """Run a script on the device and return the JSON object that it prints; see `run_script_with_output`."""
+    """Run a script and return the JSON object it prints; see `run_script_with_output`."""
     return run_script_with_output(transport, python, script, parameters, timeout).value
 
 
@@ -231,7 +231,7 @@ def free_bytes(path):
     except OSError:
         return None
 """
-"""Looks at the device and makes the cache's folders; ``cache``: path, ``packages``: see the agent.
+"""Examines the device and makes the cache's folders; ``cache``: path, ``packages``: see the agent.
 
 A cache folder is refused where another user could exchange what the agent runs: a symbolic link, a
 folder of another user, one that others may write (without the sticky bit), one below a folder in

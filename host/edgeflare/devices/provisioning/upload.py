@@ -81,7 +81,7 @@ Progress = Callable[[str], None]
 
 
 class Data(NamedTuple):
-    """A further file of a model: its name below ``root``/models on the device, its path on the host."""
+    """A further file of a model: its name below ``root``/models on the device, its host path."""
 
     name: str
     source: Path
@@ -174,7 +174,7 @@ def provision(
 def provision_agent(
     transport: Transport, probed: Probe, device: Device, runtimes: Sequence[str] = ()
 ) -> str:
-    """Upload the agent alone, with those of the `runtimes` that are the user's; return its path there."""
+    """Upload the agent with the user's own of the `runtimes`; return its path there."""
     with TemporaryDirectory() as folder:
         agent = _hashed(agent_bundle(Path(folder), runtimes), "agents")
         _upload_missing(transport, probed, device, [agent], None)
@@ -258,7 +258,10 @@ def _collect_garbage(
     recent_s: float = RECENT_S,
     timeout: float = _CLEAN_S,
 ) -> dict[str, Any]:
-    """Run the script that checks files in the cache and collects garbage; return {"bad": names, "files": removed, "bytes": removed}."""
+    """Run the script that checks files in the cache and removes unused ones.
+
+    Return {"bad": names, "files": removed, "bytes": removed}.
+    """
     parameters = {
         "root": probed.root,
         "wanted": list(wanted),

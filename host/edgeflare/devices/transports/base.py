@@ -87,14 +87,14 @@ def start_feeder(
 
 
 class Stream(Protocol):
-    """A running program's stdin and stdout as one byte stream. Reads and writes may be in two threads."""
+    """A program's stdin and stdout as one byte stream; reads and writes may be in two threads."""
 
     def read(self, n: int) -> bytes:
         """Return at least one and at most n bytes, waiting for them; ``b""`` at the end."""
         ...
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        """Write all blocks, one after the other. Raises UnreachableError where the link is gone."""
+        """Write all blocks, one after the other. Raises UnreachableError where the link is lost."""
         ...
 
     def stderr_tail(self) -> str:
@@ -106,12 +106,12 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None:
-        """Close stdin and stdout and end the program if it does not end by itself. Safe to repeat."""
+        """Close stdin and stdout and end the program if it goes on. Safe to repeat."""
         ...
 
 
 class Transport(Protocol):
-    """A way to one device, open until `close`. All paths are the device's own."""
+    """A connection to one device, open until `close`. All paths are the device's own."""
 
     name: str
     """What to call the device in messages, such as ``pi4`` or ``ssh://pi@10.0.0.7``."""
@@ -125,7 +125,7 @@ class Transport(Protocol):
         ...
 
     def open(self, arguments: Sequence[str]) -> Stream:
-        """Start the device's Python command with these arguments; no pty, stderr kept apart."""
+        """Start the device's Python command with these arguments; no pty, stderr separate."""
         ...
 
     def put(self, local: Path, remote: str) -> None:

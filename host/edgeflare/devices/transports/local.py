@@ -68,7 +68,7 @@ class LocalTransport:
         return Completed(status, stdout, stream.stderr_tail())
 
     def open(self, arguments: Sequence[str]) -> "LocalStream":
-        """Start the Python command with these arguments, stderr kept apart."""
+        """Start the Python command with these arguments, stderr separate."""
         return LocalStream(self._start(arguments))
 
     def put(self, local: Path, remote: str) -> None:
@@ -158,7 +158,7 @@ class LocalStream:
         return status
 
     def close(self) -> None:
-        """End the process: by the end of its stdin, else by SIGTERM, else by SIGKILL. Safe to repeat."""
+        """End the process: close its stdin, else send SIGTERM, else SIGKILL. Safe to repeat."""
         with self._closing:
             if self._writing.acquire(
                 timeout=_GRACE_S
@@ -187,7 +187,7 @@ class LocalStream:
 
 
 def _send(process: "subprocess.Popen[Any]", name: str) -> None:
-    """Send a signal to the process and its children; Windows knows only one way to end."""
+    """Send a signal to the process and its children; Windows has only one signal."""
     if sys.platform == "win32":
         process.terminate()
         return

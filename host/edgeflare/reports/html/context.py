@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal import toml
 from edgeflare._internal.text import counted, margin_text, number_text
-from edgeflare.analysis.outcome_stats import counted_pairs, tolerance_of, transcribes, units_of
+from edgeflare.analysis.outcome_stats import counted_pairs, transcribes, units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.status import CampaignStatus, campaign_status
+from edgeflare.oracles import traits_in
 from edgeflare.reports.campaign import (
     END_WORDS,
     NO_WORD,
@@ -89,7 +90,7 @@ def _more(summary: Summary, collected: Collected, name: Name) -> list[str]:
     worst = collected.worst
     if worst is not None and worst.severity >= 0:
         outcome = worst.finding.outcome
-        if tolerance_of(summary.search) is not None:
+        if traits_in(summary.search).compares_scores:
             return [*more, _furthest(worst, name)]
         verb = "says"
         answers = [name(outcome.original_label), name(outcome.deployed_label)]
@@ -123,7 +124,7 @@ MOST_PAIRS = 500
 
 _MOST_LISTED = 20
 _SHORT_NAME = 3
-_HEARD = COLUMNS.index("heard")
+_TRANSCRIPTS = COLUMNS.index("transcripts")
 _LABELS = slice(COLUMNS.index("original"), COLUMNS.index("deployed") + 1)
 
 
@@ -195,7 +196,7 @@ _ENDED = (
     Column("seed", 0, lambda one: one.seed_id, text=True),
     Column("device", 0, lambda one: one.device, text=True, optional=True),
     Column("device queries", 0, lambda one: f"{one.queries:,}"),
-    Column("original alone", 0, lambda one: f"{one.host_queries:,}"),
+    Column("original alone", 0, lambda one: f"{one.host_only_queries:,}"),
     Column("why", 0, lambda one: one.detail, text=True, optional=True),
 )
 
@@ -234,7 +235,7 @@ def _facets(collected: Collected, name: Name) -> dict[str, list[tuple[str, str, 
     words |= {
         change_key(change): _arrow(change)
         for card in collected.cards
-        for change in map(WordChange._make, (card.row[_HEARD] or {"changes": ()})["changes"])
+        for change in map(WordChange._make, (card.row[_TRANSCRIPTS] or {"changes": ()})["changes"])
     }
     words["none"] = "no labels"
     facets = {
@@ -269,7 +270,7 @@ def _listed(collected: Collected, name: Name, *, replayed: bool) -> list[Block]:
 
     def answer(model: str) -> Callable[[dict[str, Any]], str]:
         def text(row: dict[str, Any]) -> str:
-            texts = row["heard"]
+            texts = row["transcripts"]
             return "".join(part for part, _ in texts[model]) if texts else name(row[model])
 
         return text
@@ -307,7 +308,7 @@ def _histograms(collected: Collected, sample_rate: int | None) -> list[tuple[str
 
 
 def _sound() -> dict[str, Any]:
-    """Return what there is to know of the spectrograms: their scales of colours in dB."""
+    """Return the spectrograms' colour scales in dB."""
     return {
         "levels": gradient(level_colours()),
         "lowest": f"{-LOWEST_DB:.0f}",

@@ -19,35 +19,23 @@ MOST_SHOWN = 20_000
 """Largest number of findings in the gallery, the most severe of each group first."""
 
 COLUMNS = (
-    "seed",
-    "device",
-    "status",
-    "cause",
-    "original",
-    "deployed",
-    "label",
-    "original_margin",
-    "deployed_margin",
-    "severity",
-    "l2",
-    "linf",
-    "queries",
-    "seconds",
-    "confirmed",
-    "words",
+    *("seed", "device", "status", "cause"),
+    *("original", "deployed", "label"),  # classes
+    *("original_margin", "deployed_margin", "severity", "l2", "linf"),
+    *("queries", "seconds", "confirmed"),
+    "words",  # the last mutations
     "detail",
-    "scores",
-    "snr_db",
-    "disagreement",
-    "heard",
-    "replayed",
+    "scores",  # of both models' top classes: class, original's score, deployed's score
+    *("snr_db", "disagreement"),
+    "transcripts",  # null of classes, see `_transcripts`
+    "replayed",  # of an input of a replay: state, kind, its seed's id, what became of it; else null
     "command",
 )
-"""What a row of the data has, in this order; `SHOWN_COLUMNS` follow. Of an input of a replay
-``replayed`` has its state, its kind, its seed's id and what became of it in words; null for another
-finding. Of speech recognisers ``heard`` has the words that differ by pairs, the stretches of both
-texts, each with whether it differs, and both models' texts on the seed where that is another input;
-null of classes."""
+"""The names of a finding's values in the page's data, in the order of `Card.row`.
+
+`card` makes the row and ``report.js`` reads it by these names. `SHOWN_COLUMNS` follow in the data:
+pictures and sounds, for the findings that the gallery shows.
+"""
 
 SHOWN_COLUMNS = (
     *("seed_picture", "trigger_picture", "difference_picture", "amplification"),
@@ -140,7 +128,7 @@ def card(finding: Finding) -> Card:
     pairs: tuple[str, ...] = (pair_key(outcome.original_label, outcome.deployed_label),)
     both = transcript_diff(outcome.original, outcome.deployed)
     if both is not None:
-        row[COLUMNS.index("heard")] = _texts(both, finding)
+        row[COLUMNS.index("transcripts")] = _transcripts(both, finding)
         pairs = tuple(dict.fromkeys(map(change_key, both.changes))) or pairs
     return Card(
         row,
@@ -178,8 +166,11 @@ def by_importance(cards: Sequence[Card]) -> list[int]:
     return [number for *_, number in sorted(ranked)]
 
 
-def _texts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
-    """Return the words that differ, both texts in stretches, and both models' texts on the seed."""
+def _transcripts(both: TranscriptDiff, finding: Finding) -> dict[str, Any]:
+    """Return the pairs of words that differ, and both texts in stretches, marked where they do.
+
+    `seed` has both models' texts on the seed where that is another input.
+    """
     texts = None
     if finding.outcome.trigger not in (None, finding.seed.sample) and finding.seed.outputs:
         texts = [text_of(output) for output in finding.seed.outputs[:2]]
@@ -232,25 +223,25 @@ _MOST_NAMED = 200
 
 
 class EndedSearch(NamedTuple):
-    """A search without a trigger; `queries` went to both models, `host_queries` to one."""
+    """A search without a trigger, and what it asked."""
 
     seed_id: str
     device: str
     queries: int
-    host_queries: int
+    host_only_queries: int
     detail: str
 
 
 @dataclass
 class EndedSearches:
-    """The searches that ended in one way: how many, and the first 200."""
+    """The searches of one status: how many, and the first 200."""
 
     count: int = 0
     named: list[EndedSearch] = field(default_factory=list)
 
 
 class SeverestTrigger(NamedTuple):
-    """The severest trigger, by its smaller margin, or by disagreement under a tolerance."""
+    """The severest trigger, by smaller margin, or by disagreement if scores are compared."""
 
     severity: float
     finding: Finding

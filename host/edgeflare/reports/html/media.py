@@ -86,7 +86,8 @@ class MediaBundle:
     its digest. `rate` is that of audio in Hz, None for images.
 
     `addresses` has a ``data:`` URL for each picture in the page, as long as all of them stay within
-    `budget` bytes, and the relative address of its file for each other. One picture is kept once.
+    `budget` bytes, and the relative address of its file for each other. Equal pictures are stored
+    once.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class MediaBundle:
         self._files: set[str] = set()
 
     def add(self, seed: str, trigger: str | None) -> Shown:
-        """Add what there is to see of a finding, by the digests of its samples; no trigger: the
+        """Add the pictures and sounds of a finding, by the digests of its samples; no trigger: the
         seed is one.
 
         Raises StoreError where a sample can't be read, OSError where a file can't be written.

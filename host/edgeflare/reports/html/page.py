@@ -12,10 +12,10 @@ from typing import Any
 from edgeflare._internal.files import write_durably
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.findings import results
-from edgeflare.analysis.outcome_stats import tolerance_of
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.errors import StoreError, UsageError
+from edgeflare.oracles import traits_in
 from edgeflare.reports.export import check_report_path, report_written_to
 from edgeflare.reports.html.context import context
 from edgeflare.reports.html.gallery import (
@@ -65,7 +65,7 @@ def write_html_report(
 ) -> HtmlReport:
     """Write a campaign as one HTML file that needs nothing else: no network, no other program.
 
-    It begins with the result and whether the campaign's limits are kept; then which classes are
+    It begins with the result and whether the campaign is within its limits; then which classes are
     taken for which, every finding with its pictures, figures over all, the devices, and how to run
     it again. A replay, a control and a campaign that isn't finished are campaigns, too.
 
@@ -110,9 +110,9 @@ def _page(
     replay: ReplaySummary | None,
     cards: ReplayCards | None,
 ) -> HtmlReport:
-    tolerance = tolerance_of(store.campaign.get("search", {}))
+    by_disagreement = traits_in(store.campaign.get("search", {})).compares_scores
     make = cards.card if cards else found_card
-    collected = collect(results(store), make, by_disagreement=tolerance is not None)
+    collected = collect(results(store), make, by_disagreement=by_disagreement)
     shown = by_importance(collected.cards)[:MOST_SHOWN]
     plain = len(
         embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
@@ -121,7 +121,7 @@ def _page(
     read = cards.read if cards else store.get_sample
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
     bundle = MediaBundle(read, folder, min(embed_mb * _MB, room), rate=rate)
-    data = {**_data(collected, shown, bundle, names), "tolerance": tolerance}
+    data = {**_data(collected, shown, bundle, names), "by_disagreement": by_disagreement}
     page = render(
         "report.html.j2",
         scripts=("report.js",),
@@ -155,7 +155,7 @@ def _data(
 
 
 def _shown(bundle: MediaBundle, one: Card) -> Shown:
-    """Add a card's pictures; the seed of a replay's input may be gone."""
+    """Add a card's pictures; the seed of a replay's input may be deleted."""
     try:
         return bundle.add(one.seed, one.trigger)
     except StoreError:

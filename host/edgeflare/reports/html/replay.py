@@ -62,7 +62,7 @@ class ReplayCards:
             one.seed_id,
             replayed_words(one, self._name),
         ]
-        transcripts = made.row[COLUMNS.index("heard")]
+        transcripts = made.row[COLUMNS.index("transcripts")]
         if transcripts is not None:
             transcripts["seed"] = None  # what is a seed in a replay's folder is the input itself
         pair, device, _ = made.group
@@ -86,7 +86,7 @@ class ReplayCards:
 
 @contextmanager
 def seeds_of(store: Store) -> Iterator[Store | None]:
-    """Open the campaign behind a replay, and the replays between; None for a corpus or if gone."""
+    """Open a replay's campaign and the replays in between; None for a corpus or if deleted."""
     with ExitStack() as stack:
         yield _found_in(store, stack)
 

@@ -77,7 +77,7 @@ def is_corpus(folder: Path) -> bool:
 class Corpus(StoredFolder):
     """Confirmed triggering inputs of many campaigns: `corpus.sqlite` and `samples/` in one folder.
 
-    Every method that changes something is on disk when it returns; a process killed meanwhile
+    Every method that changes something is on disk when it returns; a process killed in the middle
     leaves every entry whole. Any thread may call any method; of several processes that change a
     corpus each waits for the one before. All methods raise StoreError, DiskFullError among them.
     """
@@ -239,14 +239,14 @@ class Corpus(StoredFolder):
         """Add triggering inputs in the order they were found; return how many were added.
 
         One that is there to the bit is there once: it counts as seen again. Of one seed input and
-        one pair of classes at most `per_pair` are kept: the first, the nearest to the seed (least
+        one pair of classes at most `per_pair` stay: the first, the nearest to the seed (least
         L2) and the severest (largest smaller margin); others are near duplicates. Each is also an
         observation of its target, see `add_observations`. `read` gives the sample of a digest,
         `form` is that of all of them. `campaign` says where they come from: what is known of an
         earlier time is replaced, and what became of them is filled in.
 
         The same again changes nothing. What was added is on disk when this returns; a process
-        killed meanwhile leaves some of them added, each whole.
+        killed in the middle leaves some of them added, each whole.
 
         Raises UsageError where the corpus is of another form, StoreError.
         """

@@ -28,8 +28,8 @@ def migrate(
 ) -> tuple[Engine, TemporaryDirectory[str] | None]:
     """Migrate a database to the program's schema; return an engine on it.
 
-    Where the folder's lock can't be had, the engine is on a migrated copy in the temporary folder
-    that is returned beside it, for reading only. Raises StoreError where the database is damaged or
+    Where the folder's lock can't be taken, the engine is on a migrated copy in the temporary folder
+    that is returned, too, for reading only. Raises StoreError where the database is damaged or
     of a schema for which there is no migration.
     """
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""EdgeFlare's own search: the original's decision boundary is found on the host, the device is asked near it."""
+"""EdgeFlare's own search: it finds the original's decision boundary and asks the device near it."""
 
 from edgeflare.strategies.boundary.options import BoundaryOptions, depends_on_cost, resolve_options
 from edgeflare.strategies.boundary.strategy import boundary, check_audio

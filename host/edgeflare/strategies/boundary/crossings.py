@@ -1,4 +1,4 @@
-"""How the original's decision boundary is reached from a seed: four ways behind one interface."""
+"""How the original's decision boundary is reached from a seed: four methods with one interface."""
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Protocol
@@ -15,7 +15,7 @@ from edgeflare_mutators import Corruption, Operator, SampleSpec
 _MAX_SEEDS = 32
 _MAX_STEPS = 8
 _PATIENCE = 3
-"""After this many steps without a mutant of which the original is less sure, the search goes on from the least sure of them."""
+"""After so many steps without a less certain mutant, the search goes on from the least certain."""
 _MAX_CORRUPTIONS = 3
 _TIE_TRIES = 4
 _MAX_CROSSINGS = 300
@@ -30,7 +30,7 @@ class Crossing(Protocol):
         ...
 
     def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
-        """Return a tie of a third class with the two of a crossing; None where this try did not find it."""
+        """Return a tie of a third class with the two of a crossing; None if this try found none."""
         ...
 
 
@@ -72,7 +72,7 @@ class LineCrossing:
 
 
 class MutantCrossing:
-    """Mutants of the seed, then of the mutant of which the original is least sure, until one is across the boundary.
+    """Mutants of the seed, then of the least certain mutant, until one crosses the boundary.
 
     Mutants of another length are left out.
     """
@@ -92,7 +92,10 @@ class MutantCrossing:
         self._spec = SampleSpec.of(probe.seed.sample, probe.seed.rate)
 
     def find(self) -> Generator[Ask, Answer, Bracket | None]:
-        """Return the line from the seed to the first mutant across the boundary; a try goes on where the last ended."""
+        """Return the line from the seed to the first mutant across the boundary.
+
+        A try goes on where the last one ended.
+        """
         values = self._probe.values
         parent = self._parent or self._probe.seed_point(LinePath(values, values))
         stuck = 0
@@ -140,7 +143,7 @@ class CorruptionCrossing:
         self._spec = SampleSpec.of(probe.seed.sample, probe.seed.rate)
 
     def find(self) -> Generator[Ask, Answer, Bracket | None]:
-        """Return, of some corruptions drawn, the one across the boundary that changes the seed least."""
+        """Return, of some random corruptions across the boundary, the one nearest to the seed."""
         for step in range(_MAX_STEPS):
             most = 1 + min(step, _MAX_CORRUPTIONS - 1)
             paths = [
@@ -161,7 +164,7 @@ class CorruptionCrossing:
 
 
 class CrossingSchedule:
-    """The chosen crossing; after a failure one line to another seed, unless `only` the chosen one is wanted."""
+    """The chosen crossing; after a failure a line to another seed, unless `only` is set."""
 
     def __init__(self, chosen: Crossing, line: Crossing, *, only: bool) -> None:
         self._chosen = chosen
@@ -174,7 +177,7 @@ class CrossingSchedule:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether so many tries were made, or so many in a row failed, that no more are worth while."""
+        """Whether there were so many tries, or failures in a row, that no more are worth while."""
         return self._failures >= _MAX_FAILURES or self._tried >= _MAX_CROSSINGS
 
     def find(self) -> Generator[Ask, Answer, Bracket | None]:
@@ -213,7 +216,7 @@ def make_crossing(
 
 
 def _nearest_across(probe: OriginalProbe, found: list[PathPoint]) -> Bracket | None:
-    """Return the crossing from the seed to the nearest of the points beyond the boundary; None where none is."""
+    """Return the crossing to the nearest of the points beyond the boundary; None without any."""
     across = [point for point in found if point.log_odds < 0]
     if not across:
         return None

@@ -1,12 +1,13 @@
-"""The nearest crossing: DeepFool (Moosavi-Dezfooli et al., CVPR 2016) by finite differences, in few directions.
+"""The nearest crossing: DeepFool (Moosavi-Dezfooli et al., CVPR 2016) by finite differences.
 
-The original's answer to one step along each direction gives the slopes of all its log-probabilities at once. The step to
-the nearest of the linearised boundaries follows (DeepFool, equation 8) and is tried at growing lengths; once the
-boundary is crossed, the seed is projected on the boundary as it is linearised there.
+The original's answer to one step along each direction gives the slopes of all its log-probabilities
+at once. The step to the nearest of the linearised boundaries follows (DeepFool, equation 8) and is
+tried at growing lengths; once the boundary is crossed, the seed is projected on the boundary as it
+is linearised there.
 
-Differences: DeepFool has the gradient in all pixels and uses real-valued images; here are `effort` directions (see
-`directions_for`), and every input that is asked about has whole levels. DeepFool stops beyond the boundary; here the
-crossing is where the boundary itself is looked for.
+Differences: DeepFool has the gradient in all pixels and uses real-valued images; here are `effort`
+directions (see `directions_for`), and every input that is asked about has whole levels. DeepFool
+stops beyond the boundary; here the crossing is where the boundary itself is searched for.
 """
 
 from collections.abc import Callable, Generator
@@ -55,7 +56,7 @@ class DeepFoolCrossing:
         return (yield from cross_boundary(self._probe, path))
 
     def find_tie(self, found: Bracket) -> Generator[Ask, Answer, Tie | None]:
-        """Return a tie near a crossing, as near to the seed as the slopes at the boundary allow; None where none is."""
+        """Return a tie near a crossing, as near to the seed as the slopes allow, else None."""
         if self._near_boundary is None:
             return None
         point, slopes = self._near_boundary
@@ -71,7 +72,10 @@ class DeepFoolCrossing:
     def _another_rival(
         self, found: Bracket, point: PathPoint, slopes: Floats
     ) -> Generator[Ask, Answer, Bracket | None]:
-        """Return a crossing to another rival: beyond the nearest inputs at which, by the slopes, two rivals tie."""
+        """Return a crossing to another rival.
+
+        It is searched for beyond the nearest inputs at which, by the slopes, two rivals tie.
+        """
         label, rival = self._probe.label, found.outside.rival
         relative = slopes[:, [label]] - slopes
         log_odds = point.log_probs[label] - point.log_probs
@@ -92,7 +96,7 @@ class DeepFoolCrossing:
         return None
 
     def _descend(self) -> Generator[Ask, Answer, Bracket | None]:
-        """Step to the nearest linearised boundary until one is crossed; then once more from the other side."""
+        """Step to the nearest linearised boundary until one is crossed, then from beyond it."""
         values = self._probe.values.copy()
         here = self._probe.seed_point(LinePath(self._probe.values, self._probe.values))
         for _ in range(_ROUNDS):
@@ -108,7 +112,7 @@ class DeepFoolCrossing:
         return None
 
     def _slopes(self, values: Floats, log_probs: Floats) -> Generator[Ask, Answer, Floats]:
-        """Return the slopes of the log-probabilities along each direction, float64 [n, classes], per level of L2."""
+        """Return the slopes of log-probabilities by direction, [n, classes], per level of L2."""
         space = self._probe.space
         base = space.values(to_sample(values))
 
@@ -130,7 +134,7 @@ class DeepFoolCrossing:
         return np.where(np.abs(steps) > 1.0, changes / np.where(steps == 0, 1.0, steps), 0.0)
 
     def _step(self, log_probs: Floats, slopes: Floats) -> Callable[[float], Floats] | None:
-        """Return the step to the nearest boundary, in levels, at each length; None where nothing changes along any direction."""
+        """Return the step to the nearest boundary at each length, in levels, or None."""
         label = self._probe.label
         log_odds = log_probs[label] - log_probs
         relative = slopes[:, [label]] - slopes
@@ -147,7 +151,7 @@ class DeepFoolCrossing:
     def _lengthen(
         self, values: Floats, step: Callable[[float], Floats]
     ) -> Generator[Ask, Answer, "Bracket | tuple[Floats, PathPoint]"]:
-        """Try growing lengths of a step; return the crossing, else the input with the least log-odds of the label."""
+        """Try growing lengths of a step; return the crossing, else the input nearest to one."""
         best: tuple[Floats, PathPoint] | None = None
         for length in _LENGTHS:
             end = self._probe.space.clipped(values + step(length))
@@ -161,7 +165,7 @@ class DeepFoolCrossing:
         return best
 
     def _project(self, bracket: Bracket) -> Generator[Ask, Answer, Bracket]:
-        """Return the crossing from the seed straight onto the boundary as it is linearised beyond it, if nearer."""
+        """Return the crossing from the seed onto the boundary as linearised there, if nearer."""
         probe, outside = self._probe, bracket.outside
         share = bracket.inside.log_odds / (bracket.inside.log_odds - outside.log_odds)
         near = probe.values + share * (probe.space.values(outside.sample) - probe.values)

@@ -1,12 +1,13 @@
 """Directions in which a sample is changed: few of them, along which a model's answer changes much.
 
-For recordings they are parts of the sound itself. Measured on the MLPerf Tiny keyword spotter, float against int8, on 40
-one-second windows of the shared utterances, margin floor .001, two classes tied (a triggering input from every window):
-the median signal-to-noise ratio of the triggering inputs is 0 dB with 16 directions, 15 with 64, 27 with 128, 31 with
-256, at 1.74, 1.59, 1.87 and 1.69 device queries and some 100, 220, 350 and 570 host queries. Lines to other windows:
-1.74 queries at 0 dB; natural corruptions 1.95 at 1 dB; mutants 1.97 at -2 dB. Tried without gain: three tied classes
-(1.77 queries at 31 dB, half as many host queries more); steps that are linear in the parts rather than in the
-logarithms of their gains (with 64 directions 1 dB, against 12 then).
+For recordings they are parts of the sound itself. Measured on the MLPerf Tiny keyword spotter,
+float against int8, on 40 one-second windows of the shared utterances, margin floor .001, two
+classes tied (a triggering input from every window): the median signal-to-noise ratio of the
+triggering inputs is 0 dB with 16 directions, 15 with 64, 27 with 128, 31 with 256, at 1.74, 1.59,
+1.87 and 1.69 device queries and some 100, 220, 350 and 570 host queries. Lines to other windows:
+1.74 queries at 0 dB; natural corruptions 1.95 at 1 dB; mutants 1.97 at -2 dB. Tried without gain:
+three tied classes (1.77 queries at 31 dB, half as many host queries more); steps that are linear in
+the parts rather than in the logarithms of their gains (with 64 directions 1 dB, against 12 then).
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import numpy as np
 from edgeflare.strategies.boundary.points import Floats
 
 LARGE_SIDE = 64
-"""Pixels: images whose longer side has as many or more get their directions from their own detail."""
+"""Pixels of the longer side from which on images get directions from their own detail."""
 _SMOOTH_SHARE = 0.3
 _MAX_FREQUENCIES = 32
 _TWO_SCALES_COUNT = 32
@@ -26,7 +27,7 @@ _MIN_DETAIL = 1.0
 _PROBE_LEVELS = 8.0
 
 _WARP = 2.5
-"""Bands are even on a scale that is linear below a twelfth of half the rate and logarithmic above (of 16 kHz: the mel scale)."""
+"""Bands are even on a scale: linear below this share of the rate, then logarithmic (mel scale)."""
 _MIN_SOUND = 8.0
 _SUBSTITUTE_NOISE = 100.0
 _PROBE_GAIN = 0.25
@@ -45,7 +46,7 @@ class Directions(Protocol):
     def __getitem__(self, place: int) -> Floats: ...
 
     def probe(self, place: int) -> Floats:
-        """Return a step along a direction, in levels, so small that answers change about in proportion to it."""
+        """Return a step along a direction, in levels, small enough for a proportional response."""
         ...
 
     def combine(self, shares: Floats) -> Floats:
@@ -53,10 +54,10 @@ class Directions(Protocol):
         ...
 
     def step(self, slopes: Floats, decrease: float) -> Callable[[float], Floats]:
-        """Return the smallest step along which a quantity with these slopes decreases by a multiple of `decrease`.
+        """Return the smallest step that decreases a quantity by a multiple of `decrease`.
 
-        `slopes`: float64 [n], its decrease per level along each direction. The result maps the multiple to the step,
-        float64 of the sample's shape, in levels.
+        `slopes`: float64 [n], its decrease per level along each direction. The result maps the
+        multiple to the step, float64 of the sample's shape, in levels.
         """
         ...
 
@@ -66,11 +67,12 @@ class Directions(Protocol):
 
 
 def directions_for(values: Floats, count: int) -> Directions:
-    """Return about `count` directions for an image, float64 [height, width, channels], or a recording [samples].
+    """Return about `count` directions for an image or a recording, float64 of its shape.
 
-    Small images: the lowest frequencies of the discrete cosine transform, brightness before colour. Large images, whose
-    models respond to detail: what a blur removes, window by window, so that a step along one blurs or sharpens there.
-    Memory: two images a search for large ones; small ones of one shape share theirs. Recordings: see `SoundParts`.
+    Small images: the lowest frequencies of the discrete cosine transform, brightness before colour.
+    Large images, whose models respond to detail: what a blur removes, window by window, so that a
+    step along one blurs or sharpens there. Memory: two images a search for large ones; small ones
+    of one shape share theirs. Recordings: see `SoundParts`.
     """
     if values.ndim == 1:
         return SoundParts(values, count)
@@ -81,7 +83,7 @@ def directions_for(values: Floats, count: int) -> Directions:
 
 
 class _LinearDirections:
-    """Directions that do not depend on the input, and steps in proportion to the slopes along them."""
+    """Directions that do not depend on the input, and steps in proportion to their slopes."""
 
     def __getitem__(self, place: int) -> Floats:
         raise NotImplementedError
@@ -124,7 +126,7 @@ class LowFrequencies(_LinearDirections):
 
 
 class DetailWindows(_LinearDirections):
-    """What blurs of growing width remove from an image, in overlapping windows; windows without detail are left out."""
+    """What blurs of growing width remove from an image, in overlapping windows that have detail."""
 
     def __init__(self, pixels: Floats, count: int) -> None:
         scales = 1 if count < _TWO_SCALES_COUNT else 2
@@ -160,11 +162,11 @@ class DetailWindows(_LinearDirections):
 
 
 class SoundParts:
-    """Parts of a recording, float64 [samples] in levels: overlapping bands in overlapping windows of time.
+    """Parts of a recording, float64 [samples] in levels: overlapping bands and windows of time.
 
-    A step along one makes the recording louder or softer there, so that it changes where it has sound already. Parts of
-    less than a few levels are left out; in an all but silent recording, noise takes the place of the sound. Memory: as
-    many recordings as there are bands.
+    A step along one makes the recording louder or softer there, so that it changes where it has
+    sound already. Parts of less than a few levels are left out; in a nearly silent recording,
+    noise takes the place of the sound. Memory: as many recordings as there are bands.
     """
 
     def __init__(self, values: Floats, count: int) -> None:
@@ -206,7 +208,8 @@ class SoundParts:
     def step(self, slopes: Floats, decrease: float) -> Callable[[float], Floats]:
         """Return the step of least L2 for each multiple of `decrease`.
 
-        An audio front end mostly takes logarithms, so that answers are about linear in those of the parts' gains.
+        An audio front end mostly takes logarithms, so that answers are about linear in those of the
+        parts' gains.
         """
         lengths = np.array([self._lengths[place] for place in self._places])
         worth = -slopes * lengths
@@ -223,7 +226,7 @@ class SoundParts:
 
 
 def noise_like(rng: np.random.Generator, values: Floats) -> Floats:
-    """Return noise of unit length, of the shape of some values: smooth for images, shaped like the sound for recordings."""
+    """Return noise of unit length and this shape: smooth, or for recordings like the sound."""
     if values.ndim > 1:
         return smooth_noise(rng, values.shape)
     parts = SoundParts(values, _NOISE_PARTS)
@@ -233,7 +236,7 @@ def noise_like(rng: np.random.Generator, values: Floats) -> Floats:
 
 
 def smooth_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Return smooth noise of unit length: Gaussian coefficients of the lowest three tenths of all frequencies."""
+    """Return smooth noise of unit length: Gaussian, of the lowest three tenths of frequencies."""
     height, width, channels = shape
     rows = max(1, min(round(height * _SMOOTH_SHARE), _MAX_FREQUENCIES))
     columns = max(1, min(round(width * _SMOOTH_SHARE), _MAX_FREQUENCIES))
@@ -262,7 +265,7 @@ def _cosines(shape: tuple[int, ...], count: int) -> Floats:
 
 
 def _colours(channels: int) -> Floats:
-    """Return brightness, red against blue, and green against both; of one channel only brightness."""
+    """Return brightness, red - blue, and green - both; of one channel brightness alone."""
     if channels == 1:
         return np.ones((1, 1))
     found = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
@@ -270,7 +273,7 @@ def _colours(channels: int) -> Floats:
 
 
 def _details(pixels: Floats, widths: tuple[float, ...]) -> list[Floats]:
-    """Return what blurs of these widths, in 224ths of the shorter side, remove one after the other."""
+    """Return what blurs of these widths (224ths of the shorter side) remove one by one."""
     import cv2
 
     before = pixels.astype(np.float32)
@@ -284,7 +287,7 @@ def _details(pixels: Floats, widths: tuple[float, ...]) -> list[Floats]:
 
 
 def _overlaps(length: int, count: int, *, clip: bool = False) -> Floats:
-    """Return `count` overlapping triangular weights of the places along an axis, float64 [count, length].
+    """Return `count` overlapping triangular weights along an axis, float64 [count, length].
 
     Their sum is about 1; with `clip` it is 1 at both ends of the axis, too.
     """
@@ -304,10 +307,10 @@ def _bands(sound: Floats, count: int) -> Floats:
 
 
 def _gains(worth: Floats, powers: Floats, wanted: float) -> Floats:
-    """Return factors, float64 [n], for which the sum of `worth` times their logarithms is `wanted`, or near it.
+    """Return factors, float64 [n]; `worth` times their logarithms adds up to about `wanted`.
 
-    Of all such those with the least sum of `powers` times the squares of what they change: with Lagrange's multiplier m
-    it is least where powers * gain * (gain - 1) = m * worth.
+    Of all such those with the least sum of `powers` times the squares of what they change: with
+    Lagrange's multiplier m it is least where powers * gain * (gain - 1) = m * worth.
     """
     low, high = _LOG_MULTIPLIERS
     for _ in range(_BISECTIONS):

@@ -1,8 +1,9 @@
 """The first triggering input: near a crossing of two classes, or where three classes tie.
 
-Where the deployed model has an independent error of about the same size for each class, it prefers each of three tied
-classes equally often: it decides otherwise than the original, which gives one of them, in two cases of three (measured:
-.57 to .72, ties on the device being the rest; near a boundary of two classes .31 to .53).
+Where the deployed model has an independent error of about the same size for each class, it prefers
+each of three tied classes equally often: it decides otherwise than the original, which gives one of
+them, in two cases of three (measured: .57 to .72, ties on the device being the rest; near a
+boundary of two classes .31 to .53).
 """
 
 from collections.abc import Generator
@@ -24,15 +25,16 @@ _MAX_DRIFT = 3.0
 _RIDGE = 100.0
 _SEED_SHARE = 0.3
 _CHANCE = 1.2
-"""By chance the share of right signs differs from one half by this times 1 / sqrt(seeds): 2.4 standard deviations."""
+"""This / sqrt(seeds), 2.4 standard deviations, is what chance adds to one half of right signs."""
 
 
 class DriftModel:
-    """The deployed model's log-probabilities less the original's, as a linear function of the original's.
+    """The drift of log-probabilities by deployment, a linear function of the original's.
 
-    Ridge regression over the answers to the campaign's seeds (`Seed.known`), plus three tenths of the residual at the
-    search's own seed; where there are too few seeds, the drift at its own seed everywhere. Log-probabilities are centred
-    and clipped to +-15, their drift to +-3: a quantised probability of 0 only means that it is small.
+    Ridge regression over the answers to the campaign's seeds (`Seed.known`), plus three tenths of
+    the residual at the search's own seed; where there are too few seeds, the drift at its own seed
+    everywhere. Log-probabilities are centred and clipped to +-15, their drift to +-3: a quantised
+    probability of 0 only means that it is small.
     """
 
     def __init__(self, seed: Seed) -> None:
@@ -47,7 +49,7 @@ class DriftModel:
         self._fit: _Ridge | None = None
 
     def predict(self, log_probs: Floats, label: int, rival: int) -> float | None:
-        """Return the expected drift of `label` over `rival` where the original's log-probabilities are `log_probs`.
+        """Return the expected drift of `label` over `rival` at the original's `log_probs`.
 
         `log_probs`: float64 [classes]. None where the device returns labels only.
         """
@@ -61,10 +63,10 @@ class DriftModel:
 
     @property
     def is_reliable(self) -> bool:
-        """Whether the predictions are better than chance; True where there are too few seeds to know.
+        """Whether the predictions are better than chance; True with too few seeds to know.
 
-        Measured by how often the sign of a seed's drift between its two likeliest classes is predicted from the other
-        seeds.
+        Measured by how often the sign of a seed's drift between its two likeliest classes is
+        predicted from the other seeds.
         """
         if self._at_seed is None:
             return False
@@ -74,7 +76,7 @@ class DriftModel:
         return bool(self._ridge(self._known).sign_accuracy >= wanted)
 
     def typical(self) -> float:
-        """Return the median size of the drift between the two likeliest classes of a seed; 0 where it is not known."""
+        """Return the median drift between the two likeliest classes of a seed; 0 if unknown."""
         if self._known is None:
             return 0.0
         log_probs = log_probabilities(self._known.original)
@@ -91,7 +93,7 @@ class DriftModel:
 
 
 class _Ridge:
-    """Ridge regression in its dual form (as many unknowns as seeds); the mean over all seeds is not shrunk."""
+    """Ridge regression in dual form (an unknown for each seed) that does not shrink the mean."""
 
     def __init__(self, known: KnownAnswers) -> None:
         log_probs = log_probabilities(known.original)
@@ -107,10 +109,11 @@ class _Ridge:
 
     @cached_property
     def sign_accuracy(self) -> float:
-        """The share of seeds whose sign of drift, between their two likeliest classes, is predicted from the other seeds.
+        """The share of seeds whose sign of drift is predicted from the other seeds.
 
-        Where the drift is 0 (both clipped), half a seed is counted. Leave-one-out, but for the means, in closed form: the
-        error of ridge regression is the weight over the diagonal of the inverse.
+        Where the drift is 0 (both clipped), half a seed is counted. Leave-one-out, but for the
+        means, in closed form: the error of ridge regression is the weight over the diagonal of the
+        inverse.
         """
         shrunk = np.diag(np.linalg.inv(self._gram))
         left_out = self._drift - self._weights / shrunk[:, None]
@@ -151,10 +154,10 @@ _CLOSE = 0.15
 
 
 class FirstTriggerSearch:
-    """Asks the device at crossings, one after the other, on the side where its drift should make it decide otherwise.
+    """Asks the device at crossings, on the side where its drift should change its decision.
 
-    `drift_model` predicts the drift until an observation says it. `min_drift`: with less drift another crossing is more
-    promising.
+    `drift_model` predicts the drift until an observation says it. `min_drift`: with less drift
+    another crossing is more promising.
     """
 
     def __init__(self, context: SearchContext, *, coarse: bool) -> None:
@@ -193,7 +196,7 @@ class FirstTriggerSearch:
             point = yield from context.perturb(point, bracket, self._target(bracket, keeps_label))
 
     def both_sides(self, bracket: Bracket) -> Generator[Ask, Answer, list[PathPoint]]:
-        """Return the points just above the floor on either side of a crossing, those that there are."""
+        """Return the points just above the floor on either side of a crossing, as far as found."""
         found = []
         for keeps_label in (True, False):
             target = self._target(bracket, keeps_label)
@@ -210,7 +213,7 @@ class FirstTriggerSearch:
         return nearest_target(self._context.floor, keeps_label, likely=likely, coarse=self._coarse)
 
     def _expected_drift(self, point: PathPoint) -> float | None:
-        """Return the drift at the last observation with this rival, else the one that the drift model predicts."""
+        """Return the drift last observed with this rival, else the drift model's prediction."""
         for seen in reversed(self._context.device.observations):
             if seen.point.rival == point.rival:
                 return seen.drift
@@ -218,7 +221,7 @@ class FirstTriggerSearch:
 
 
 class TieSearch:
-    """Asks the device at ties: where the original gives one of the classes and then, by the device's answer, another.
+    """Asks the device at ties: at one of the classes, then by its answer at another.
 
     `min_drift`: with less drift between the tied classes another place is more promising.
     """
@@ -229,11 +232,11 @@ class TieSearch:
         self._min_drift = min_drift
 
     def search(self, bracket: Bracket, crossings: CrossingSchedule) -> Generator[Ask, Answer, bool]:
-        """Ask at a tie of a third class with the two of a crossing; return whether there was one to ask about.
+        """Ask at a tie of a third class with the two of a crossing; whether there was one.
 
-        The original gives the class for which the device's lowest probability is expected, then the one for which it was
-        observed, of several rather one not yet tried. Where the device prefers two classes equally, one of these is
-        handicapped.
+        The original gives the class for which the device's lowest probability is expected, then the
+        one for which it was observed, of several rather one not yet tried. Where the device prefers
+        two classes equally, one of these is handicapped.
         """
         context = self._context
         if bracket.outside.path.exact:
@@ -263,7 +266,10 @@ class TieSearch:
         return True
 
     def _least_expected(self, tie: Tie) -> int:
-        """Return the class whose probability on the device should be lowest; a random one without a reliable drift model."""
+        """Return the class expected to be least probable on the device.
+
+        A random one without a reliable drift model.
+        """
         if not self._drift_model.is_reliable:
             return int(self._context.rng.choice(tie.classes))
         label, log_probs = self._context.original.label, tie.point.log_probs
@@ -274,13 +280,13 @@ class TieSearch:
         return tie.classes[int(np.argmin(np.array(drift, dtype=np.float64)))]
 
     def _equally_preferred(self, scores: Scores, tie: Tie, winner: int) -> int | None:
-        """Return one of two classes, not the winner, that the device prefers equally; None where it prefers one."""
+        """Return one of two classes, not the winner, that the device prefers equally, else None."""
         preferred = np.flatnonzero(scores >= scores.max() - self._context.floor)
         others = [tie.classes[place] for place in preferred if tie.classes[place] != winner]
         return others[0] if len(preferred) > 1 else None
 
     def _has_weak_drift(self, seen: Observation, tie: Tie) -> bool:
-        """Whether the drift between the classes is so small that another place is more promising."""
+        """Whether the drift between the classes is too small for this place to be promising."""
         if seen.drift is None:
             return False
         classes = list(tie.classes)

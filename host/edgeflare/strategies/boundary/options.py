@@ -1,4 +1,4 @@
-"""What can be chosen of the boundary search, the bounds on a triggering input, and the choice of options left open."""
+"""The boundary search's options, its bounds on triggers, and the choice of open options."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ from edgeflare.types import Sample
 
 _MAX_RADIUS = 4.0
 _TYPICAL_CHANGE = 0.1
-"""Of every value of an image, on a scale from 0 to 1: about what makes it look like another image."""
+"""Change of every value of an image, from 0 to 1, that makes it look like another image."""
 _TYPICAL_AUDIO_SHARE = 0.3
 _MIN_AMPLITUDE = 1e-3
 _FAR = 3.3
@@ -23,19 +23,21 @@ _FAR_ENOUGH = 1.5
 class BoundaryOptions(BaseModel):
     """The options; None leaves the choice to `resolve_options`.
 
-    `crossing`: how the original's boundary is reached ("auto": by the cost of a device query). `effort`: how many
-    directions (least-l2) or inputs (mutants, natural) the original is asked about at once. `device_budget`: the largest
-    number of device queries for each seed; those that are left after the first triggering input go into a more severe
-    one. None: the search ends with the first one. `candidates`: inputs sent to the device at once; above 1 the search is
-    for devices where a round trip costs more than a query. `tied_classes`: how many classes are brought to a tie for the
-    original where the device is asked: 3 need fewer device queries and more host queries than 2, a little farther from
-    the seed. Where several `candidates` are sent at once, with natural crossings, or with a margin floor above .02, it is
-    2. A triggering input lies within `max_l2` (L2 of pixels from 0 to 1) and `max_linf` (levels) of its seed and has an
-    SSIM of `min_ssim` or more, which needs scikit-image.
+    `crossing`: how the original's boundary is reached ("auto": by the cost of a device query).
+    `effort`: how many directions (least-l2) or inputs (mutants, natural) the original is asked
+    about at once. `device_budget`: the largest number of device queries for each seed; those that
+    are left after the first triggering input go into a more severe one. None: the search ends with
+    the first one. `candidates`: inputs sent to the device at once; above 1 the search is for
+    devices where a round trip costs more than a query. `tied_classes`: how many classes are brought
+    to a tie for the original where the device is asked: 3 need fewer device queries and more host
+    queries than 2, a little farther from the seed. Where several `candidates` are sent at once,
+    with natural crossings, or with a margin floor above .02, it is 2. A triggering input lies
+    within `max_l2` (L2 of pixels from 0 to 1) and `max_linf` (levels) of its seed and has an SSIM
+    of `min_ssim` or more, which needs scikit-image.
 
-    For recordings `max_l2` is in amplitudes from -1 to 1, `max_linf` in levels of 16 bits, and there is no `min_ssim`.
-    For speech recognisers only `candidates` (above 1: both sides of a change at once), `max_l2` and `max_linf` have a
-    meaning; the crossing is natural.
+    For recordings `max_l2` is in amplitudes from -1 to 1, `max_linf` in levels of 16 bits, and
+    there is no `min_ssim`. For speech recognisers only `candidates` (above 1: both sides of a
+    change at once), `max_l2` and `max_linf` have a meaning; the crossing is natural.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,8 +62,9 @@ class BoundaryOptions(BaseModel):
 class Bounds:
     """Checks inputs against the user's bounds.
 
-    `radius`: the largest L2 at which inputs near the boundary are looked for; `farthest`: that of inputs far from the
-    seed, `is_wide` whether it is far enough for the models to behave otherwise there.
+    `radius`: the largest L2 at which inputs near the boundary are searched; `farthest`: that of
+    inputs far from the seed, `is_wide` whether it is far enough for the models to behave otherwise
+    there.
     """
 
     def __init__(self, options: BoundaryOptions, seed: Sample) -> None:
@@ -82,7 +85,8 @@ class Bounds:
     def contain(self, sample: Sample) -> bool:
         """Whether an input lies within the bounds.
 
-        Raises UsageError where SSIM is wanted and scikit-image is missing or the images are too small.
+        Raises UsageError where SSIM is wanted and scikit-image is missing or the images are too
+        small.
         """
         options = self._options
         if options.max_l2 is not None and l2(self._seed, sample) > options.max_l2:
@@ -102,7 +106,10 @@ class Bounds:
 
 
 def _typical_change(seed: Sample) -> float:
-    """Return the L2 of a large change: a tenth of every value of an image, three tenths of a recording's amplitude."""
+    """Return the L2 of a large change.
+
+    A tenth of every value of an image, three tenths of a recording's amplitude.
+    """
     if seed.ndim > 1:
         return _TYPICAL_CHANGE * float(np.sqrt(seed.size))
     amplitude = float(np.linalg.norm(seed.astype(np.float64)))
@@ -118,12 +125,13 @@ _FEW_FOR_LARGE = 300
 _OTHER_QUERIES = 30
 _TIE_QUERIES = 110
 _TIE_EFFORT = 64
-"""Three classes are brought to a tie from this effort on, which gives enough directions to find one. Not within bounds,
-since ties are farther from the seed, and not for large images: on EfficientNet-Lite0 1.5 queries with three, 1.4 with two."""
+"""Three classes are brought to a tie from this effort on, which gives enough directions to find
+one. Not within bounds, since ties are farther from the seed, and not for large images: on
+EfficientNet-Lite0 1.5 queries with three, 1.4 with two."""
 _SCREENED = 32
 _FEW_SCREENED = 8
 _LARGER_SIDE = 32
-"""Images whose longer side is shorter gain nothing by more directions: crossings of MNIST's are even farther away."""
+"""The longer side below which images gain nothing by more directions, as MNIST's."""
 _AT_ONCE = 4
 _AUDIO_DIRECTIONS = 256
 
@@ -142,12 +150,13 @@ def resolve_options(
 ) -> BoundaryOptions:
     """Return the options with nothing left open; what the user states stays.
 
-    `ratio`: the time of a device query in times of a query of the original on the host. `side`: the longer side of an
-    image in pixels. `one_trip`: the device is asked for many seeds at once. `of`: what the samples are; "transcript"
-    where speech recognisers answer, for which only natural corruptions have a meaning. The result depends on measured
-    times and decides what a search finds: it is computed once, when a campaign is created, and stored with it. For
-    recordings, whose answers cost the host a few milliseconds, there are always so many directions that the changes are
-    faint.
+    `ratio`: the time of a device query in times of a query of the original on the host. `side`: the
+    longer side of an image in pixels. `one_trip`: the device is asked for many seeds at once. `of`:
+    what the samples are; "transcript" where speech recognisers answer, for which only natural
+    corruptions have a meaning. The result depends on measured times and decides what a search
+    finds: it is computed once, when a campaign is created, and stored with it. For recordings,
+    whose answers cost the host a few milliseconds, there are always so many directions that the
+    changes are faint.
     """
     if of != "image":
         return _of_audio(options, one_trip, words=of == "transcript")
@@ -196,9 +205,10 @@ def _of_audio(options: BoundaryOptions, one_trip: bool, *, words: bool) -> Bound
 
 
 def _level(affordable: float, tied: int | None, side: int) -> tuple[int, bool]:
-    """Return the largest effort that this number of host queries allows, and whether three classes tie.
+    """Return the largest effort for this number of host queries, and whether three classes tie.
 
-    Where the user did not state it, three tie from the effort on from which that needs fewer device queries.
+    Where the user did not state it, three tie from the effort on from which that needs fewer device
+    queries.
     """
     for three in (True, False):
         levels = [

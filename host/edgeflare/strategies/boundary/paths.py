@@ -1,4 +1,4 @@
-"""Paths of inputs from a seed, and points on them at which the original stands at a wanted distance to its boundary."""
+"""Paths of inputs from a seed, and points on them at a wanted distance to the boundary."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _GROWTH = 1.35
 
 @dataclass
 class LinePath:
-    """The straight line from the seed's `values` (at 0) through `end` (at 1) and beyond; float64 in levels."""
+    """The line from the seed's `values` (at 0) through `end` (at 1) and beyond; float64 levels."""
 
     values: Floats
     end: Floats
@@ -50,7 +50,7 @@ class LinePath:
 
 @dataclass
 class CorruptionPath:
-    """Natural corruptions, one after the other, each at `t` times its strength: 0 is the seed, 1 as drawn."""
+    """Natural corruptions in sequence, each at `t` times its strength: at 0 the seed itself."""
 
     seed: Sample
     drawn: tuple[tuple[Corruption, Params, float], ...]
@@ -95,7 +95,7 @@ def draw_corruptions(
     rng: np.random.Generator,
     spec: Any,
 ) -> CorruptionPath:
-    """Return a path of one to `most` different corruptions, drawn uniformly, with strengths from 0.3 to 1."""
+    """Return a path of 1 to `most` random corruptions with strengths from 0.3 to 1."""
     count = int(rng.integers(1, most + 1))
     chosen = rng.choice(len(pool), size=min(count, len(pool)), replace=False)
     return CorruptionPath(
@@ -108,7 +108,7 @@ def draw_corruptions(
 
 
 class _MixPath:
-    """From one input (at 0) to another (at 1) by copying the values that differ, in a random order."""
+    """From one input (at 0) to another (at 1), copying values that differ in a random order."""
 
     max_t = 1.0
     exact = False
@@ -137,14 +137,14 @@ class _MixPath:
 
 
 class Bracket(NamedTuple):
-    """Two points of a path: at the first the original gives the seed's label, at the second another one."""
+    """Two points of a path: the original gives the seed's label at the first, not at the second."""
 
     inside: PathPoint
     outside: PathPoint
 
 
 class TargetMargin(NamedTuple):
-    """Where the original is to stand: at `log_odds` of the seed's label, within `tolerance`, with a margin of `floor` or more.
+    """The original's wanted `log_odds` of the seed's label, within `tolerance`, margin >= `floor`.
 
     Positive log-odds keep the seed's label, negative ones have another.
     """
@@ -154,7 +154,7 @@ class TargetMargin(NamedTuple):
     floor: float
 
     def is_met_by(self, point: PathPoint) -> bool:
-        """Whether a point is on the wanted side of the boundary and has the margin; it may be off by any log-odds."""
+        """Whether a point is on the wanted side and has the margin, whatever its log-odds."""
         return point.log_odds * self.log_odds > 0 and point.margin >= self.floor
 
     def error(self, point: PathPoint) -> float:
@@ -162,14 +162,14 @@ class TargetMargin(NamedTuple):
         return abs(point.log_odds - self.log_odds)
 
     def best(self, points: Sequence[PathPoint]) -> PathPoint | None:
-        """Return, of the points that meet the target, the one with the smallest error; None where none does."""
+        """Return the point with the smallest error of those that meet the target, else None."""
         return min(filter(self.is_met_by, points), key=self.error, default=None)
 
 
 def cross_boundary(
     probe: OriginalProbe, path: Path, log_odds: float = 0.0
 ) -> Generator[Ask, Answer, Bracket | None]:
-    """Go along a path until the original's log-odds are below `log_odds` and 0; None where they never are."""
+    """Follow a path until the original's log-odds are below `log_odds` and 0, else None."""
     inside, t = probe.seed_point(path), min(1.0, path.max_t)
     while True:
         (point,) = yield from probe.points(path, (t,))
@@ -183,10 +183,10 @@ def cross_boundary(
 def approach(
     probe: OriginalProbe, bracket: Bracket, target: TargetMargin, rng: np.random.Generator
 ) -> Generator[Ask, Answer, PathPoint | None]:
-    """Return, of the points that were tried between those of a bracket, the best for the target; None where none meets it.
+    """Return the best point for the target that was tried between those of a bracket, or None.
 
-    By the secant method along the path, safeguarded by bisection; where that ends at two inputs a rounding apart, by
-    copying values of the second one into the first, half as many each time.
+    By the secant method along the path, safeguarded by bisection; where that ends at two inputs a
+    rounding apart, by copying values of the second one into the first, half as many each time.
     """
     seen = [bracket.inside, bracket.outside]
     yield from _bisect(probe, bracket.inside.path, seen, target)
@@ -207,7 +207,7 @@ def approach(
 def _bisect(
     probe: OriginalProbe, path: Path, seen: list[PathPoint], target: TargetMargin
 ) -> Generator[Ask, Answer, None]:
-    """Add points of a path to those seen until one meets the target closely, or no input lies between two of them."""
+    """Add points of a path until one meets the target closely or no input is between two."""
     halve = False
     for _ in range(_MAX_STEPS):
         low, high = _around(seen, target)

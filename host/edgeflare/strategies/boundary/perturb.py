@@ -37,12 +37,13 @@ _Places: TypeAlias = NDArray[np.intp]
 def perturb_locally(
     probe: OriginalProbe, point: PathPoint, target: TargetMargin, rng: np.random.Generator
 ) -> Generator[Ask, Answer, PathPoint | None]:
-    """Return a point that meets the target and differs from a given one as little as possible; None where none was found.
+    """Return a point that meets the target and differs little from a given one, else None.
 
-    What deployment changes is rough: a larger step, though it leaves the original where it is wanted, may undo what the
-    device's answer said. So the original is asked about changes of one level of some values drawn at random (in large
-    images of some groups of values, one in a thousand each), and a few of these changes, by up to 3 levels each, are
-    combined so that they lead to the target.
+    What deployment changes is rough: a larger step, though it leaves the original where it is
+    wanted, may undo the device's answer. So the original is asked about changes of one
+    level of some values drawn at random (in large images of some groups of values, one in a
+    thousand each), and a few of these changes, by up to 3 levels each, are combined so that they
+    lead to the target.
     """
     groups, signs = _draw_groups(point.sample, _PROBED, rng)
     probed = yield from probe.points_near(point, _single_changes(point.sample, groups, signs))
@@ -54,7 +55,7 @@ def perturb_locally(
 def _combine(
     sample: Sample, groups: list[_Places], slopes: Floats, wanted: float, rng: np.random.Generator
 ) -> list[Sample]:
-    """Return samples in which groups are changed so that, by their slopes, the log-odds change as wanted."""
+    """Return samples in which changed groups, by their slopes, shift the log-odds as wanted."""
     found = []
     for number in range(_ORDERS):
         order = np.argsort(-np.abs(slopes)) if not number else rng.permutation(len(groups))
@@ -73,9 +74,10 @@ def _combine(
 class TieBreak(NamedTuple):
     """Where several classes tie for the original, the wanted answer next to it.
 
-    The original is to give `winner`, with a margin of `floor` or more, the `others` as likely as possible; but the class
-    `handicapped` so much less likely that rounding its scores does not undo it. `near`: change as few levels as
-    possible, rather than bring the others as close to the winner as possible.
+    The original is to give `winner`, with a margin of `floor` or more, the `others` as likely as
+    possible; but the class `handicapped` so much less likely that rounding its scores does not undo
+    it. `near`: change as few levels as possible, rather than bring the others as close to the
+    winner as possible.
     """
 
     winner: int
@@ -90,7 +92,7 @@ class TieBreak(NamedTuple):
         return sure and int(point.log_probs.argmax()) == self.winner
 
     def log_odds(self, point: PathPoint) -> Floats:
-        """Return the log-odds of each of the others over the winner, plus a handicap; float64 [others]."""
+        """Return the log-odds of the others over the winner, plus a handicap; float64 [others]."""
         handicap = np.array([_HANDICAP if one == self.handicapped else 0.0 for one in self.others])
         log_probs = point.log_probs
         return np.asarray(log_probs[list(self.others)] - log_probs[self.winner] + handicap)
@@ -113,10 +115,10 @@ class TieBreak(NamedTuple):
 def break_tie(
     probe: OriginalProbe, point: PathPoint, wanted: TieBreak, rng: np.random.Generator
 ) -> Generator[Ask, Answer, PathPoint | None]:
-    """Return a point next to a given one at which the tie is broken as wanted; None where none was found.
+    """Return a point next to a given one with the tie broken as wanted, else None.
 
-    As in `perturb_locally` the original is asked about changes of one level; whole numbers of levels that together lead
-    there are looked for greedily, for all other classes at once.
+    As in `perturb_locally` the original is asked about changes of one level; whole numbers of
+    levels that together lead there are searched for greedily, for all other classes at once.
     """
     found: list[PathPoint] = []
     here = point
@@ -155,7 +157,10 @@ def _best(found: Sequence[PathPoint], start: PathPoint, wanted: TieBreak) -> Pat
 def _combine_greedily(
     sample: Sample, groups: list[_Places], slopes: Floats, wanted: Floats, rng: np.random.Generator
 ) -> list[Sample]:
-    """Return samples in which groups are changed so that, by their slopes [groups, others], all others change as wanted."""
+    """Return samples in which changed groups shift the log-odds of all others as wanted.
+
+    By their slopes [groups, others].
+    """
     found = []
     for number in range(_ORDERS):
         used = np.arange(len(groups))
@@ -168,7 +173,7 @@ def _combine_greedily(
 
 
 def _whole_levels(slopes: Floats, wanted: Floats) -> Floats:
-    """Return whole numbers of levels, at most 3 either way, whose changes come close to what is wanted; greedily."""
+    """Return whole levels from -3 to 3 whose changes come near to what is wanted, greedily."""
     levels = np.zeros(len(slopes))
     steps = np.array(_CHANGES, dtype=np.float64)
     left = wanted.copy()
@@ -186,9 +191,10 @@ def _whole_levels(slopes: Floats, wanted: Floats) -> Floats:
 def _draw_groups(
     sample: Sample, count: int, rng: np.random.Generator, groups_of: int = _GROUPS
 ) -> tuple[list[_Places], list[int]]:
-    """Return at most `count` groups of values drawn at random, and the direction to change each: 1 or -1.
+    """Return up to `count` random groups of values, and the direction to change each, 1 or -1.
 
-    A group is one value in images of fewer than `groups_of` values, else as many as make up a share of 1 / `groups_of`.
+    A group is one value in images of fewer than `groups_of` values, else as many as make up a share
+    of 1 / `groups_of`.
     """
     space = space_of(sample)
     flat, middle = space.values(sample).ravel(), space.middle
@@ -213,7 +219,7 @@ def _changed(sample: Sample, changes: list[tuple[_Places, int]]) -> Sample:
 
 
 def _step(sample: Sample) -> float:
-    """Return the levels of one step: 1 of an image, a hundredth of a recording's mean amplitude (RMS)."""
+    """Return the levels of a step: 1 of an image, 1 % of a recording's mean amplitude (RMS)."""
     if sample.ndim > 1:
         return 1.0
     amplitude = float(np.sqrt(np.mean(np.square(space_of(sample).values(sample)))))

@@ -18,10 +18,11 @@ _MAX_REQUEST_BYTES = 8 * 2**20
 
 @dataclass(frozen=True)
 class Space:
-    """Converts samples to real numbers and back, in levels: the smallest steps that a file can hold.
+    """Converts samples to real numbers and back, in levels: the smallest steps of a file.
 
-    `low` and `high` bound a value; `unit` levels are 1 in the distances that users see. A level of an image is one of
-    255; one of audio is one of 32768: every recording that the search makes has 16 bits, whatever the seed has.
+    `low` and `high` bound a value; `unit` levels are 1 in the distances that users see. A level of
+    an image is one of 255; one of audio is one of 32768: every recording that the search makes has
+    16 bits, whatever the seed has.
     """
 
     low: float
@@ -46,7 +47,7 @@ class Space:
         return whole.astype(np.uint8)
 
     def clipped(self, values: Floats, margin: float = 0.0) -> Floats:
-        """Return values clipped to the bounds, widened on both sides by `margin` times their range."""
+        """Return values clipped to the bounds widened by `margin` times their range."""
         room = margin * np.ceil(self.high - self.low)
         return np.asarray(np.clip(values, self.low - room, self.high + room))
 
@@ -68,8 +69,8 @@ def to_sample(values: Floats) -> Sample:
 class Path(Protocol):
     """A parametrised curve of inputs that starts at the seed (t = 0); `max_t` is the largest `t`.
 
-    `exact`: the inputs next to the path are no valid results, as those of natural corruptions; single values of its
-    inputs are not changed.
+    `exact`: the inputs next to the path are no valid results, as those of natural corruptions;
+    single values of its inputs are not changed.
     """
 
     max_t: float
@@ -80,19 +81,23 @@ class Path(Protocol):
         ...
 
     def mutations(self, t: float) -> tuple[dict[str, Any], ...]:
-        """Return the serialised mutations that lead from the seed to the input at `t`; () where there are none."""
+        """Return the serialised mutations from the seed to the input at `t`; () without any."""
         ...
 
     def perturbed(self, rng: np.random.Generator, scale: float) -> "Path":
-        """Return another path near this one; `scale`: L2 by which its end at 1 moves (see `OriginalProbe.distance`)."""
+        """Return another path near this one.
+
+        `scale`: L2 by which its end at 1 moves (see `OriginalProbe.distance`).
+        """
         ...
 
 
 class PathPoint(NamedTuple):
     """An input on a path, and the original's answer to it.
 
-    `log_probs`: its log-probabilities, float64 [classes]. `log_odds`: of the seed's label over `rival`, the best other
-    class; positive where the original keeps the label. `margin`: top-1 minus top-2 probability.
+    `log_probs`: its log-probabilities, float64 [classes]. `log_odds`: of the seed's label over
+    `rival`, the best other class; positive where the original keeps the label. `margin`: top-1
+    minus top-2 probability.
     """
 
     path: Path
@@ -113,8 +118,9 @@ def log_probabilities(scores: Scores) -> Floats:
 class OriginalProbe:
     """Queries the original model for one search; `best` is the outcome that goes with every query.
 
-    `label` is the class that the original gives to the seed, `log_probs` its log-probabilities there, `values` the seed
-    in levels, float64 of its shape: bytes of an image, 16 bits of a recording.
+    `label` is the class that the original gives to the seed, `log_probs` its log-probabilities
+    there, `values` the seed in levels, float64 of its shape: bytes of an image, 16 bits of a
+    recording.
     """
 
     seed: Seed
@@ -130,7 +136,7 @@ class OriginalProbe:
         self.values = self.space.values(self.seed.sample)
 
     def query(self, samples: Sequence[Sample]) -> Generator[Ask, Answer, list[Scores]]:
-        """Ask the original alone, in requests of at most 8 MB; where its answer is not finite, ask both models."""
+        """Ask the original in requests of at most 8 MB, and both models where it is not finite."""
         size = max(1, _MAX_REQUEST_BYTES // self.seed.sample.nbytes)
         found: list[Scores] = []
         for begin in range(0, len(samples), size):

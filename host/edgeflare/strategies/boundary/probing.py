@@ -1,4 +1,4 @@
-"""Queries to the device about a point, what its answer says, and the state that one search shares."""
+"""Queries to the device about points, their answers, and the state shared by one search."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,11 +33,12 @@ _NEAR_SHARE = 4.0
 class Observation(NamedTuple):
     """What the device's answer says about a point.
 
-    `drift`: the deployed model's log-odds of the seed's label over the point's rival, less the original's; at most 6
-    either way, since a quantised probability of 0 only means that it is small; None where the device returns labels
-    only. `severity`: the smaller margin that an input near this one would have where the drift is split evenly between
-    both models. `margin`: the smaller margin of the point itself, 0 where both models agree. `deployed`: the deployed
-    model's answer, float64 [classes].
+    `drift`: the deployed model's log-odds of the seed's label over the point's rival, less the
+    original's; at most 6 either way, since a quantised probability of 0 only means that it is
+    small; None where the device returns labels only. `severity`: the smaller margin that an input
+    near this one would have where the drift is split evenly between both models. `margin`: the
+    smaller margin of the point itself, 0 where both models agree. `deployed`: the deployed model's
+    answer, float64 [classes].
     """
 
     point: PathPoint
@@ -54,7 +55,7 @@ class Observation(NamedTuple):
 
 @dataclass
 class DeviceProbe:
-    """Asks both models about points, at most `budget` of them (None: any number); holds the best triggering input."""
+    """Asks both models about up to `budget` points (None: any number); has the best trigger."""
 
     original: OriginalProbe
     budget: int | None
@@ -64,7 +65,7 @@ class DeviceProbe:
 
     @property
     def remaining(self) -> float:
-        """The number of points that the device may still be asked about; infinity without a budget."""
+        """The number of points still allowed on the device; infinity without a budget."""
         return np.inf if self.budget is None else self.budget - self.queries
 
     @property
@@ -75,7 +76,7 @@ class DeviceProbe:
     def query(
         self, points: Sequence[PathPoint], *, far: bool = False
     ) -> Generator[Ask, Answer, list[Observation]]:
-        """Ask about points, in one request; the observations come in order, without those that the floor kept back.
+        """Ask about points in one request; return observations in order, none below the floor.
 
         `far`: they are not added to `observations`, which are about inputs near the boundary.
         """
@@ -94,7 +95,7 @@ class DeviceProbe:
         return found
 
     def _set_best(self, seen: Observation) -> None:
-        """Make this the best triggering input; the last ones before it are tried where it is not confirmed."""
+        """Make this the best trigger; earlier ones are tried where it is not confirmed."""
         before = self.original.best
         earlier = () if before is None else (replace(before, earlier=()), *before.earlier)
         self.best = seen
@@ -122,7 +123,7 @@ class DeviceProbe:
 
 @dataclass(frozen=True)
 class SearchContext:
-    """State shared by one boundary search; finds points that are within the bounds and new to the device.
+    """The state of one boundary search; finds points within the bounds and new to the device.
 
     `floor` is the margin floor of the oracle.
     """
@@ -142,7 +143,7 @@ class SearchContext:
     def perturb(
         self, point: PathPoint, bracket: Bracket, target: TargetMargin
     ) -> Generator[Ask, Answer, PathPoint | None]:
-        """Return a new point close to the target, next to another one; of an exact path, on that path."""
+        """Return a new point near the target next to another one; of an exact path, on it."""
         if point.path.exact:
             return (yield from self.approach(bracket, target))
         found = yield from perturb_locally(self.original, point, target, self.rng)
@@ -153,9 +154,9 @@ class SearchContext:
     def approach_or_perturb(
         self, bracket: Bracket, target: TargetMargin
     ) -> Generator[Ask, Answer, PathPoint | None]:
-        """Return a new point that meets the target; where the path has none, next to the bracket's end.
+        """Return a new point that meets the target, else one next to the bracket's end.
 
-        It has none where the seed itself is all but on the boundary.
+        It has none where the seed itself is nearly on the boundary.
         """
         point = yield from self.approach(bracket, target)
         if point is None:
@@ -166,7 +167,7 @@ class SearchContext:
     def break_tie(
         self, point: PathPoint, wanted: TieBreak
     ) -> Generator[Ask, Answer, PathPoint | None]:
-        """Return a new point next to another one, where classes tie, at which the tie is broken as wanted."""
+        """Return a new point next to one where classes tie, with the tie broken as wanted."""
         return self._if_usable((yield from break_tie(self.original, point, wanted, self.rng)))
 
     def _if_usable(self, point: PathPoint | None) -> PathPoint | None:
@@ -178,10 +179,11 @@ class SearchContext:
 def nearest_target(
     floor: float, keeps_label: bool, *, likely: float = 1.0, coarse: float = 0.0
 ) -> TargetMargin:
-    """Return the target just above the floor, on the side where the original keeps the seed's label or the other one.
+    """Return the target just above the floor, on the side of the seed's label or beyond.
 
-    `likely`: the probability of the two classes together, of which the margin is a share. `coarse`: the distance to the
-    boundary, in log-odds, that is near enough, which saves queries to the original.
+    `likely`: the probability of the two classes together, of which the margin is a share. `coarse`:
+    the distance to the boundary, in log-odds, that is near enough, which saves queries to the
+    original.
     """
     share = min(_ABOVE_FLOOR * floor / max(likely, floor), _MAX_MARGIN)
     log_odds = max(2.0 * atanh(share), _MIN_LOG_ODDS, coarse / 2)
@@ -190,7 +192,7 @@ def nearest_target(
 
 
 def even_target(floor: float, drift: float) -> TargetMargin:
-    """Return the target where both models are equally sure of different answers: half the drift from the boundary."""
+    """Return the target with equal margins of both models: half the drift from the boundary."""
     log_odds = -drift / 2.0
     if abs(log_odds) < 3.0 * floor:
         return nearest_target(floor, log_odds > 0)

@@ -1,18 +1,21 @@
-"""More severe triggering inputs: both models surer of different answers, within the device's budget.
+"""More severe triggers: larger margins of both models, within the device's budget.
 
-Write e for the drift at an input: the deployed model's log-odds of class a over b less the original's. Where the
-original's log-odds are -e / 2, the deployed model's are e / 2: both are as sure of different answers as they can be, with
-a margin of tanh(|e| / 4) times the probability of the two classes. So inputs of large |e| are looked for, first far from
-the seed (see `Exploration`), then near the boundary, and each is placed, by asking the original alone, where its drift is
-split evenly. A quarter of the budget goes to different crossings; from the best of them an evolution strategy climbs: the
-end of the path is moved by smooth noise, the new path's point is placed by the drift of its parent, the device is asked,
-and the better one stays; the noise grows by success and shrinks by failure.
+Write e for the drift at an input: the deployed model's log-odds of class a over b less the
+original's. Where the original's log-odds are -e / 2, the deployed model's are e / 2: both are as
+sure of different answers as they can be, with a margin of tanh(|e| / 4) times the probability of
+the two classes. So inputs of large |e| are searched for, first far from the seed (see
+`Exploration`), then near the boundary, and each is placed, by asking the original alone, where its
+drift is split evenly. A quarter of the budget goes to different crossings; from the best of them an
+evolution strategy climbs: the end of the path is moved by smooth noise, the new path's point is
+placed by the drift of its parent, the device is asked, and the better one stays; the noise grows by
+success and shrinks by failure.
 
-Tried without gain, on LeNet-5 (107 device queries), ResNet-8 (16) and ResNet-20 (29), 24 to 40 seeds each: a Gaussian
-process over low-frequency coefficients of all class pairs' drift, with an upper confidence bound that chooses the next
-point (median margin .028 against .043 on LeNet-5, .12 against .14 on ResNet-8, in ten times the host's time); another
-step in the direction of the last success; differences of earlier paths as steps; one climber or many; larger first steps
-(all within 7 %).
+Tried without gain, on LeNet-5 (107 device queries), ResNet-8 (16) and ResNet-20 (29), 24 to 40
+seeds each: a Gaussian process over low-frequency coefficients of all class pairs' drift, with an
+upper confidence bound that chooses the next point (median margin .028 against .043 on LeNet-5, .12
+against .14 on ResNet-8, in ten times the host's time); another step in the direction of the last
+success; differences of earlier paths as steps; one climber or many; larger first steps (all within
+7 %).
 """
 
 from collections.abc import Generator
@@ -113,7 +116,7 @@ class SeveritySearch:
             yield from self._query(path, -0.5 * (drift or 0.0))
 
     def _another_path(self, crossing: Crossing) -> Generator[Ask, Answer, Path | None]:
-        """Return another path over the boundary: of the crossing itself, or near one that is known."""
+        """Return another path over the boundary: of the crossing itself, or near a known one."""
         observations = self._device.observations
         if observations and self._rng.random() < 0.5:
             known = observations[int(self._rng.integers(len(observations)))]
@@ -140,7 +143,7 @@ class SeveritySearch:
         return None
 
     def _is_worth_repeating(self, parent: Observation) -> bool:
-        """Whether the parent's own path, with its point placed by its own drift, should give a clearly better finding."""
+        """Whether the parent's own path, at a point set by its drift, promises a better finding."""
         best = self._device.best
         if parent.drift is None or id(parent.path) in self._repeated:
             return False
@@ -148,7 +151,7 @@ class SeveritySearch:
         return few_left and (best is None or parent.severity > _WORTH_REPEATING * best.margin)
 
     def _query(self, path: Path, log_odds: float) -> Generator[Ask, Answer, Observation | None]:
-        """Ask the device about a point of a path near these log-odds of the original; None where there is none."""
+        """Ask the device at a point of a path near these log-odds; None where there is none."""
         target = even_target(self._context.floor, -2.0 * log_odds)
         bracket = yield from cross_boundary(self._context.original, path, target.log_odds)
         if bracket is None:
@@ -161,23 +164,25 @@ class SeveritySearch:
 
 
 class Exploration:
-    """Asks about noisy inputs far from the seed, where a quantised model may behave entirely otherwise.
+    """Asks about noisy inputs far from the seed, where a quantised model may behave otherwise.
 
-    Near the original's boundary the deployed model has its usual drift, which bounds how sure both can be. Some models
-    have regions of far more drift: keyword spotting's int8 model on inputs unlike any speech. No answer near the seed
-    points there, but a few inputs do: the seed under as much noise as the bounds allow, where the original is still sure.
+    Near the original's boundary the deployed model has its usual drift, which bounds how sure both
+    can be. Some models have regions of far more drift: keyword spotting's int8 model on inputs
+    unlike any speech. No answer near the seed points there, but a few inputs do: the seed under as
+    much noise as the bounds allow, where the original is still sure.
 
-    Measured with noise of half this distance to all of it, the share of sixty seeds' inputs on which both models are
-    surer of different answers than near the boundary: keyword spotting .52, ResNet-8 .007, the LeNets and ResNet-20 none,
-    EfficientNet-Lite0 .13. So a few queries show whether more are worth while. Salt and pepper, and noise that
-    multiplies, do as well there; smooth noise, rectangles, higher contrast and the line to another seed half as well.
+    Measured with noise of half this distance to all of it, the share of sixty seeds' inputs on
+    which both models are surer of different answers than near the boundary: keyword spotting .52,
+    ResNet-8 .007, the LeNets and ResNet-20 none, EfficientNet-Lite0 .13. So a few queries show
+    whether more are worth while. Salt and pepper, and noise that multiplies, do as well there;
+    smooth noise, rectangles, higher contrast and the line to another seed half as well.
     """
 
     def __init__(self, context: SearchContext) -> None:
         self._context = context
 
     def search(self) -> Generator[Ask, Answer, None]:
-        """Spend a query or two; more while every third one finds something severe, or the models' scores differ there."""
+        """Spend a query or two; more while every third one is severe or the scores differ."""
         device = self._context.device
         few = _FEW if device.remaining >= _FEW_REMAINING else 1
         most = _MAX_SHARE * device.remaining
@@ -195,13 +200,13 @@ class Exploration:
             unlike = bool(seen) and self._variation(seen[0]) >= _UNLIKE
 
     def _variation(self, seen: Observation) -> float:
-        """Return the total variation distance of both models' answers; 0 where the device returns labels only."""
+        """Return the distance of both models' scores; 0 where the device returns labels only."""
         if self._context.original.seed.labels_only:
             return 0.0
         return float(np.abs(np.exp(seen.point.log_probs) - seen.deployed).sum()) / 2.0
 
     def _far_point(self) -> Generator[Ask, Answer, PathPoint | None]:
-        """Return the input of which the original is surest, of some far ones within the bounds; None where none is sure."""
+        """Return the far input within the bounds of which the original is surest, else None."""
         original, bounds = self._context.original, self._context.bounds
         ends = [self._noisy() for _ in range(_SCREENED)] if bounds.is_wide else []
         fitting = [end for end in ends if bounds.contain(end)]
@@ -213,7 +218,7 @@ class Exploration:
         return max(sure, key=lambda point: point.margin, default=None)
 
     def _noisy(self) -> Sample:
-        """Return the seed under normal noise of about the largest L2 that is allowed, with values clipped."""
+        """Return the seed plus Gaussian noise of about the largest L2 allowed, clipped."""
         bounds = self._context.bounds
         values, space = self._context.original.values, self._context.original.space
         noise = self._context.rng.standard_normal(values.shape)

@@ -1,27 +1,33 @@
-"""The boundary search: as few device queries as possible, and findings as severe as a budget allows.
+"""The boundary search: few device queries, and findings as severe as a budget allows.
 
-The original runs on the host, where a query costs next to nothing. It is asked where its decision changes, and the device
-only about inputs near that boundary: deployment has moved the boundary (the *drift*), mostly by more than the distance of
-such an input to it, so that the device decides otherwise on one side of it. The drift on all seeds predicts that side
-more often than not (see `drift`); after the first answer the drift there is known, and the second input is on the side
-that it points to, a few values by a few levels away (see `perturb_locally`). Where a device query costs as much as some
-hundred of the original's, a third class is brought to a tie with the two: on two of three such inputs the device decides
-otherwise, not on one of two (see `first_trigger`). Where both models all but agree the search goes on at another
-crossing. With a `device_budget` the rest of it makes the finding severe (see `severity`); with `candidates` above 1 both
-sides of several crossings are asked about at once.
+The original runs on the host, where a query costs next to nothing. It is asked where its decision
+changes, and the device only about inputs near that boundary: deployment has moved the boundary (the
+*drift*), mostly by more than the distance of such an input to it, so that the device decides
+otherwise on one side of it. The drift on all seeds predicts that side more often than not (see
+`drift`); after the first answer the drift there is known, and the second input is on the side that
+it points to, a few values by a few levels away (see `perturb_locally`). Where a device query costs
+as much as some hundred of the original's, a third class is brought to a tie with the two: on two of
+three such inputs the device decides otherwise, not on one of two (see `first_trigger`). Where both
+models nearly agree the search goes on at another crossing. With a `device_budget` the rest of it
+makes the finding severe (see `severity`); with `candidates` above 1 both sides of several crossings
+are asked about at once.
 
-Recordings are searched like images (see `Space` and `SoundParts`); speech recognisers have `transcripts`.
+Recordings are searched like images (see `Space` and `SoundParts`); speech recognisers have
+`transcripts`.
 
-Source: none; DFLARE (section 3) is what it is measured against. The crossing least-l2 follows DeepFool (see `deepfool`).
+Source: none; DFLARE (section 3) is what it is measured against. The crossing least-l2 follows
+DeepFool (see `deepfool`).
 
-Tried without gain: to choose the rival class by the drift at the seed; a ridge model of the drift over low-frequency
-coefficients; a quantised copy of the original on the host as a model of the device (its drift had the right sign on .52
-to .81 of the inputs); the lowest frequencies as directions for images of 224 x 224 pixels (no crossing on half of the
-photographs), and random directions there. Four tied classes: models with int8 outputs tie as well, more often the more
-classes there are (simulated with their drift of .2 to .3 and their steps of .17 in log-odds: .48 to .55 of the first
-queries trigger, with three .46 to .52). Noise before the crossing: on keyword spotting 1.43 queries for 1.74 at five
-times the distance; on ResNet-8 nothing. There one level in one value changes the drift by three fifths of its own size,
-so that most of what a query says is lost at the next input.
+Tried without gain: to choose the rival class by the drift at the seed; a ridge model of the drift
+over low-frequency coefficients; a quantised copy of the original on the host as a model of the
+device (its drift had the right sign on .52 to .81 of the inputs); the lowest frequencies as
+directions for images of 224 x 224 pixels (no crossing on half of the photographs), and random
+directions there. Four tied classes: models with int8 outputs tie as well, more often the more
+classes there are (simulated with their drift of .2 to .3 and their steps of .17 in log-odds: .48 to
+.55 of the first queries trigger, with three .46 to .52). Noise before the crossing: on keyword
+spotting 1.43 queries for 1.74 at five times the distance; on ResNet-8 nothing. There one level in
+one value changes the drift by three fifths of its own size, so that most of what a query says is
+lost at the next input.
 """
 
 from collections.abc import Generator, Mapping
@@ -56,11 +62,13 @@ _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 
 def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None) -> Strategy:
-    """Return the strategy; `operators` are for the mutants (None: the default pool of the seed's kind) or the
-    natural corruptions (None: all of that kind, for recognisers those in `TIME_PRESERVING`).
+    """Return the strategy; `operators` are for the mutants (None: the default pool of the seed's
+    kind) or the natural corruptions (None: all of that kind, for recognisers those in
+    `TIME_PRESERVING`).
 
-    A crossing "auto" that was not resolved is least-l2, for recognisers natural. Raises UsageError for operators that the
-    crossing does not use, and where `min_ssim` is stated and scikit-image is missing.
+    A crossing "auto" that was not resolved is least-l2, for recognisers natural. Raises UsageError
+    for operators that the crossing does not use, and where `min_ssim` is stated and scikit-image is
+    missing.
     """
     if options.min_ssim is not None:
         ssim(_ANY_IMAGE, _ANY_IMAGE)
@@ -76,7 +84,7 @@ def boundary(options: BoundaryOptions, operators: Mapping[str, Operator] | None)
 def check_audio(
     options: BoundaryOptions, operators: Mapping[str, Operator] | None, *, words: bool
 ) -> None:
-    """Raise UsageError for options that have no meaning for recordings, and for operators without their library.
+    """Raise UsageError for options without a meaning for audio, and for missing libraries.
 
     `words`: speech recognisers answer; else there are class scores. `operators` as for `boundary`.
     """
@@ -108,7 +116,7 @@ def _operator_pool(
     *,
     words: bool,
 ) -> Mapping[str, Operator]:
-    """Return the operators that a search from samples of this kind uses; `words`: recognisers answer.
+    """Return the operators for samples of this kind; `words`: speech recognisers answer.
 
     Raises UsageError for operators of another kind, or that the crossing does not use.
     """

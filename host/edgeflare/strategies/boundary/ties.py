@@ -1,7 +1,8 @@
-"""Inputs where three classes tie for the original: between a crossing to one class and a crossing to another.
+"""Inputs where three classes tie for the original: between crossings to two classes.
 
-Near a boundary of two classes a deployed model with a random error decides otherwise on every second input; where k
-classes tie, and the original gives one of them by a small margin, on k - 1 of k.
+Near a boundary of two classes a deployed model with a random error decides otherwise on every
+second input; where k classes tie, and the original gives one of them by a small margin, on k - 1 of
+k.
 """
 
 from collections.abc import Generator
@@ -29,7 +30,7 @@ _RCOND = 1e-3
 
 
 class Tie(NamedTuple):
-    """A point where the original is all but undecided between `classes`, of which the seed's label is the first."""
+    """A point where the original hardly prefers one of `classes`; the seed's label is first."""
 
     point: PathPoint
     classes: tuple[int, ...]
@@ -53,10 +54,10 @@ class Tie(NamedTuple):
 def find_tie(
     probe: OriginalProbe, one: Bracket, other: Bracket, rng: np.random.Generator
 ) -> Generator[Ask, Answer, Tie | None]:
-    """Return the tie of the seed's label with the rivals of two crossings, near the first; None where none was found.
+    """Return the tie of the seed's label with two crossings' rivals, near the first, or None.
 
-    By bisection between the ends of both: at each place the boundary is looked for on the line from the seed, and the
-    rival there says in which half the tie lies.
+    By bisection between the ends of both: at each place the boundary is searched for on the line
+    from the seed, and the rival there says in which half the tie lies.
     """
     near, far = (probe.space.values(end.outside.sample) for end in (one, other))
     rivals = [one.outside.rival, other.outside.rival]
@@ -84,10 +85,11 @@ def find_tie(
 
 
 def project_tie(probe: OriginalProbe, found: Tie, gradients: Floats) -> Generator[Ask, Answer, Tie]:
-    """Return the tie nearest to the seed where the original is linearised; the one found, if that is no nearer.
+    """Return the tie nearest to the seed by linearisation, if it is nearer than the found one.
 
-    `gradients`: float64 [tied classes, values], of their log-probabilities, at a place near by. The seed is projected on
-    the inputs at which all classes tie, and Newton's steps correct for the linearisation.
+    `gradients`: float64 [tied classes, values], of their log-probabilities, at a place near by. The
+    seed is projected on the inputs at which all classes tie, and Newton's steps correct for the
+    linearisation.
     """
     slopes = gradients[0] - gradients[1:]
     offset = (probe.space.values(found.point.sample) - probe.values).ravel()

@@ -1,21 +1,23 @@
-"""The boundary search for speech recognisers: where a worse recording changes the words that the original recognises.
+"""The boundary search for speech recognisers: where noise changes the words they recognise.
 
-A recogniser's answer is words, each with a margin (see `edgeflare.transcripts`). The seed's recording is made worse by
-natural corruptions whose strengths grow together, until the original no longer recognises the seed's words, and the
-strength at which that happens is narrowed down by the margin of the words that change, all on the host. Then the device
-is asked near the change: its own change is elsewhere, so that on one side of it the models recognise different words.
-After the first answer the device's margin of those words says which side: where it is the surer of the seed's words, the
-side on which the original has lost them.
+A recogniser's answer is words, each with a margin (see `edgeflare.transcripts`). The seed's
+recording is made worse by natural corruptions whose strengths grow together, until the original no
+longer recognises the seed's words, and the strength at which that happens is narrowed down by the
+margin of the words that change, all on the host. Then the device is asked near the change: its own
+change is elsewhere, so that on one side of it the models recognise different words. After the first
+answer the device's margin of those words says which side: where it is the surer of the seed's
+words, the side on which the original has lost them.
 
-Source: none; measured against DFLARE's section 6.1 (table 9: 5.88 and 8.42 queries, DiffChaser 215 and 223). On Whisper
-tiny.en, float against dynamic int8 (suite ``speech-to-text``, 22 utterances of 1 to 10 s on which both agree, margin
-floor .001): a triggering input from each, 2.00 device queries on average (median 1.5), 22 host queries (median 12), a
-median signal-to-noise ratio of 7 dB. In two utterances noise, room and band-pass change no word in 40 tries: hence the
-harder corruptions.
+Source: none; measured against DFLARE's section 6.1 (table 9: 5.88 and 8.42 queries, DiffChaser 215
+and 223). On Whisper tiny.en, float against dynamic int8 (suite ``speech-to-text``, 22 utterances of
+1 to 10 s on which both agree, margin floor .001): a triggering input from each, 2.00 device queries
+on average (median 1.5), 22 host queries (median 12), a median signal-to-noise ratio of 7 dB. In two
+utterances noise, room and band-pass change no word in 40 tries: hence the harder corruptions.
 
-Tried without gain: all eight corruptions from the start, among them those that move the words in time (on 8 utterances
-1.4 queries, where the first three needed as many, but the ratio, -3 dB, has no meaning then); to leave a change whose
-nearest input has a margin below the floor (for a stand-in for a recogniser 2.0 queries, against 1.6).
+Tried without gain: all eight corruptions from the start, among them those that move the words in
+time (on 8 utterances 1.4 queries, where the first three needed as many, but the ratio, -3 dB, has
+no meaning then); to leave a change whose nearest input has a margin below the floor (for a stand-in
+for a recogniser 2.0 queries, against 1.6).
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -34,16 +36,16 @@ from edgeflare.types import Answer, Ask, Decision, Outcome, Sample, Search, Seed
 from edgeflare_mutators import Corruption, Operator, SampleSpec
 
 TIME_PRESERVING = ("white-noise", "room", "band-pass")
-"""The corruptions to draw from unless the user names some: words stay where they are in time, so that a signal-to-noise
-ratio says how much of the change a person hears."""
+"""The corruptions to draw from unless the user names some: words stay where they are in time, so
+that a signal-to-noise ratio says how much of the change a person hears."""
 _MAX_PATHS = 40
 _MAX_CORRUPTIONS = 2
 _PATIENCE = 6
-"""After this many paths on which the original's words never changed, harder corruptions are drawn."""
+"""After so many paths without a change of the original's words, corruptions get stronger."""
 _FIRST_STRENGTH = 0.2
 _GROWTH = (1.8, 2.5)
 _PAST_ZERO = 1.1
-"""A step goes this much farther than to where the margin would be 0 if it went on falling in proportion."""
+"""A step goes this much farther than where the margin would be 0 by extrapolation."""
 _CLOSE = 0.05
 _MAX_STEPS = 6
 _MORE_STEPS = 3
@@ -63,8 +65,8 @@ def search_transcripts(
 ) -> Search:
     """Search from a seed on which both recognisers agree; `pool` are the corruptions to draw from.
 
-    `harder` are those for a recording whose words the others do not change; one more at once is drawn from these.
-    Raises UsageError for options that only class scores have a meaning for.
+    `harder` are those for a recording whose words the others do not change; one more at once is
+    drawn from these. Raises UsageError for options that only class scores have a meaning for.
     """
     check_options(options)
     usual, hard = (
@@ -134,35 +136,35 @@ class _Recording(NamedTuple):
 
 
 class _WordChange(NamedTuple):
-    """Two recordings of a path: in the first the original recognises the seed's words, in the second others."""
+    """Two recordings of a path: the original recognises the seed's words in the first only."""
 
     inside: _Recording
     outside: _Recording
 
-    def margin(self, said: tuple[Word, ...]) -> float:
-        """Return the margin of the words that the change removes; below 0, that of the words in their place."""
+    def margin(self, found: tuple[Word, ...]) -> float:
+        """Return the margin of the words that the change removes; below 0: of their replacement."""
         before = self.inside.words
-        if _texts(said) != _texts(before):
+        if _texts(found) != _texts(before):
             return -_smallest_margin(
-                [other for _, other in differing(before, said) if other is not None]
+                [other for _, other in differing(before, found) if other is not None]
             )
         whole = [pair for pair in aligned(before, self.outside.words) if pair[0] is not None]
         lost = [
             word
-            for word, (one, other) in zip(said, whole, strict=True)
+            for word, (one, other) in zip(found, whole, strict=True)
             if one is not None and (other is None or one.text != other.text)
         ]
-        return _smallest_margin(lost or said)
+        return _smallest_margin(lost or found)
 
     def guess(self, wanted: float, *, halve: bool) -> float:
-        """Return the strength at which the original's margin is likely to be `wanted`, or halfway."""
+        """Return the strength at which the original's margin is probably `wanted`, or halfway."""
         one, other = self.margin(self.inside.words), self.margin(self.outside.words)
         share = 0.5 if halve or one <= other else (one - wanted) / (one - other)
         share = float(np.clip(share, _MIN_SHARE, 1.0 - _MIN_SHARE))
         return self.inside.t + share * (self.outside.t - self.inside.t)
 
     def narrowed(self, recording: _Recording) -> "_WordChange":
-        """Return the change between a recording between both and the one of them whose words differ."""
+        """Return the change between a recording and the end whose words differ from its own."""
         if recording.same:
             return _WordChange(recording, self.outside)
         return _WordChange(self.inside, recording)
@@ -190,15 +192,15 @@ class TranscriptProbe:
         return _Recording(path, 0.0, self.seed.sample, self._words, same=True)
 
     def query_original(self, path: Path, t: float) -> Generator[Ask, Answer, _Recording]:
-        """Ask the original about a recording of a path; where its answer is not finite, ask both models."""
+        """Ask the original about a recording of a path, and both models where it is not finite."""
         sample = path.at(t)
         answer = yield Ask((sample,), of="original", best=self.best)
         original = answer.outputs[0].original
         assert isinstance(original, Transcript)  # noqa: S101 - a recogniser was asked
         if not is_finite(original):
             yield Ask((sample,), best=self.best)  # a finding of its own kind: the search ends
-        said = words(original)
-        return _Recording(path, t, sample, said, _texts(said) == _texts(self._words))
+        found = words(original)
+        return _Recording(path, t, sample, found, _texts(found) == _texts(self._words))
 
     def query(self, recordings: Sequence[_Recording]) -> Generator[Ask, Answer, bool]:
         """Ask both models about recordings, in one request; return whether one triggers."""
@@ -238,7 +240,7 @@ class _ChangeSearch:
         self._seen: list[_Recording] = []
 
     def find(self, path: CorruptionPath) -> Generator[Ask, Answer, _WordChange | None]:
-        """Return the change of the seed's words on a path, narrowed down; None where they never change within the bounds."""
+        """Return the narrowed change of the seed's words on a path; None without one in bounds."""
         inside, t = self._probe.start(path), _FIRST_STRENGTH
         self._seen = []
         while True:
@@ -255,7 +257,7 @@ class _ChangeSearch:
             inside, t = here, min(float(np.clip(ahead, _GROWTH[0] * t, _GROWTH[1] * t)), 1.0)
 
     def query_at(self, change: _WordChange) -> Generator[Ask, Answer, bool]:
-        """Ask the device on one side of a change, then where its answer points to; return whether one triggers."""
+        """Ask the device on one side of a change, then where its answer points; True: a trigger."""
         if self._together:
             sides = [self._nearest(change, same) for same in (True, False)]
             both = [one for one in sides if one is not None]
@@ -290,7 +292,7 @@ class _ChangeSearch:
     def _narrowed(
         self, change: _WordChange, close: float, steps: int, same: bool | None = None
     ) -> Generator[Ask, Answer, _WordChange]:
-        """Return the change once a recording next to it is this close; `same`: on which side, None for either."""
+        """Return the change once a recording on side `same` (None: either) is this close to it."""
         wanted = 0.0 if same is None else (0.5 if same else -0.5) * close
         for step in range(steps):
             sides = (True, False) if same is None else (same,)
@@ -302,12 +304,12 @@ class _ChangeSearch:
         return change
 
     def _nearest(self, change: _WordChange, same: bool) -> _Recording | None:
-        """Return the recording on one side of a change that is nearest to it, of those that the device may be asked about."""
+        """Return the allowed recording on one side of a change that is nearest to it."""
         fitting = [one for one in self._seen if one.same == same and self._may_be_asked(one)]
         return min(fitting, key=lambda one: abs(one.t - change.inside.t), default=None)
 
     def _may_be_asked(self, one: _Recording) -> bool:
-        """Whether a recording is new to the device, within the bounds, and the original is sure enough of it."""
+        """Whether a recording is new to the device, in bounds, and above the original's floor."""
         sure = one.margin >= _ABOVE_FLOOR * self._floor
         return sure and self._probe.is_new(one) and self._bounds.contain(one.sample)
 

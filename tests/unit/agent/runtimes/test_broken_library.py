@@ -7,7 +7,7 @@ from edgeflare_agent.runtimes.base import import_library
 
 
 @pytest.mark.parametrize("fault", ["ImportError('libfoo.so.1: not found')", "OSError('bad ELF')"])
-def test_a_library_that_is_there_but_broken_is_told_with_what_to_do(
+def test_a_library_that_is_there_but_broken_is_reported_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     name = f"broken_runtime_{abs(hash(fault))}"

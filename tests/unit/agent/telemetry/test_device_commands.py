@@ -103,7 +103,7 @@ def test_once_the_agent_leaves_none_begins(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_one_that_is_not_there_tells_nothing(tmp_path: Path) -> None:
+def test_one_that_is_not_there_reports_nothing(tmp_path: Path) -> None:
     assert Command(["edgeflare-no-such-command"], str, root=str(tmp_path)).answer() is None
     no_program = stand_in(tmp_path / "bin", "tell", "")
     no_program.write_bytes(b"\x7fnothing that can be run")
@@ -154,7 +154,7 @@ def test_androids_thermal_service(status: str, level: str, throttles: bool) -> N
     assert (told.level, told.throttles, told.temperature_c) == (level, throttles, 41.6)
 
 
-def test_a_thermal_service_that_prints_odd_numbers_tells_the_rest() -> None:
+def test_a_thermal_service_that_prints_odd_numbers_reports_the_rest() -> None:
     told = read(THERMAL.format(status="1").replace("41.6", "4.1.6").replace("47.0", "NaN"))
     assert told is not None
     assert (told.level, told.temperature_c) == ("light", None)

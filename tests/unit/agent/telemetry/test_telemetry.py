@@ -80,7 +80,7 @@ def test_sensors_of_processors_count_before_others(
         ({}, None, None),
     ],
 )
-def test_a_jetson_tells_load_and_clock_of_its_gpu(
+def test_a_jetson_reports_load_and_clock_of_its_gpu(
     tmp_path: Path, files: dict[str, str], load: float | None, mhz: float | None
 ) -> None:
     root = lay_out(tmp_path, files)
@@ -120,13 +120,13 @@ def test_resources_of_a_system(tmp_path: Path) -> None:
     assert found == {"memory_available_bytes": 1 << 20, "load": 0.52}
 
 
-def test_resources_that_nothing_tells(tmp_path: Path) -> None:
+def test_resources_that_nothing_states(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
     found = telemetry.resources(nowhere, nowhere)
     assert found == {"disk_free_bytes": None, "memory_available_bytes": None, "load": None}
 
 
-def test_this_system_tells_plausible_numbers_or_nothing() -> None:
+def test_this_system_reports_plausible_numbers_or_nothing() -> None:
     here = {**Sensors().read(), **telemetry.resources("/")}
     assert here["throttled"] in (None, True, False)
     for name in ("throttle_reasons", "throttled_since_boot"):

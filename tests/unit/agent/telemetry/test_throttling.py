@@ -31,7 +31,7 @@ def cooler(number: int, kind: str, state: str) -> dict[str, str]:
         ("", None, None),
     ],
 )
-def test_a_raspberry_pi_tells_it_in_flags(
+def test_a_raspberry_pi_reports_it_in_flags(
     tmp_path: Path, path: str, content: str, now: list[str] | None, since_boot: list[str] | None
 ) -> None:
     told = Throttling(lay_out(tmp_path, {path: content})).read()
@@ -42,7 +42,7 @@ def test_a_raspberry_pi_tells_it_in_flags(
         assert told.since_boot == since_boot
 
 
-def test_where_no_file_tells_the_flags_vcgencmd_does(
+def test_where_no_file_has_the_flags_vcgencmd_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path / "bin", "vcgencmd", '[ "$*" = get_throttled ] && echo throttled=0x80008')
@@ -58,7 +58,7 @@ def test_vcgencmd_is_found_beside_the_path_too(tmp_path: Path, place: str) -> No
     assert Throttling(str(tmp_path)).read() == (["under-voltage"], [])
 
 
-def test_a_kernel_of_debian_tells_the_voltage_alone(tmp_path: Path) -> None:
+def test_a_kernel_of_debian_reports_the_voltage_alone(tmp_path: Path) -> None:
     files = {"sys/class/hwmon/hwmon1/name": "rpi_volt\n"}
     alarm = "sys/class/hwmon/hwmon1/in0_lcrit_alarm"
     assert Throttling(lay_out(tmp_path, {**files, alarm: "1\n"})).read().reasons == [

@@ -132,7 +132,7 @@ class TestTies:
         assert [one.place for one in ranking.candidates] == [1, 1]
         assert "a and b are the same file." in ranking.notes
 
-    def test_others_are_told_apart_from_those_that_tie(self, tmp_path: Path) -> None:
+    def test_others_are_distinguished_from_those_that_tie(self, tmp_path: Path) -> None:
         levels = {"a": (0.3, 1), "b": (0.34, 2), "z": (0.9, 3)}
         folders = [
             candidate(tmp_path / name, about(level, spread=0.1, draw=draw), deployed=name)
@@ -169,7 +169,7 @@ class TestTies:
         wrong = sum(equal_duel(measure, rng, seeds).verdict != "tie" for _ in range(draws))
         assert wrong / draws <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)
 
-    def test_more_pairs_need_more_to_be_told_apart(self, tmp_path: Path) -> None:
+    def test_more_pairs_need_more_to_be_distinguished(self, tmp_path: Path) -> None:
         folders = [
             candidate(tmp_path / name, about(0.5, draw=draw)) for draw, name in enumerate("abc")
         ]
@@ -179,7 +179,7 @@ class TestTies:
         same = next(duel for duel in of_three.duels if {duel.first, duel.second} == {"a", "b"})
         assert np.ptp(same.interval) > np.ptp(of_two.duels[0].interval)
 
-    def test_where_a_tie_is_not_handed_on_it_is_said(self, tmp_path: Path) -> None:
+    def test_where_a_tie_is_not_handed_on_it_is_reported(self, tmp_path: Path) -> None:
         noise = np.random.default_rng(2).uniform(-0.2, 0.2, SEEDS)
         steady = [Ended(0.40)] * SEEDS
         between = [Ended(float(0.43 + one - noise.mean())) for one in noise]
@@ -214,7 +214,7 @@ class TestAccuracy:
             "disagreement can."
         )
 
-    def test_where_it_tells_too_that_is_said(self, tmp_path: Path) -> None:
+    def test_where_it_tells_too_that_is_reported(self, tmp_path: Path) -> None:
         wrong = [one._replace(right=False) for one in about(0.7)]
         folders = [candidate(tmp_path / "a", about(0.2)), candidate(tmp_path / "b", wrong)]
         said = str(rank_campaigns(folders).accuracy_verdict)
@@ -226,7 +226,7 @@ class TestAccuracy:
 
 
 class TestFigures:
-    def test_those_of_the_paper_are_beside_it(self, tmp_path: Path) -> None:
+    def test_those_of_the_paper_are_next_to_it(self, tmp_path: Path) -> None:
         a = candidate(tmp_path / "a", asking(range(1, 1 + SEEDS)), search=DFLARE)
         b = candidate(tmp_path / "b", asking([5] * SEEDS), search=DFLARE)
         one = rank_campaigns([a, b]).candidates[0]
@@ -290,7 +290,7 @@ class TestWhatIsCompared:
             ({"device": "jetson"}, "same devices"),
         ],
     )
-    def test_what_may_differ_is_told(self, tmp_path: Path, more: Any, note: str) -> None:
+    def test_what_may_differ_is_reported(self, tmp_path: Path, more: Any, note: str) -> None:
         folders = [
             candidate(tmp_path / "a", about(0.5)),
             candidate(tmp_path / "b", about(0.5), **more),

@@ -56,7 +56,7 @@ class TestTheOriginal:
             ),
         ],
     )
-    def test_the_original_among_the_candidates_is_told(
+    def test_the_original_among_the_candidates_is_reported(
         self, tmp_path: Path, nothing: bool, deployed: str, told: str
     ) -> None:
         ended = [Ended(status=Status.GAVE_UP)] * SEEDS if nothing else steady(0.1)

@@ -182,7 +182,7 @@ def test_what_a_replay_has_not_asked_about_stays_as_it_was(tmp_path: Path) -> No
     assert (second.deviated, second.deployed_label, second.looks) == (True, 1, {})
 
 
-def test_a_replay_tells_what_each_device_said(tmp_path: Path) -> None:
+def test_a_replay_reports_what_each_device_said(tmp_path: Path) -> None:
     replay_store(tmp_path / "replay", replicas=("pi", "jetson")).close()
     first = inputs_of(tmp_path / "replay")[1]
     assert first.looks == {"pi": ReplayResult(True, 1), "jetson": ReplayResult(True, 1)}

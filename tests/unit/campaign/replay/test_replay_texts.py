@@ -40,7 +40,7 @@ def test_another_word_of_either_model_is(which: str) -> None:
     assert replace(STILL, **{which: "It is old"}).elsewhere
 
 
-def test_where_it_is_not_known_what_was_heard_nothing_is_said_of_it() -> None:
+def test_where_it_is_not_known_what_was_recognised_nothing_is_reported_of_it() -> None:
     unknown = replace(STILL, original_text_before=None, deployed_text_before=None)
     assert not unknown.elsewhere
 

@@ -80,7 +80,7 @@ def judged(**told: Any) -> dict[str, CheckLine]:
     return {line.name: line for line in machine(SystemReading(facts, "", 0.0, 0.1))}
 
 
-def test_board_is_told_from_its_files(tmp_path: Path) -> None:
+def test_board_is_distinguished_from_its_files(tmp_path: Path) -> None:
     facts = ask(pi(tmp_path))
     lines = {line.name: line for line in machine(SystemReading(facts, "", 0.0, 0.1))}
     assert lines["memory"].state == "note"
@@ -98,7 +98,7 @@ def test_board_is_told_from_its_files(tmp_path: Path) -> None:
     assert "fan" in (lines["temperature"].fix or "")
 
 
-def test_empty_system_tells_nothing_and_nothing_is_wrong(tmp_path: Path) -> None:
+def test_empty_system_reports_nothing_and_nothing_is_wrong(tmp_path: Path) -> None:
     facts = ask(tmp_path)
     lines = {line.name: line for line in machine(SystemReading(facts, "", 0.0, 0.1))}
     assert {line.state for line in lines.values()} == {"ok"}

@@ -72,7 +72,7 @@ def test_each_runtime_of_a_file_has_a_small_model() -> None:
         ),
     ],
 )
-def test_what_runs_the_operators_is_told(effect: dict[str, object], words: str) -> None:
+def test_what_runs_the_operators_is_reported(effect: dict[str, object], words: str) -> None:
     ran = InferenceResult(effect, TensorInfo("y", (1,), "float32"), np.zeros(1), (0.1,))
     assert ran.accelerated_by == words
 

@@ -35,7 +35,9 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_loss_and_return_are_told_with_cause_next_try_and_what_is_asked_again(bench: Bench) -> None:
+def test_loss_and_return_are_reported_with_cause_next_try_and_what_is_asked_again(
+    bench: Bench,
+) -> None:
     futures = [bench.steady.submit([sample(n)]) for n in range(3)]
     bench.first.answer()
     bench.first.fail(DIED)
@@ -57,7 +59,7 @@ def test_loss_and_return_are_told_with_cause_next_try_and_what_is_asked_again(be
     assert (status.state, status.detail, status.reconnects) == (DeviceState.UP, "", 1)
 
 
-def test_long_loss_is_told_once_a_minute(bench: Bench) -> None:
+def test_long_loss_is_reported_once_a_minute(bench: Bench) -> None:
     bench.first.fail(CUT)
     for second in range(150):
         bench.now = float(second)
@@ -69,7 +71,7 @@ def test_long_loss_is_told_once_a_minute(bench: Bench) -> None:
     ]
 
 
-def test_trouble_that_goes_on_is_not_told_each_time_and_waits_longer_and_longer(
+def test_trouble_that_goes_on_is_not_reported_each_time_and_waits_longer_and_longer(
     bench: Bench,
 ) -> None:
     bench.first.fail(CUT)

@@ -90,7 +90,7 @@ def test_session_that_had_failed_before_it_was_taken_over() -> None:
     assert steady.state is DeviceState.AWAY
 
 
-def test_clock_that_jumped_is_told_once(bench: Bench) -> None:
+def test_clock_that_jumped_is_reported_once(bench: Bench) -> None:
     bench.steady.submit([sample(1)])
     bench.first.health = Health(clock_jump_s=-3600.0)
     bench.now = 2.0
@@ -105,7 +105,7 @@ def test_clock_that_jumped_is_told_once(bench: Bench) -> None:
     assert bench.steady.clock_jump_s == -3600.0
 
 
-def test_status_tells_rates_and_health(bench: Bench) -> None:
+def test_status_reports_rates_and_health(bench: Bench) -> None:
     bench.first.health = Health(
         busy_s=2.0, uptime_s=10.0, temperature_c=61.0, throttled=True, round_trip_s=0.003
     )

@@ -53,7 +53,7 @@ def test_every_card_has_its_sounds_and_spectrograms(
             data = content(addresses[row[f"{name}_picture"]], tmp_path, "image/png")
             assert cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR) is not None
         assert row["sound_seconds"] == max(one.seed.size, one.trigger.size) / RATE
-        assert row["heard"] is None
+        assert row["transcripts"] is None
         assert len(row["scores"]) == len(KEYWORDS)
 
 
@@ -84,14 +84,14 @@ def test_recognisers_have_words_in_place_of_classes(tmp_path: Path, read: Read) 
     page = read(tmp_path / "report.html")
     for number, row in enumerate(page.rows):
         original, deployed = LINES[number % len(LINES)]
-        heard = row["heard"]
+        heard = row["transcripts"]
         assert "".join(text for text, _ in heard["original"]) == original
         assert "".join(text for text, _ in heard["deployed"]) == deployed
         assert row["original"] is row["deployed"] is None
         assert row["scores"] == []
         itself = row["seed_picture"] is None
         assert heard["seed"] == (None if itself else [original, original])
-    first = page.rows[0]["heard"]
+    first = page.rows[0]["transcripts"]
     assert first["changes"] == [["no", "go"]]
     assert first["deployed"] == [["He has ", 0], ["go", 1], [" money.", 0]]
     choices = {one["value"] for one in page.having("option")}
@@ -114,7 +114,7 @@ def test_words_and_names_that_are_markup_stay_text(tmp_path: Path, read: Read) -
     assert not any(name.startswith("on") for _, found in page.elements for name in found)
 
 
-def test_a_replay_of_transcripts_tells_what_was_heard_then_and_now(
+def test_a_replay_of_transcripts_reports_what_was_recognised_then_and_now(
     tmp_path: Path, read: Read
 ) -> None:
     folder, found = audio_campaign(tmp_path / "speech", "speech", 2)
@@ -153,7 +153,7 @@ def test_a_replay_of_transcripts_tells_what_was_heard_then_and_now(
         f'still deviates: "{original}" -> "He has so money.", was "{original}" -> "{deployed}"'
     )
     assert fixed["replayed"][0] == "fixed"
-    assert still["heard"]["changes"] == [["no", "so"]]
-    assert still["heard"]["seed"] is None
+    assert still["transcripts"]["changes"] == [["no", "so"]]
+    assert still["transcripts"]["seed"] is None
     assert still["seed_sound"] is not None
     assert '"He has go money." -\\> "He has so money."' in text

@@ -192,7 +192,9 @@ def test_a_size_that_is_none_is_refused(campaign: Any, tmp_path: Path, megabytes
         write_html_report(campaign.store, tmp_path / "report.html", embed_mb=megabytes)
 
 
-def test_a_place_that_is_a_folder_or_below_a_file_is_told(campaign: Any, tmp_path: Path) -> None:
+def test_a_place_that_is_a_folder_or_below_a_file_is_reported(
+    campaign: Any, tmp_path: Path
+) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="folder; name the file"):
@@ -213,7 +215,7 @@ def test_too_few_class_names_are_refused_and_leave_an_earlier_report(
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 
-def test_scores_that_are_no_numbers_are_told_as_such() -> None:
+def test_scores_that_are_no_numbers_are_reported_as_such() -> None:
     top = gallery._top(np.array([0.2, np.nan, np.inf]), None)
     assert [2, "inf", None] in top
     assert [1, "NaN", None] in top

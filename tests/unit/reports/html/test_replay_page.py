@@ -71,7 +71,7 @@ def test_the_seed_is_shown_where_the_source_has_it(tmp_path: Path, read: Read, s
     assert not shown["trigger:a"]
 
 
-def test_of_a_long_search_the_last_steps_are_told(
+def test_of_a_long_search_the_last_steps_are_reported(
     campaign: Any, tmp_path: Path, read: Read
 ) -> None:
     steps = tuple({"operator": "average", "params": {"size": n}} for n in range(378))

@@ -84,7 +84,7 @@ def test_crossed_limits_come_before_everything(tmp_path: Path, campaign: Any, re
     assert "The limit is kept." in read(tmp_path / "report.html").text
 
 
-def test_triggers_of_searches_and_seeds_that_deviate_are_told_apart(
+def test_triggers_of_searches_and_seeds_that_deviate_are_distinguished(
     campaign: Any, written: Any
 ) -> None:
     campaign.add()
@@ -142,7 +142,7 @@ def test_too_many_classes_make_a_list_of_the_most_frequent_pairs() -> None:
     assert many.top[0].shade == 5
 
 
-def test_a_fleet_tells_causes_telemetry_and_agreement(tmp_path: Path, read: Read) -> None:
+def test_a_fleet_reports_causes_telemetry_and_agreement(tmp_path: Path, read: Read) -> None:
     folder = many_triggers(tmp_path / "fleet", 24)
     report = write_html_report(folder, folder / "report.html")
     page = read(folder / "report.html")
@@ -211,7 +211,7 @@ def test_only_searches_that_asked_the_device_bound_the_rate_of_false_alarms(
     assert said in read(tmp_path / "page.html").text
 
 
-def test_a_control_tells_of_false_alarms(campaign: Any, tmp_path: Path, read: Read) -> None:
+def test_a_control_reports_false_alarms(campaign: Any, tmp_path: Path, read: Read) -> None:
     folder = campaign.store.folder / "control"
     with Store.create(folder, campaign.config) as control:
         control.add_seeds([SeedInput("seed.png", np.zeros((2, 2, 1), np.uint8), 2)])

@@ -246,7 +246,7 @@ def test_exactly_one_thing_is_removed_at_a_time(corpus):
         corpus.remove(fixed_for=-1)
 
 
-def test_a_damaged_sample_is_told(corpus):
+def test_a_damaged_sample_is_reported(corpus):
     add(corpus, sighting(1))
     next(corpus.folder.glob(f"samples/*/{digest(1)}.npy")).write_bytes(b"x")
     with pytest.raises(StoreError, match="is damaged"):
@@ -254,7 +254,7 @@ def test_a_damaged_sample_is_told(corpus):
 
 
 @pytest.mark.parametrize("there", ["nothing", "a file", "an empty folder", "other files"])
-def test_a_folder_that_is_no_corpus_is_told(tmp_path, there):
+def test_a_folder_that_is_no_corpus_is_reported(tmp_path, there):
     folder = tmp_path / "c"
     if there == "a file":
         folder.touch()
@@ -270,7 +270,7 @@ def test_a_folder_that_is_no_corpus_is_told(tmp_path, there):
     assert not is_corpus(folder)
 
 
-def test_a_corpus_of_another_format_is_told(tmp_path):
+def test_a_corpus_of_another_format_is_reported(tmp_path):
     Corpus.open(tmp_path, create=True).close()
     for version, advice in ((-1, "make it from its campaigns anew"), (99, "upgrade")):
         with closing(sqlite3.connect(tmp_path / "corpus.sqlite")) as connection, connection:
@@ -340,7 +340,7 @@ def test_several_make_it_and_add_to_it_at_once(tmp_path):
         assert len(inputs(corpus)) == 12
 
 
-def test_a_file_system_without_locks_is_told(corpus, monkeypatch):
+def test_a_file_system_without_locks_is_reported(corpus, monkeypatch):
     def refuse(*_, **__):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -349,6 +349,6 @@ def test_a_file_system_without_locks_is_told(corpus, monkeypatch):
         add(corpus, sighting(1))
 
 
-def test_a_corpus_is_told_from_a_campaign(corpus):
+def test_a_corpus_is_distinguished_from_a_campaign(corpus):
     with pytest.raises(StoreError, match=r"is a trigger corpus.*`edgeflare corpus show`"):
         Store.open(corpus.folder)

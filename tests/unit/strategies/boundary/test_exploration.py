@@ -137,7 +137,7 @@ def test_natural_findings_stay_natural() -> None:
 
 
 @pytest.mark.rounding
-def test_a_device_that_tells_labels_only_is_looked_at_far_off_too() -> None:
+def test_a_device_that_returns_labels_only_is_looked_at_far_off_too() -> None:
     pair = Pair(LOST.original, LOST.deployed, labels_only=True)
     asked = [far(seed, run) for seed, run in runs(pair, device_budget=12)]
     assert np.mean(np.array(asked) > 0) > 0.5

@@ -85,7 +85,7 @@ def test_a_single_pixel_is_searched_too() -> None:
 
 
 @pytest.mark.rounding
-def test_the_constant_drift_of_a_linear_model_is_told_by_the_seed_so_that_one_query_does() -> None:
+def test_the_constant_drift_of_a_linear_model_is_known_by_the_seed_so_that_one_query_does() -> None:
     original = affine((28, 28, 1), 10)
     pair = Pair(original, moved(original))
     counts = [

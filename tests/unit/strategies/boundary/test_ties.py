@@ -212,7 +212,7 @@ def test_without_a_floor_the_device_is_not_asked_where_the_original_itself_ties(
 
 
 @pytest.mark.rounding
-def test_a_device_that_agrees_and_tells_labels_only_is_asked_about_each_class_of_a_tie() -> None:
+def test_a_device_that_agrees_and_returns_labels_only_is_asked_about_each_class_of_a_tie() -> None:
     original = affine(SHAPE, CLASSES)
     pair = Pair(original, original, labels_only=True)
     sample = agreed(pair, SHAPE, 1, surely=0.3)[0]

@@ -47,7 +47,7 @@ def test_few_queries_find_a_recording_that_both_hear_differently(drift: float) -
     assert np.median([run.host for run in runs]) <= 25
 
 
-def test_after_the_first_answer_the_deployed_models_margin_tells_the_side() -> None:
+def test_after_the_first_answer_the_deployed_models_margin_gives_the_side() -> None:
     counts = [len(run.queries) for number in range(2) for run in searched(0.5, number, **natural())]
     assert max(counts) <= 6
     assert np.mean(np.array(counts) <= 2) >= 0.75

@@ -1,4 +1,4 @@
-"""Phones on adb: choosing one, reconnecting one that is offline, and its SSH server (Termux's, for one).
+"""Phones on adb: choosing one, reconnecting an offline one, and its SSH server (Termux's).
 
 SSH goes over a stream of the adb server to the port on the phone: what ``adb forward`` opens for
 each connection, without a listener on this machine.
@@ -45,7 +45,7 @@ class PhoneLockedError(AuthenticationError):
 
 @dataclass(frozen=True)
 class AttachedDevice:
-    """A line of ``adb devices -l``. `state` is ``device`` where it is ready; `model` "" where unknown."""
+    """A line of ``adb devices -l``. `state` is ``device`` when ready; `model` "" if unknown."""
 
     serial: str
     state: str
@@ -57,7 +57,7 @@ class AttachedDevice:
 
 
 def attached(server: AdbServer, deadline: Deadline) -> list[AttachedDevice]:
-    """Return the devices that the adb server knows, in its order. Raises what `AdbServer.ask` raises."""
+    """Return the adb server's devices, in its order. Raises what `AdbServer.ask` raises."""
     lines = server.ask("host:devices-l", deadline).splitlines()
     return [found for line in lines if (found := _parse_line(line)) is not None]
 
@@ -108,7 +108,7 @@ class _Recovery:
         self._seen_offline = False
 
     def reconnect_offline(self) -> None:
-        """Have the server reset its links to phones that are offline; servers before 1.0.36 can't."""
+        """Have the server reset its links to offline phones; servers before 1.0.36 can't."""
         self._seen_offline = True
         if time.monotonic() < self._next_reconnect:
             return
@@ -176,7 +176,7 @@ def _not_ready_error(device: AttachedDevice, timeout: float) -> DeviceError:
 
 
 def _answer_deadline(deadline: Deadline) -> Deadline:
-    """Return the deadline of one answer, at least 1 s, so that a short rest is not taken for a dead server."""
+    """Return the deadline of one answer, at least 1 s, so that no live server is taken for dead."""
     return Deadline(max(deadline.remaining(), _ANSWER_S))
 
 

@@ -28,7 +28,7 @@ _LONGEST_ANSWER = 1 << 20
 
 
 class AdbRefusedError(UnreachableError):
-    """The adb server answered FAIL; `reason` is what it said."""
+    """The adb server answered FAIL; `reason` is its text."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -80,7 +80,7 @@ class AdbServer:
             return _receive_text(link, deadline)
 
     def open(self, serial: str, service: str, deadline: Deadline) -> socket.socket:
-        """Return a stream to a service of a device, such as ``tcp:8022``; blocking, without a timeout.
+        """Return a stream to a service of a device (``tcp:8022``); it blocks without a timeout.
 
         Raises AdbRefusedError (of the device or of the service), UnreachableError,
         DeviceTimeoutError, DeviceProtocolError.
@@ -198,7 +198,7 @@ _HOW_TO_INSTALL = (
 
 
 def _start_server(address: str, deadline: Deadline) -> None:
-    """Have the `adb` command start a server, which lives on. Raises UnreachableError, DeviceTimeoutError."""
+    """Have the `adb` command start a server. Raises UnreachableError, DeviceTimeoutError."""
     adb = _find_adb()
     if adb is None:
         raise UnreachableError(
@@ -231,7 +231,7 @@ def _start_server(address: str, deadline: Deadline) -> None:
 
 
 def _find_adb() -> str | None:
-    """Return the path of the `adb` command: on the PATH, or below ANDROID_HOME or ANDROID_SDK_ROOT."""
+    """Return the `adb` command: on the PATH, or below ANDROID_HOME or ANDROID_SDK_ROOT."""
     roots = (os.environ.get(name) for name in ("ANDROID_HOME", "ANDROID_SDK_ROOT"))
     folders = [str(Path(root) / "platform-tools") for root in roots if root]
     return shutil.which("adb") or shutil.which("adb", path=os.pathsep.join(folders) or os.devnull)

@@ -1,8 +1,9 @@
 """The shell of a phone as a transport: adb alone, where the shell user has a Python.
 
 A program is a byte stream of adb's shell protocol, version 2, without a terminal. After the service
-``shell,v2,raw:COMMAND`` both sides send packets: one byte of kind, four of length, little-endian, and the bytes (AOSP,
-packages/modules/adb/shell_protocol.h). Closing the link ends the program: adbd sends it SIGHUP.
+``shell,v2,raw:COMMAND`` both sides send packets: one byte of kind, four of length, little-endian,
+and the bytes (AOSP, packages/modules/adb/shell_protocol.h). Closing the link ends the program: adbd
+sends it SIGHUP.
 """
 
 import contextlib
@@ -81,7 +82,7 @@ class ShellProgram:
             return block
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        """Write all blocks; raises UnreachableError where program or link are gone."""
+        """Write all blocks; raises UnreachableError where program or link have ended."""
         try:
             for block in blocks:
                 view = memoryview(block)
@@ -93,7 +94,7 @@ class ShellProgram:
             ) from error
 
     def end_stdin(self) -> None:
-        """Close the program's stdin. Raises OSError where program or link are gone."""
+        """Close the program's stdin. Raises OSError where program or link have ended."""
         self._send(CLOSE_STDIN, memoryview(b""))
 
     def stderr_text(self) -> str:
@@ -106,7 +107,7 @@ class ShellProgram:
         return "\n".join(self.stderr_text().splitlines()[-_TAIL_LINES:])
 
     def exit_status(self, timeout: float) -> int | None:
-        """Wait at most `timeout` seconds for the end; None if the program runs on or the link is lost.
+        """Wait at most `timeout` seconds for the end; None if it runs on or the link is lost.
 
         128 + n where signal n ended the program.
         """
@@ -205,7 +206,7 @@ _NO_PYTHON = (
 
 
 class AdbShellTransport:
-    """The shell user of one phone; see `Transport`. Made by `connect`. Each program has its own link."""
+    """The shell user of one phone, see `Transport`; each program has its own link."""
 
     def __init__(self, device: Device, server: AdbServer, serial: str) -> None:
         self.name = device.name
@@ -238,7 +239,7 @@ class AdbShellTransport:
         return self._run(arguments, (stdin,), timeout)
 
     def open(self, arguments: Sequence[str]) -> ShellProgram:
-        """Start the phone's Python command with these arguments; no terminal, stderr kept apart.
+        """Start the phone's Python command with these arguments; no terminal, stderr separate.
 
         A Python command that doesn't exist shows as exit status 127, and in `stderr_tail`.
         """

@@ -81,7 +81,7 @@ def _public_blob(path: Path) -> bytes | None:
 
 @contextlib.contextmanager
 def _agent_keys() -> Iterator[tuple[paramiko.AgentKey, ...]]:
-    """Yield the ssh-agent's keys, none where no agent runs; they are usable only inside the block."""
+    """Yield the ssh-agent's keys, if there is an agent; usable only inside the block."""
     try:
         agent = paramiko.Agent()
     except (paramiko.SSHException, OSError):

@@ -1,4 +1,4 @@
-"""Where and how to reach a device over SSH: its inventory entry takes precedence over ~/.ssh/config."""
+"""Where and how to reach a device over SSH: its inventory entry, then ~/.ssh/config."""
 
 import getpass
 import glob
@@ -128,7 +128,8 @@ def known_name(host: str, port: int, default_port: int = 22) -> str:
 def _lookup(path: Path, device: Device, host: str) -> SSHConfigDict:
     """Look up a host; the inventory's user and port are put first, so they win and fill tokens.
 
-    As with OpenSSH, only what is given beside the config is checked: its own values are the user's.
+    As with OpenSSH, only what is given in addition to the config is checked: its own values are the
+    user's.
     """
     for word in filter(None, (host, device.user)):
         try:
@@ -152,7 +153,7 @@ def _lookup(path: Path, device: Device, host: str) -> SSHConfigDict:
 
 
 def _with_includes(path: Path, base: Path, depth: int) -> list[str]:
-    """Return a config's lines with those of its Include files in place (paramiko knows no Include)."""
+    """Return a config's lines with its Include files in place, which paramiko does not read."""
     if depth > _INCLUDE_DEPTH:
         raise ValueError(f"Include goes over {_INCLUDE_DEPTH} files deep")
     result = []

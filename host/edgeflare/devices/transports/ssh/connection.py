@@ -1,4 +1,4 @@
-"""SSH connections by paramiko, with fixes of its login: one service request, no race, bounded waits."""
+"""SSH connections by paramiko, its login fixed: one service request, no race, bounded waits."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ _POLL_S = 0.005
 
 
 class _AuthHandler(AuthOnlyHandler):
-    """Creates its event before the request is sent; paramiko's own, after it, misses a fast answer."""
+    """Creates its event before the request is sent; paramiko misses an answer in between."""
 
     def send_auth_request(
         self,
@@ -189,7 +189,7 @@ class Connection:
 
 
 def _prefer_fast_ciphers(transport: paramiko.Transport) -> None:
-    """Offer AES-GCM first: it encrypts and authenticates at once, in half of the time of CTR and HMAC.
+    """Offer AES-GCM first: it encrypts and authenticates in half the time of CTR and HMAC.
 
     Nothing is offered that paramiko doesn't offer by itself.
     """

@@ -110,7 +110,7 @@ MAPPED: dict[type[Exception], tuple[Kind, str]] = {
     EOFError: (UnreachableError, "{address} closed the connection; is it shutting down or full?"),
     OSError: (UnreachableError, "no connection to {address}: {why}"),
 }
-"""The error to raise and its sentence; a subclass that is not listed is treated as its nearest parent."""
+"""The error to raise and its sentence; an unlisted subclass has its nearest parent's."""
 
 _NO_ROUTE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
 

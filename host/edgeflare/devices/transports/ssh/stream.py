@@ -58,7 +58,7 @@ def time_limit(channel: paramiko.Channel, seconds: float) -> Iterator[None]:
 def write_all(
     channel: paramiko.Channel, endpoint: Endpoint, blocks: Sequence[bytes | memoryview]
 ) -> None:
-    """Write blocks to a program's stdin; raises UnreachableError where program or link are gone."""
+    """Write blocks to a program's stdin; raises UnreachableError when it or the link has ended."""
     for block in blocks:
         rest, cause = memoryview(block), None
         while rest:
@@ -118,7 +118,7 @@ class SshStream:
         return self._channel.recv(n)
 
     def write(self, blocks: Sequence[bytes | memoryview]) -> None:
-        """Write all blocks; raises UnreachableError where program or link are gone."""
+        """Write all blocks; raises UnreachableError where program or link have ended."""
         write_all(self._channel, self._endpoint, blocks)
 
     def stderr_tail(self) -> str:
@@ -126,9 +126,9 @@ class SshStream:
         return "\n".join(self._stderr.text().splitlines()[-TAIL_LINES:])
 
     def exit_status(self, timeout: float) -> int | None:
-        """Wait at most `timeout` seconds for the end; None if the program runs on or the link is lost.
+        """Wait at most `timeout` seconds for the end; None if it runs on or the link is lost.
 
-        -1 where the server tells no status, as it does of a program that a signal ended.
+        -1 where the server sends no status, as for a program that a signal ended.
         """
         if not self._channel.status_event.wait(timeout):
             return None
@@ -137,7 +137,7 @@ class SshStream:
         return None if status == _NO_STATUS and self._link_is_lost() else status
 
     def _link_is_lost(self) -> bool:
-        """Whether the channel ended with the whole connection, which paramiko marks a moment later."""
+        """Whether the channel ended with the connection; paramiko marks that a moment later."""
         deadline = Deadline(_LINK_CHECK_S)
         while self._channel.get_transport().is_active():
             if deadline.expired:
@@ -146,7 +146,7 @@ class SshStream:
         return True
 
     def close(self) -> None:
-        """End the program: its stdin ends; after a grace time it is killed where the server does that.
+        """End the program: close its stdin, then kill it after a grace time where possible.
 
         OpenSSH refuses to kill for root logins; there a program that ignores the end of its stdin
         and a closed stdout runs on. Safe to repeat, and from another thread than the reader's.

@@ -98,7 +98,7 @@ _START_S = 60.0
 
 
 class SshTransport:
-    """A connection to one device, made by `connect`; see `Transport`. `login` describes the login."""
+    """A connection to one device, see `Transport`; `login` describes the login."""
 
     def __init__(self, device: Device, connection: Connection, by: str = "") -> None:
         self.name = device.name
@@ -131,7 +131,7 @@ class SshTransport:
         return self._run(arguments, (stdin,), timeout)
 
     def open(self, arguments: Sequence[str]) -> SshStream:
-        """Start the device's Python command with these arguments; no pty, stderr kept apart.
+        """Start the device's Python command with these arguments; no pty, stderr separate.
 
         A Python command that doesn't exist shows as exit status 127, and in `stderr_tail`.
         """

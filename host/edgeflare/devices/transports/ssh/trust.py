@@ -22,7 +22,7 @@ __all__ = ["HostKey", "fetch_host_key", "trust_host_key"]
 
 
 def fetch_host_key(device: Device, *, ask: Ask | None = None) -> HostKey:
-    """Return the host key that the device presents now, or the first on the way that is not trusted.
+    """Return the host key that the device presents now, or that of an untrusted jump host.
 
     Behind a jump host, the jump host's key must be trusted first.
     `ask` is for logging in at jump hosts. Nothing is sent to a server that is not trusted.

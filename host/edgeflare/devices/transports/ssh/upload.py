@@ -62,7 +62,7 @@ def put_by_python(
     local: Path,
     remote: str,
 ) -> None:
-    """Copy a file through the stdin of the device's Python, which tells what goes wrong.
+    """Copy a file through the stdin of the device's Python, which reports errors.
 
     `address` is the device's, for messages; `run(arguments, blocks, timeout)` runs Python there.
     Raises DeviceDiskFullError, DeviceError.
