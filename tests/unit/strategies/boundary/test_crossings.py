@@ -17,6 +17,7 @@ from edgeflare.strategies.boundary.paths import (
 )
 from edgeflare.strategies.boundary.perturb import perturb_locally
 from edgeflare.strategies.boundary.points import Floats, OriginalProbe
+from edgeflare.types import Sample, Scores
 from edgeflare_mutators import Mutation, corruptions, default_pool, replay
 
 SHAPES: tuple[Shape, ...] = ((5, 4, 1), (17, 23, 3), (70, 64, 3))
@@ -162,6 +163,27 @@ def test_placing_reaches_an_aim_on_either_side(name: str, lead: float) -> None:
     others = np.delete(scores, view.label)
     assert np.log(scores[view.label] / others.max()) == pytest.approx(point.log_odds)
     assert run.host <= 24
+
+
+def test_placing_on_a_bent_path_bisects_once_and_goes_on_by_secants() -> None:
+    def bent(sample: Sample) -> Scores:
+        t = float(sample.mean()) / 250.0
+        log_odds = max(20.0 - 95.0 * t, 1.0 - 2.0 * (t - 0.2))  # steep up to 0.2, then slight
+        scores: Scores = np.array([1.0, np.exp(-log_odds)]) / (1.0 + np.exp(-log_odds))
+        return scores
+
+    pair = Pair(bent, bent)
+    seed = np.zeros((8, 8, 1), np.uint8)
+    view = OriginalProbe(pair.seed(seed))
+    path = LinePath(view.values, view.values + 250.0)
+    bracket = played(cross_boundary(view, path), pair, Run())
+    assert bracket is not None
+    run = Run()
+    aim = TargetMargin(-0.05, 0.02, 0.0)
+    point = played(approach(view, bracket, aim, np.random.default_rng(0)), pair, run)
+    assert point is not None
+    assert point.log_odds == pytest.approx(-0.05, abs=0.02)
+    assert run.host == 3
 
 
 @pytest.mark.rounding
