@@ -71,14 +71,20 @@ def origin(kind: Kind, name: str) -> str | None:
     return None if declared is None else _distribution(declared)
 
 
+def check_installed(kind: Kind, name: str, built_in: Sequence[str]) -> None:
+    """Raise UsageError where a name is neither built in nor declared; nothing is imported."""
+    if name not in built_in and name not in names(kind):
+        raise UsageError(f"there is no {kind} {name!r}; is the distribution that has it installed?")
+
+
 def known_name(kind: Kind, built_in: Sequence[str]) -> AfterValidator:
     """Return pydantic's check that a text names a built-in or a plug-in; it imports nothing."""
 
     def check(name: str | None) -> str | None:
         if name is None or name in built_in or name in names(kind):
             return name
-        *others, last = (repr(one) for one in (*built_in, *names(kind)))
-        expected = f"{', '.join(others)} or {last}"
+        known = ", ".join(repr(one) for one in (*built_in, *names(kind)))
+        expected = f"{known} or a name that an installed distribution declares"
         raise PydanticCustomError(
             "literal_error", "Input should be {expected}", {"expected": expected}
         )

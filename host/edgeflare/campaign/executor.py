@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
 from edgeflare.campaign.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
@@ -29,7 +30,8 @@ from edgeflare.campaign.settings.config import CampaignConfig, config_from, merg
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished
 from edgeflare.devices import Device, connect, runtime_for
-from edgeflare.devices.inventory import find_inventory
+from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
+from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.seeds import SeedSource
@@ -212,9 +214,15 @@ def _described(device: Device) -> dict[str, Any]:
 
 
 def stored_devices(store: Store) -> list[Device]:
-    """Return the stored devices of the campaign; none where they are not stored yet."""
+    """Return the stored devices of the campaign; none where they are not stored yet.
+
+    Raises UsageError where the plug-in of a device's transport or runtime is not installed.
+    """
     known = store.fact("devices") or ()
     with decoding(store.folder, "the fact 'devices'"):
+        for one in known:
+            plugins.check_installed("transport", one.get("transport", "ssh"), BUILT_IN_TRANSPORTS)
+            plugins.check_installed("runtime", one.get("runtime") or RUNTIMES[0], RUNTIMES)
         return [Device.model_validate(one) for one in known]
 
 
