@@ -23,11 +23,16 @@ def replacing(path: Path, *, durable: bool = False, private: bool = False) -> It
     """Yield a new file that replaces `path` at the end; after an error the old one is unchanged.
 
     `durable`: the file and its name are on disk when this ends, and so survive a loss of power.
-    `private`: only this user may read it. Raises OSError.
+    `private`: only this user may read it. Raises OSError, which names `path`.
     """
     temporary = _temporary_name(path)
-    with _new_file(temporary, durable=durable, private=private) as file:
-        yield file
+    try:
+        with _new_file(temporary, durable=durable, private=private) as file:
+            yield file
+    except OSError as error:
+        if error.filename == str(temporary):
+            error.filename = str(path)
+        raise
     try:
         temporary.replace(path)
     except BaseException:

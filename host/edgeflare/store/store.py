@@ -132,6 +132,8 @@ class Store(StoredFolder):
         """
         folder = Path(folder)
         with decoding(folder), translate_errors(folder):
+            if folder.is_file():
+                raise StoreError(f"{folder} is a file; name the campaign's folder")
             if not folder.is_dir():
                 raise StoreError(f"there is no campaign folder {folder}; check the path")
             if url is None and not (folder / DATABASE_NAME).is_file():

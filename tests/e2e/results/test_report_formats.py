@@ -114,7 +114,7 @@ def test_a_replay_fails_on_what_is_new_only(home):
     ("arguments", "words"),
     [
         (["nothing"], "there is no campaign folder nothing"),
-        (["names.json"], "there is no campaign folder names.json"),
+        (["names.json"], "names.json is a file; name the campaign's folder"),
         (["."], "is not a campaign folder"),
         (["digits", "--format", "pdf"], "take html, junit, json, markdown, csv"),
         (["digits", "--format", "csv", "--out", "."], "is a folder; name the file to write"),
