@@ -307,7 +307,7 @@ class SearchConfig(Section):
                     oracle=self._oracle_key(other.name),
                     name=other.name,
                 )
-        chosen = self._oracle_key(oracle.name)
+        chosen = self._oracle_key(self.oracle)
         if getattr(self, oracle.setting) is None:
             raise conflict(
                 "{oracle} needs a {setting}: {help}",
