@@ -39,6 +39,7 @@ from .errors import StoreError as StoreError
 from .errors import UsageError as UsageError
 from .models import OriginalModel as OriginalModel
 from .oracles import Oracle as Oracle
+from .oracles import OracleTraits as OracleTraits
 from .seeds import open_seeds as open_seeds
 from .types import Answer as Answer
 from .types import Ask as Ask

@@ -1,6 +1,7 @@
 """Oracles: what counts as a deviation, and how sure each model is of its answer."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -31,7 +32,22 @@ class Oracle(Protocol):
 
 
 class OracleTraits:
-    """What settings, strategies and reports need to know of an oracle; built-in ones inherit.
+    """What strategies and reports need to know of an oracle.
+
+    A user's oracle may inherit this, or state the attributes that differ, at its entry point's
+    object; what it doesn't state is as here.
+    """
+
+    compares_scores: ClassVar[bool] = False
+    """Whether a deviation is a distance of scores, whatever the labels: the strategy `boundary`
+    can't search for that, and reports give the distance in place of labels and margins."""
+    deviation: ClassVar[str] = "the deployed model decides differently"
+    """What the models do on a triggering input, for reports; a built-in oracle's is a format of the
+    table ``search``."""
+
+
+class ConfiguredOracle(OracleTraits):
+    """What settings need to know of an oracle, too; built-in ones inherit this.
 
     The values here are those of ``auto`` and of a user's oracle.
     """
@@ -42,17 +58,10 @@ class OracleTraits:
     """What a deviation is, in a few words for ``--help``."""
     of_transcripts: ClassVar[bool] = False
     """Whether it compares transcripts, and not scores of classes."""
-    compares_scores: ClassVar[bool] = False
-    """Whether a deviation is a distance of scores, whatever the labels: the strategy `boundary`
-    can't search for that, and reports give the distance in place of labels and margins."""
     setting: ClassVar[str] = MARGIN_FLOOR
     """The key of the table ``search`` whose value it is made with: one word, as the flag."""
     setting_help: ClassVar[str] = ""
     """What that value is, with an example; for the error where it is missing."""
-    deviation: ClassVar[str] = "the deployed model decides differently"
-    """What the models do on a triggering input: a format of the table ``search``, for reports."""
-    rule: ClassVar[str] = ""
-    """What a report's line on the search says of the oracle: such a format, too; "" for nothing."""
 
 
 class Margins(NamedTuple):
@@ -114,7 +123,7 @@ def _smallest(some: Sequence[Word]) -> float | None:
     return min((word.margin for word in some), default=None)
 
 
-class LabelOracle(OracleTraits):
+class LabelOracle(ConfiguredOracle):
     """A deviation is another top-1 label (DFLARE, section 3.1: l_f(x) != l_g(x)).
 
     Differences: a model whose highest probability is shared by two classes has no top-1 label; such
@@ -149,7 +158,7 @@ class LabelOracle(OracleTraits):
         return Decision.DEVIATION
 
 
-class ToleranceOracle(OracleTraits):
+class ToleranceOracle(ConfiguredOracle):
     """A deviation is scores further apart than a tolerance, whatever the labels.
 
     Differences: the paper compares labels alone. Scores are apart by their total variation
@@ -167,7 +176,6 @@ class ToleranceOracle(OracleTraits):
         "(--tolerance 0.1)"
     )
     deviation = "both models have scores more than {tolerance:g} apart (total variation distance)"
-    rule = "scores more than {tolerance:g} apart"
     floor = 0.0
 
     def __init__(self, tolerance: float) -> None:
@@ -182,7 +190,7 @@ class ToleranceOracle(OracleTraits):
         return Decision.DEVIATION if apart > self.tolerance else Decision.AGREE
 
 
-class TranscriptOracle(OracleTraits):
+class TranscriptOracle(ConfiguredOracle):
     """A deviation is another sentence (DFLARE, section 6.1: it "compares the sentences word by
     word").
 
@@ -229,7 +237,7 @@ class TranscriptOracle(OracleTraits):
         return Decision.BELOW_FLOOR if margin < self.floor else Decision.DEVIATION
 
 
-BUILT_IN: tuple[type[OracleTraits], ...] = (LabelOracle, TranscriptOracle, ToleranceOracle)
+BUILT_IN: tuple[type[ConfiguredOracle], ...] = (LabelOracle, TranscriptOracle, ToleranceOracle)
 """The built-in oracles."""
 _NAMES = ("auto", *(one.name for one in BUILT_IN))
 
@@ -238,15 +246,35 @@ OracleName: TypeAlias = Annotated[str, plugins.known_name("oracle", _NAMES)]
 `Oracle` when called with the margin floor."""
 
 
-def traits_of(name: object) -> type[OracleTraits]:
-    """Return the class of a built-in oracle; for ``auto`` and any other name `OracleTraits`."""
-    return next((one for one in BUILT_IN if one.name == name), OracleTraits)
+def traits_of(name: object) -> type[ConfiguredOracle]:
+    """Return the class of a built-in oracle, or one with the traits that a user's oracle states.
+
+    For ``auto``, and a user's that can't be loaded here, it is `ConfiguredOracle`.
+    """
+    if name in _NAMES or not isinstance(name, str):
+        return next((one for one in BUILT_IN if one.name == name), ConfiguredOracle)
+    return _stated_traits(name)
 
 
-def traits_in(search: Mapping[str, Any]) -> type[OracleTraits]:
+@cache
+def _stated_traits(name: str) -> type[ConfiguredOracle]:
+    try:
+        found = plugins.load("oracle", name)
+    except UsageError:  # raised again where the oracle is used
+        found = None
+    deviation = str(getattr(found, "deviation", OracleTraits.deviation))
+    stated = {
+        "name": name,
+        "compares_scores": bool(getattr(found, "compares_scores", OracleTraits.compares_scores)),
+        "deviation": deviation.replace("{", "{{").replace("}", "}}"),  # a format, of plain text
+    }
+    return type("UsersOracle", (ConfiguredOracle,), stated)
+
+
+def traits_in(search: Mapping[str, Any]) -> type[ConfiguredOracle]:
     """Return `traits_of` the oracle of a stored campaign's table ``search``."""
     oracle = traits_of(search.get("oracle"))
-    return OracleTraits if search.get(oracle.setting) is None else oracle
+    return ConfiguredOracle if search.get(oracle.setting) is None else oracle
 
 
 def oracle_for(
@@ -264,11 +292,16 @@ def oracle_for(
     the models, and where RapidFuzz is missing.
     """
     settings = {MARGIN_FLOOR: 0.0, **settings}
-    if name not in _NAMES:
-        return _users(name, settings[MARGIN_FLOOR])
     if name == "auto":
         name = TranscriptOracle.name if transcribes else LabelOracle.name
     kind: Any = traits_of(name)
+    if labels_only and kind.compares_scores:
+        raise UsageError(
+            f"the {name} oracle compares scores, and the deployed model returns a label alone: use --oracle label, "
+            "or leave it out"
+        )
+    if name not in _NAMES:
+        return _users(name, settings[MARGIN_FLOOR])
     if transcribes and not kind.of_transcripts:
         raise UsageError(
             f"the {name} oracle compares scores of classes, and these models are speech recognisers: use "
@@ -284,11 +317,6 @@ def oracle_for(
     if value is None:
         raise UsageError(
             f"the {name} oracle needs a {kind.setting}: state it with --{kind.setting}"
-        )
-    if labels_only and kind.compares_scores:
-        raise UsageError(
-            f"the {name} oracle compares scores, and the deployed model returns a label alone: use --oracle label, "
-            "or leave it out"
         )
     oracle: Oracle = kind(value)
     return oracle

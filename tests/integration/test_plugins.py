@@ -50,6 +50,9 @@ def nothing(seed, rng):
 class Sixths:
     """Deviates where any class's probability differs by a sixth."""
 
+    compares_scores = True
+    deviation = "a class's probability differs by {1/6}"
+
     def __init__(self, floor):
         self.floor = floor
 
@@ -132,6 +135,25 @@ def test_its_options_are_checked_as_those_of_built_in_ones(name, options, operat
 def test_an_oracle_of_ones_own_decides() -> None:
     for trigger in search(oracle="sixths", strategy="noise", options={"tries": 90}).triggers:
         assert abs(trigger.original - trigger.deployed).max() > 1 / 6
+
+
+def test_an_oracle_of_ones_own_states_what_strategies_and_reports_need() -> None:
+    notices = []
+    result = search(oracle="sixths", max_queries=300, progress=notices.append)
+    texts = [one.text for one in notices if isinstance(one, edgeflare.Notice)]
+    assert any(
+        "the strategy is dflare, " in one and 'oracle = "sixths" asks for sc' in one
+        for one in texts
+    )
+    report = edgeflare.report_text(result.folder, "markdown")
+    assert "input on which a class's probability differs by {1/6}" in report
+    assert ", scores 0." in report
+    with pytest.raises(edgeflare.UsageError, match='so oracle = "sixths" needs another'):
+        search(oracle="sixths", strategy="boundary")
+    with pytest.raises(
+        edgeflare.UsageError, match="the sixths oracle compares scores, and the dep"
+    ):
+        oracle_for("sixths", {}, transcribes=False, labels_only=True)
 
 
 def test_a_transport_and_a_runtime_of_ones_own_reach_the_device_and_run_there(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.campaign import executor
-from edgeflare.campaign.control import check_control, run_control
+from edgeflare.campaign.control import check_control, control_folder, run_control
 from edgeflare.campaign.events import Progress, silent
 from edgeflare.campaign.fleet import Connect, Prompt
 from edgeflare.campaign.replay.run import resume_import
@@ -148,6 +148,9 @@ class SearchResult:
         Store.check_free(target)
         with translate_errors(target):
             shutil.copytree(self.folder, target, dirs_exist_ok=True)
+        for copy in (target, control_folder(target)):
+            if copy.is_dir():
+                _move(copy, self.folder.absolute(), target)
         return target
 
 
@@ -172,35 +175,57 @@ def search(
     other entries of ``campaign.toml``, such as ``concurrency=4`` or
     ``fleet={"mode": "replicate"}``. `ask`, `progress` and `connect` as `run_campaign` takes them.
 
-    Raises UsageError for a setting that is wrong, and every `EdgeFlareError` that `run_campaign`
-    raises; what was found before is in `folder` then.
+    Images in memory are kept as an ``.npz`` in the campaign's folder. Raises UsageError for a
+    setting that is wrong, and every `EdgeFlareError` that `run_campaign` raises; what was found
+    before is in `folder` then.
     """
     temporary = Path(tempfile.mkdtemp(prefix="edgeflare-"))
     try:
         out = temporary / "campaign" if folder is None else Path(folder).absolute()
-        data = temporary if folder is None else out.parent
         tables = {
             name: settings.pop(name) for name in CampaignConfig.model_fields if name in settings
         }
+        images, seeds_table = _seeds_table(seeds, temporary / f"{out.name}-seeds.npz")
         config = config_from(
             {
                 **tables,
                 "original": _table(original),
                 "deployed": _table(deployed),
-                "seeds": _seeds_table(seeds, data / f"{out.name}-seeds.npz"),
+                "seeds": seeds_table,
                 "devices": device if isinstance(device, str) else tuple(device),
                 "out": out,
                 "search": {**tables.get("search", {}), **settings},
             },
             "search",
         )
-        run_campaign(
-            config, name=config.deployed.path.stem, ask=ask, progress=progress, connect=connect
+        if images:
+            _write(images, config.seeds.path)
+        check_control(config)
+        executor.start(
+            config,
+            keep_seeds=bool(images),
+            after=run_control,
+            name=config.deployed.path.stem,
+            ask=ask,
+            progress=progress,
+            connect=connect,
         )
+        if images:
+            config.seeds.path.unlink()  # the folder has a copy
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     return SearchResult(out, temporary)
+
+
+def _move(campaign: Path, old: Path, new: Path) -> None:
+    """Correct the paths in the configuration of a campaign that was copied from below `old`."""
+    with Store.open(campaign) as store:
+        config = store.campaign
+        seeds = Path(config["seeds"]["path"])
+        if seeds.is_relative_to(old):
+            config["seeds"]["path"] = str(new / seeds.relative_to(old))
+        store.set_campaign({**config, "out": str(campaign)})
 
 
 def _trigger(store: Store, seed: SeedRecord, outcome: OutcomeRecord) -> Trigger:
@@ -226,18 +251,19 @@ def _table(given: PathOrTable) -> dict[str, Any]:
     return dict(given) if isinstance(given, Mapping) else {"path": Path(given)}
 
 
-def _seeds_table(seeds: SeedInputs, file: Path) -> dict[str, Any]:
-    """Return the `seeds` table; images in memory are written to `file` before."""
+def _seeds_table(seeds: SeedInputs, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return images in memory, with labels, and the `seeds` table, where `file` is to have them."""
     if isinstance(seeds, str | os.PathLike):
-        return {"path": Path(seeds)}
+        return {}, {"path": Path(seeds)}
     table = dict(seeds) if isinstance(seeds, Mapping) else {"images": seeds}
     if "images" not in table:
-        return table
-    arrays: dict[str, Any] = {
-        name: table.pop(name) for name in ("images", "labels") if name in table
-    }
+        return {}, table
+    arrays = {name: table.pop(name) for name in ("images", "labels") if name in table}
+    return arrays, {**table, "path": file}
+
+
+def _write(arrays: dict[str, Any], file: Path) -> None:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         np.savez(file, **arrays)
     except ValueError as error:
         raise SeedError(
@@ -245,4 +271,3 @@ def _seeds_table(seeds: SeedInputs, file: Path) -> dict[str, Any]:
         ) from error
     except OSError as error:
         raise SeedError(f"can't write the seeds to {file}: {error.strerror}") from error
-    return {**table, "path": file}

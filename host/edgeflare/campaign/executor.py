@@ -50,6 +50,7 @@ def start(
     *,
     devices: Sequence[Device] = (),
     fill: Fill | None = None,
+    keep_seeds: bool = False,
     after: After | None = None,
     name: str | None = None,
     ask: Prompt | None = None,
@@ -59,6 +60,7 @@ def start(
     """Run a campaign and return its folder.
 
     `devices` stand in for those that the configuration names, `fill` for the source of the seeds.
+    `keep_seeds`: the campaign's folder gets a copy of the seeds' file, which is then its source.
     The rest, and what it raises, are as `run_campaign` says.
     """
     check_files(config)
@@ -77,8 +79,14 @@ def start(
             sides = resolve_pair(config, original, fleet)
             check_one_model(fleet)
             baseline = baseline_pairs(config.limits, sides[0].classes)
+            given = config.seeds
+            seeds = given.model_copy(update={"path": folder / given.path.name})
             config = config.model_copy(
-                update={"out": folder, "inventory": find_inventory(config.inventory)}
+                update={
+                    "out": folder,
+                    "inventory": find_inventory(config.inventory),
+                    "seeds": seeds if keep_seeds else given,
+                }
             )
             store = stack.enter_context(
                 Store.create(
@@ -86,6 +94,7 @@ def start(
                     config.model_dump(mode="json"),
                     id=owner.id,
                     environment=environment(config.search),
+                    files=[given.path] if keep_seeds else (),
                 )
             )
             stack.enter_context(CampaignLock(folder))

@@ -59,7 +59,7 @@ class DeviceOptions(TypedDict, total=False):
     Of TensorRT, where it builds an engine from an ``.onnx``: `precision` of the layers; `tf32`:
     whether fp32 may be rounded to TF32; `workspace_mb`: memory for building and running, in MiB;
     `calibration`: a ``.npy`` on the host with prepared input tensors, float32 [N, ...], for int8 of
-    a model without Q/DQ nodes (see `edgeflare.write_calibration`); `input_shape`: sizes of axes
+    a model without Q/DQ nodes (see `edgeflare.campaign.write_calibration`); `input_shape`: sizes of axes
     that the file leaves open.
     """
 
@@ -163,6 +163,6 @@ def calibration_file(runtime: str, options: Mapping[str, Any]) -> Path | None:
     if path.suffix != ".npy" or not path.is_file():
         raise UsageError(
             f"`calibration` is {named!r}, which is no .npy file here: give one with prepared input tensors, "
-            "such as `edgeflare.write_calibration` writes"
+            "such as `edgeflare.campaign.write_calibration` writes"
         )
     return path

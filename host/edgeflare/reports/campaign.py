@@ -8,7 +8,7 @@ from edgeflare.analysis.agreement import NOT_ATTRIBUTED
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
 from edgeflare.analysis.summary import ControlFigures, Summary
-from edgeflare.oracles import traits_in
+from edgeflare.oracles import MARGIN_FLOOR, traits_in
 from edgeflare.reports.devices import (
     NO_SEARCH,
     agreement_blocks,
@@ -246,8 +246,9 @@ def _search(search: Mapping[str, Any]) -> str:
         return f"none (the seeds are compared as they are), {at_least}"
     options = (f"{name}={value}" for name, value in (search.get("options") or {}).items())
     parts = [" ".join([search["strategy"], *options])]
-    if rule := traits_in(search).rule:
-        parts.append(rule.format_map(search))
+    setting = traits_in(search).setting
+    if setting != MARGIN_FLOOR:
+        parts.append(f"{setting} of {search[setting]:g}")
     limits = [
         f"{search[name]:{',g' if isinstance(search[name], float) else ','}} {unit}"
         for name, unit in (

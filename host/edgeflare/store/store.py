@@ -76,6 +76,7 @@ class Store(StoredFolder):
         super().__init__(database)
         self._environment: str | None = None
         self._made_folder = False
+        self._copies: list[Path] = []
 
     @classmethod
     def create(
@@ -85,13 +86,14 @@ class Store(StoredFolder):
         *,
         id: str | None = None,  # noqa: A002
         environment: dict[str, Any] | None = None,
+        files: Sequence[Path] = (),
         url: str | None = None,
     ) -> "Store":
         """Make a campaign folder, which must not exist or be empty but for its lock.
 
         `campaign` is the resolved configuration, `environment` the host's (library versions and so
         on), both JSON objects. `id` is the campaign's own name, 32 hexadecimal digits; None draws
-        one. `url` names another database than the file in the folder.
+        one. Of `files` the folder gets a copy. `url` names another database than its own file.
         """
         folder = Path(folder)
         cls.check_free(folder)
@@ -101,17 +103,20 @@ class Store(StoredFolder):
             # Filled under another name, so that a process that opens the folder meanwhile does not
             # find and lock an incomplete database.
             store = cls(Database(folder, connect(folder, url, name=UNFINISHED_NAME)))
+            copies = [folder / file.name for file in files]
             try:
                 store._fill(id or uuid.uuid4().hex, campaign, environment)
+                for file, copy in zip(files, copies, strict=True):
+                    shutil.copyfile(file, copy)
                 if url is None:
                     publish_database(store._database.engine, folder, UNFINISHED_NAME, DATABASE_NAME)
                     store = cls.open(folder)
-                store._made_folder = made
+                store._made_folder, store._copies = made, copies
                 sync_folder(folder)
                 sync_folder(folder.parent)
             except BaseException:
                 store.close()
-                _empty(folder)
+                _empty(folder, copies)
                 raise
         return store
 
@@ -157,11 +162,11 @@ class Store(StoredFolder):
             self._samples.remove_torn()
 
     def discard(self) -> None:
-        """Close and remove a campaign, and its folder if `create` made it and it is empty."""
+        """Close and remove a campaign `create` made, and the folder if it made it and it is empty."""
         self.close()
         with translate_errors(self.folder):
             shutil.rmtree(self._samples.folder)
-            for path in self.folder.glob(f"{DATABASE_NAME}*"):
+            for path in (*self.folder.glob(f"{DATABASE_NAME}*"), *self._copies):
                 path.unlink()
             for name in LOCK_NAMES:
                 with suppress(PermissionError):  # held, on Windows
@@ -522,10 +527,10 @@ def _no_campaign(folder: Path) -> StoreError:
     )
 
 
-def _empty(folder: Path) -> None:
+def _empty(folder: Path, copies: Iterable[Path]) -> None:
     """Undo a creation that failed, so that it can be tried again."""
-    for path in folder.glob(f"{DATABASE_NAME}*"):
-        path.unlink()
+    for path in (*folder.glob(f"{DATABASE_NAME}*"), *copies):
+        path.unlink(missing_ok=True)
     for path in folder.glob("samples"):
         path.rmdir()
 

@@ -1,7 +1,7 @@
 """What programs read of EdgeFlare keeps its spelling: flags, keys of files and of JSON output, tables, words.
 
 The names are stored in `tests/data/formats.json`. A change that adds a name adds it there too; a name that
-others read is never removed or spelled anew. This writes the file again:
+others read is never removed or spelled anew. This writes the file again, unless a name would be lost:
 `PYTHONPATH=tests/helpers python tests/e2e/results/test_formats.py`.
 """
 
@@ -10,6 +10,7 @@ import io
 import json
 import re
 import sqlite3
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -164,5 +165,7 @@ def lost(before: Any, now: Any, where: str = "") -> list[str]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        text = json.dumps(formats(Path(folder)), indent=1)
-    FORMATS.write_text(text + "\n")
+        new = formats(Path(folder))
+    if gone := lost(json.loads(FORMATS.read_text()), new):
+        sys.exit("not written, since these names would be lost:\n" + "\n".join(gone))
+    FORMATS.write_text(json.dumps(new, indent=1) + "\n")

@@ -1,5 +1,6 @@
 """`edgeflare.strategies`: a campaign as one call of the library."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 import edgeflare
 from edgeflare.campaign import demo_config
+from edgeflare.store import Store
 
 PROJECT = Path(__file__).resolve().parents[3]
 PROGRAM = PROJECT / "tests" / "helpers" / "five_lines.py"
@@ -62,6 +64,44 @@ def test_images_in_memory_are_seeds_and_a_trigger_has_all_that_is_known_of_it(
         assert trigger.margin >= edgeflare.summarize(folder).search["margin_floor"]
         assert not np.array_equal(trigger.sample, trigger.seed)
     assert edgeflare.resume_campaign(folder) == folder
+    kept = (folder / "kept-seeds.npz").read_bytes()
+    with pytest.raises(edgeflare.UsageError):
+        edgeflare.search(ORIGINAL, DEPLOYED, digits["images"][2:], folder=folder, max_querys=3)
+    with pytest.raises(edgeflare.StoreError, match="not an empty folder"):
+        edgeflare.search(ORIGINAL, DEPLOYED, digits["images"][2:], folder=folder)
+    assert (folder / "kept-seeds.npz").read_bytes() == kept
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_images_in_memory_leave_nothing_where_no_search_began(tmp_path: Path, digits) -> None:
+    folder = tmp_path / "none"
+    given = {"strategy": "none", "folder": folder}
+    with pytest.raises(edgeflare.UsageError):
+        edgeflare.search(ORIGINAL, DEPLOYED, digits, max_querys=3, **given)
+    with pytest.raises(edgeflare.SeedError, match="it must be integers"):
+        edgeflare.search(ORIGINAL, DEPLOYED, {**digits, "labels": np.arange(100)}, **given)
+    with pytest.raises(edgeflare.EdgeFlareError):  # once its folder is made
+        edgeflare.search(ORIGINAL, DEPLOYED, {**digits, "labels": np.arange(100, 103)}, **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_saved_campaign_names_its_own_seeds_and_is_replayed(tmp_path: Path, digits) -> None:
+    result = edgeflare.search(ORIGINAL, DEPLOYED, digits["images"], strategy="none", control=True)
+    saved = result.save(tmp_path / "saved")
+    temporary = result.folder.parent
+    del result
+    assert not temporary.exists()
+    for folder in (saved, saved / "control"):
+        with Store.open(folder) as store:
+            seeds = Path(store.setting("seeds", "path"))
+            assert (seeds.parent, store.setting("out")) == (saved, str(folder))
+            assert str(temporary) not in json.dumps(store.campaign)
+    with np.load(seeds) as data:
+        np.testing.assert_array_equal(data["images"], digits["images"])
+    assert edgeflare.resume_campaign(saved) == saved
+    base = edgeflare.replay_base(saved)
+    config = edgeflare.replay_config(base, {"out": tmp_path / "again"})
+    assert edgeflare.summarize(edgeflare.run_replay(saved, config)).seeds == len(digits["images"])
 
 
 def test_a_temporary_campaign_goes_with_its_result(digits) -> None:

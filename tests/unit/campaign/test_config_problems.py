@@ -67,12 +67,27 @@ def test_a_wrong_value_is_reported_with_what_is_wanted(values: dict[str, Any], w
         (
             {"max_queries": 0, "timeout_s": 0},
             {"search.timeout_s": "--timeout"},
-            "max_queries and --timeout (--max-queries, --timeout) are both 0: a search that finds",
+            "here: max_queries (--max-queries) and --timeout are both 0: a search that finds",
         ),
         (
             {"options": {"device_budget": 20}, "max_queries": 5},
             {"search.options.device_budget": "--device-budget"},
-            "--device-budget is 20, but max_queries ends a search after 5: raise it (--max-queries 20;",
+            "here: --device-budget is 20, but max_queries ends a search after 5: raise it (--max-queries 20;",
+        ),
+        (
+            {"options": {"device_budget": 3000}},
+            {"search.options.device_budget": "--device-budget"},
+            "--device-budget is 3000, but max_queries ends a search after 2000: raise it",
+        ),
+        (
+            {"strategy": "boundary", "oracle": "tolerance", "tolerance": 0.1},
+            {"search.strategy": "--strategy"},
+            'here: --strategy boundary searches where labels change, so oracle = "tolerance" needs another',
+        ),
+        (
+            {"strategy": "boundary", "oracle": "tolerance", "tolerance": 0.1},
+            {"search.strategy": "--strategy", "search.oracle": "--oracle"},
+            "--strategy boundary searches where labels change, so --oracle tolerance needs another one",
         ),
         (
             {"tolerance": 0.1},

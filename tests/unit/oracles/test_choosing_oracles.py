@@ -6,8 +6,8 @@ from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import UsageError
 from edgeflare.oracles import (
     BUILT_IN,
+    ConfiguredOracle,
     LabelOracle,
-    OracleTraits,
     ToleranceOracle,
     TranscriptOracle,
     oracle_for,
@@ -62,10 +62,13 @@ def test_each_built_in_oracle_states_what_settings_and_reports_need() -> None:
         assert one.setting in SearchConfig.model_fields
         assert one.summary in str(SearchConfig.model_fields["oracle"].description)
         assert (traits_of(one.name), traits_in(search)) == (one, one)
-        assert "{" not in one.deviation.format_map(search) + one.rule.format_map(search)
+        assert "{" not in one.deviation.format_map(search)
 
 
 def test_another_oracle_is_like_one_of_labels() -> None:
-    assert {traits_of(name) for name in ("auto", "of-the-user", None, [])} == {OracleTraits}
+    assert {traits_of(name) for name in ("auto", None, [])} == {ConfiguredOracle}
+    missing = traits_of("not-installed")
+    assert (missing.compares_scores, missing.setting) == (False, "margin_floor")
+    assert missing.deviation == LabelOracle.deviation
     assert traits_in({}).deviation == LabelOracle.deviation
-    assert traits_in({"oracle": "tolerance", "tolerance": None}) is OracleTraits
+    assert traits_in({"oracle": "tolerance", "tolerance": None}) is ConfiguredOracle

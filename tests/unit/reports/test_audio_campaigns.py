@@ -188,7 +188,7 @@ def test_a_tolerance_is_reported_with_the_search(
     for oracle, told in (("tolerance", True), ("auto", False)):
         search = {**searched, "oracle": oracle, "tolerance": 0.25}
         print_summary(replace(summary, search=search), as_json=False)
-        assert ("scores more than 0.25 apart" in capsys.readouterr().out) == told
+        assert ("dflare, tolerance of 0.25, " in capsys.readouterr().out) == told
 
 
 def test_where_a_tolerance_decides_no_report_speaks_of_another_decision(

@@ -70,6 +70,18 @@ def test_a_campaign_made_in_vain_leaves_what_was_there(tmp_path, there):
     assert [path.name for path in (tmp_path / "c").iterdir()] == ["thesis.txt"]
 
 
+def test_copies_of_files_come_and_go_with_the_campaign(tmp_path):
+    file = tmp_path / "seeds.npz"
+    file.write_bytes(b"seeds")
+    store = Store.create(tmp_path / "c", {}, files=[file])
+    assert (tmp_path / "c" / "seeds.npz").read_bytes() == b"seeds"
+    store.discard()
+    assert list(tmp_path.iterdir()) == [file]
+    with pytest.raises(StoreError):
+        Store.create(tmp_path / "c", {}, files=[file, tmp_path / "none"])
+    assert list((tmp_path / "c").iterdir()) == []
+
+
 def test_a_creation_that_failed_can_be_tried_again(tmp_path):
     with pytest.raises(StoreError):
         Store.create(tmp_path / "c", {"seed": object()})

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from edgeflare._internal import toml
-from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, problems_of
+from edgeflare.campaign.settings.flags import DEVICES, SEARCH, Flag, Key, conflict, problems_of
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.devices.runtimes import RuntimeName
 from edgeflare.errors import UsageError
@@ -301,25 +301,40 @@ class SearchConfig(Section):
         for other in BUILT_IN:
             key = other.setting
             if key not in (MARGIN_FLOOR, oracle.setting) and getattr(self, key) is not None:
-                raise ValueError(
-                    f'{key} (--{key}) is used with oracle = "{other.name}" only: state that, too (--oracle {other.name})'
+                raise conflict(
+                    "{setting} is used with {oracle} only: state that, too (--oracle {name})",
+                    setting=Key(key, f"{key} (--{key})"),
+                    oracle=self._oracle_key(other.name),
+                    name=other.name,
                 )
+        chosen = self._oracle_key(self.oracle)
         if getattr(self, oracle.setting) is None:
-            raise ValueError(
-                f'oracle = "{oracle.name}" needs a {oracle.setting}: {oracle.setting_help}'
+            raise conflict(
+                "{oracle} needs a {setting}: {help}",
+                oracle=chosen,
+                setting=oracle.setting,
+                help=oracle.setting_help,
             )
         if self.margin_floor and oracle.setting != MARGIN_FLOOR:
-            raise ValueError(
-                f'margin_floor (--margin-floor) is used with labels and transcripts only, not with oracle = "{oracle.name}"'
+            raise conflict(
+                "{floor} is used with labels and transcripts only, not with {oracle}",
+                floor=Key(MARGIN_FLOOR, f"{MARGIN_FLOOR} (--margin-floor)"),
+                oracle=chosen,
             )
         if oracle.compares_scores and "strategy" not in self.model_fields_set:
             object.__setattr__(self, "strategy", _BY_SCORES)
         if oracle.compares_scores and self.strategy == _BY_LABELS:
-            raise ValueError(
-                f'the strategy {_BY_LABELS} searches where labels change, so oracle = "{oracle.name}" needs another '
-                f"one, such as {_BY_SCORES} (--strategy {_BY_SCORES})"
+            raise conflict(
+                "{strategy} searches where labels change, so {oracle} needs another one, such as {other} "
+                "(--strategy {other})",
+                strategy=Key("strategy", f"the strategy {_BY_LABELS}", _BY_LABELS),
+                oracle=chosen,
+                other=_BY_SCORES,
             )
         return self
+
+    def _oracle_key(self, name: str) -> Key:
+        return Key("oracle", f'oracle = "{name}"', name, "oracle" not in self.model_fields_set)
 
     @property
     def strategy_notice(self) -> str:
@@ -342,8 +357,10 @@ class SearchConfig(Section):
     @model_validator(mode="after")
     def _some_limit(self) -> "SearchConfig":
         if not self.max_queries and not self.timeout_s:
-            raise ValueError(
-                "max_queries and timeout_s (--max-queries, --timeout) are both 0: a search that finds nothing would never end"
+            raise conflict(
+                "{queries} and {timeout} are both 0: a search that finds nothing would never end",
+                queries=Key("max_queries", "max_queries (--max-queries)"),
+                timeout=Key("timeout_s", "timeout_s (--timeout)"),
             )
         return self
 
@@ -354,9 +371,13 @@ class SearchConfig(Section):
         for name in ("device_budget", "candidates"):
             wanted = options.get(name)
             if isinstance(wanted, int) and 0 < self.max_queries < wanted:
-                raise ValueError(
-                    f"{name} is {wanted}, but max_queries ends a search after {self.max_queries}: "
-                    f"raise it (--max-queries {wanted}; 0: no limit), or lower {name}"
+                raise conflict(
+                    "{option} is {wanted}, but {limit} ends a search after {queries}: raise it "
+                    "(--max-queries {wanted}; 0: no limit), or lower {option}",
+                    option=Key(f"options.{name}", name),
+                    limit=Key("max_queries", is_default="max_queries" not in self.model_fields_set),
+                    wanted=str(wanted),
+                    queries=str(self.max_queries),
                 )
         return self
 
@@ -478,7 +499,7 @@ class CampaignConfig(Section):
     @model_validator(mode="after")
     def _control_is_on(self) -> "CampaignConfig":
         if self.control_model is not None and not self.control:
-            raise ValueError("control_model is used with control = true only")
+            raise conflict("{model} is used with control = true only", model=Key("control_model"))
         return self
 
 

@@ -4,7 +4,6 @@ Each flag is stated once, at the field that it sets.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 FILES, DEVICES, SEARCH = "Models and seeds", "Devices", "Search"
 _PANELS = {"original": FILES, "deployed": FILES, "seeds": FILES, "search": SEARCH, "fleet": DEVICES}
@@ -184,40 +184,47 @@ def _causes(problems: Sequence[Any]) -> Iterator[Any]:
             yield problem
 
 
-def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
-    """Return what is wrong with one key, named by its typed flag, and whether there is one."""
-    place = problem["loc"]
-    flag = _typed_name(place, typed)
-    if flag is None and problem["type"] == "value_error":
-        text = _message(problem)
-        with_flags = _with_flags(text, place, typed)
-        if with_flags != text:
-            return with_flags, True
-    return _about(problem, flag or ".".join(str(part) for part in place)), flag is not None
+_CONFLICT = "conflict"
 
 
-def _with_flags(text: str, table: tuple[int | str, ...], typed: Mapping[str, str]) -> str:
-    """Return a sentence on several keys of a table with typed flags in place of the keys.
+@dataclass(frozen=True)
+class Key:
+    """A setting in an error's sentence on several settings of a table.
 
-    The sentence names a key as ``key (--flag)``, ``key = "value"`` or, with an underscore, plainly.
+    It is written as `text` (by default its `name`, dotted below the table), or as the flag that was
+    typed for it with `value` after it. `is_default`: no file states it.
     """
-    flags = set()
-    for name, flag in typed.items():
-        *above, key = name.split(".")
-        if tuple(above[: len(table)]) != table:
-            continue
-        flags.add(flag)
-        literal = flag.replace("\\", r"\\")  # in a replacement
-        start = rf"(?<![-\w]){re.escape(key)}"
-        text = text.replace(f"{key} ({flag})", flag)
-        text = re.sub(rf'{start} = "([^"]*)"', rf"{literal} \1", text)
-        if "_" in key:
-            text = re.sub(rf"{start}\b", literal, text)
 
-    def unless_repeated(found: re.Match[str]) -> str:
-        return "" if set(found[1].split(", ")) <= flags else found[0]
+    name: str
+    text: str = ""
+    value: str = ""
+    is_default: bool = False
 
-    return re.sub(r" [(]((?:--[a-z0-9-]+(?:, )?)+)[)]", unless_repeated, text)
+    def __str__(self) -> str:
+        return self.text or self.name
+
+
+def conflict(template: str, **parts: Key | str) -> PydanticCustomError:
+    """Return the error of settings that don't go together; `parts` fill the template."""
+    return PydanticCustomError(_CONFLICT, template, {"template": template, **parts})
+
+
+def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
+    """Return what is wrong, by typed flags, and whether these alone state it."""
+    place = problem["loc"]
+    if problem["type"] == _CONFLICT:
+        parts = dict(problem["ctx"])
+        keys = {name: part for name, part in parts.items() if isinstance(part, Key)}
+        flags = {
+            name: f"{flag} {key.value}".rstrip()
+            for name, key in keys.items()
+            if (flag := _typed_name((*place, *key.name.split(".")), typed))
+        }
+        if flags:
+            sentence = parts.pop("template").format(**{**parts, **flags})
+            return sentence, all(name in flags or key.is_default for name, key in keys.items())
+    flag = _typed_name(place, typed)
+    return _about(problem, flag or ".".join(str(part) for part in place)), flag is not None
 
 
 def _message(problem: Any) -> str:
