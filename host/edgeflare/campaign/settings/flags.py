@@ -168,7 +168,7 @@ def problems_of(error: ValidationError, source: str, typed: Mapping[str, str] | 
         _causes(error.errors()), key=lambda problem: problem["type"] != "extra_forbidden"
     )[:4]
     sentences, of_flags = zip(*(_sentence(problem, typed) for problem in shown), strict=True)
-    text = "; ".join(sentences)
+    text = "; ".join(dict.fromkeys(sentences))  # a flag may stand for two settings
     return text if all(of_flags) else f"{source}: {text}"
 
 
