@@ -149,7 +149,7 @@ def test_what_was_not_typed_is_left_to_the_file() -> None:
         ([*MODELS, "--deployed-input", "=3"], "--deployed-input '=3' is not"),
         ([*MODELS, "--runtime-option", "x="], "--runtime-option 'x=' is not"),
         ([*MODELS, "--python", ""], "^--python is empty$"),
-        ([*MODELS, "--input", "colour=RGB"], "there is no setting --input colour"),
+        ([*MODELS, "--input", "colour=RGB"], "^there is no setting --input colour$"),
         ([*MODELS, "--input", "mean=1", "--deployed-input", "mean=x"], "^--deployed-input mean"),
     ],
 )
