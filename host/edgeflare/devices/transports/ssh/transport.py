@@ -8,7 +8,6 @@ from pathlib import Path
 import paramiko
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.adb.phones import endpoint_of
 from edgeflare.devices.transports.base import (
     STDERR_LIMIT,
     Completed,
@@ -21,8 +20,10 @@ from edgeflare.devices.transports.base import (
 from edgeflare.devices.transports.ssh.auth import Ask, authenticate
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.connection import Connection
+from edgeflare.devices.transports.ssh.endpoint import endpoint_of
 from edgeflare.devices.transports.ssh.errors import explain
 from edgeflare.devices.transports.ssh.known_hosts import check_host_key, fingerprint_of
+from edgeflare.devices.transports.ssh.sftp import SFTP_ERRORS, link_lost, put_by_sftp
 from edgeflare.devices.transports.ssh.stream import (
     PACKET,
     SshStream,
@@ -31,12 +32,7 @@ from edgeflare.devices.transports.ssh.stream import (
     start_program,
     write_all,
 )
-from edgeflare.devices.transports.ssh.upload import (
-    SFTP_ERRORS,
-    link_lost,
-    put_by_python,
-    put_by_sftp,
-)
+from edgeflare.devices.transports.upload import put_by_python
 from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
 
 _LOST_LINK = (UnreachableError, paramiko.SSHException, EOFError, OSError)
