@@ -62,7 +62,7 @@ from edgeflare.nightly.reports import write_junit, write_page
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.corpus.records import target_name
-from edgeflare.types import Decision
+from edgeflare.types import AGREED
 
 Part: TypeAlias = Literal["replay", "search"]
 RunFailure: TypeAlias = tuple[Literal["away", "failed"], str]
@@ -76,8 +76,6 @@ _AWAY = (
     UnreachableError,
 )
 """Errors of a device that is away or busy; any other error needs a person."""
-
-_AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
 
 FIRST = "nothing was compared: there is no green night of it here yet; later nights are held against this one"
 UNCHANGED = "nothing that is known: files, device, libraries and settings are as they were"
@@ -244,7 +242,7 @@ def _has_agreeing_seeds(campaign: Path) -> bool:
     """Whether a campaign has a seed on which the models agreed, so that it can be replayed."""
     with Store.open(campaign) as store:
         return any(
-            seed.outputs is not None and seed.outputs.decision in _AGREED for seed in store.seeds()
+            seed.outputs is not None and seed.outputs.decision in AGREED for seed in store.seeds()
         )
 
 
