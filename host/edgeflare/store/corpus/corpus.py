@@ -17,6 +17,7 @@ from edgeflare._version import __version__
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.corpus import tables
 from edgeflare.store.corpus.base import (
+    CORPUS_ADVICE,
     LOCK_NAME,
     About,
     check_per_pair,
@@ -24,7 +25,6 @@ from edgeflare.store.corpus.base import (
     describe,
     exclusive_lock,
     read_about,
-    translate_disk_full,
 )
 from edgeflare.store.corpus.records import (
     Added,
@@ -53,6 +53,7 @@ from edgeflare.store.database import (
     batches,
     connect,
     decoding,
+    disk_full_advice,
     publish_database,
     translate_errors,
 )
@@ -346,7 +347,7 @@ class Corpus(StoredFolder):
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Exclude other threads and processes that change it; remove partly written samples."""
-        with self._changing_one, exclusive_lock(self.folder), translate_disk_full(self.folder):
+        with self._changing_one, exclusive_lock(self.folder), disk_full_advice(*CORPUS_ADVICE):
             with translate_errors(self.folder):
                 self._samples.remove_torn()
             yield
