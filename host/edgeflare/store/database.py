@@ -184,35 +184,6 @@ class Database:
         self._writing_engine = for_writing(engine)
         self._lock = threading.Lock()
 
-    @classmethod
-    def open(
-        cls,
-        folder: Path,
-        schema: Schema,
-        lock: AbstractContextManager[object],
-        *,
-        url: str | None = None,
-        errors: Errors = translate_errors,
-    ) -> "Database":
-        """Open the database in a folder; one of an earlier schema is migrated to the program's.
-
-        It is migrated in place under the folder's `lock`. Where the lock can't be taken (a
-        read-only disk, or an earlier edgeflare that runs the campaign) a migrated copy is opened
-        for reading. Raises StoreError where it is of a newer schema, damaged, or another program's.
-        """
-        engine, copy = connect(folder, url, name=schema.file), None
-        try:
-            with engine.connect() as connection:
-                version = read_version(connection, folder, schema)
-            if version < schema.version:
-                from edgeflare.store.migrations import migrate
-
-                engine, copy = migrate(engine, folder, schema, lock)
-        except BaseException:
-            engine.dispose()
-            raise
-        return cls(folder, engine, errors, copy)
-
     def close(self) -> None:
         """Close it; nothing is pending."""
         self.engine.dispose()

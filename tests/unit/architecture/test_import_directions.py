@@ -176,10 +176,6 @@ def past_what_is_free(project: Path) -> list[str]:
     return found
 
 
-LAZY = {("store/database", "store/migrations")}
-"""Imports that may close a circle: opening a database migrates it, which takes the same engine."""
-
-
 def circles_of_folders(project: Path) -> list[str]:
     """Circles of imports between a sub-folder and the files and sub-folders beside it."""
     root = project / "host" / "edgeflare"
@@ -190,7 +186,7 @@ def circles_of_folders(project: Path) -> list[str]:
             there = name.split(".")[1:] if name.startswith("edgeflare.") else []
             same = next((n for n, (a, b) in enumerate(zip(own, there, strict=False)) if a != b), 0)
             one, other = "/".join(own[: same + 1]), "/".join(there[: same + 1])
-            if same and _exists(root / other) and (one, other) not in LAZY:
+            if same and _exists(root / other):
                 used.setdefault(one, {})[other] = where
     return [
         f"{where}: {one} may not import {other}, which imports it"

@@ -57,6 +57,7 @@ from edgeflare.store.database import (
     publish_database,
     translate_errors,
 )
+from edgeflare.store.migrations import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.store.samples import StoredFolder
 from edgeflare.types import Sample
@@ -93,7 +94,7 @@ class Corpus(StoredFolder):
 
         A folder to be made a corpus must be empty or not exist. `per_pair` is how many entries one
         seed input and class pair may have (3 for a new corpus); None leaves what the corpus has.
-        A corpus of an earlier edgeflare is migrated; see `Database.open`.
+        A corpus of an earlier edgeflare is migrated; see `open_database`.
         """
         folder = Path(folder)
         if per_pair is not None:
@@ -110,7 +111,7 @@ class Corpus(StoredFolder):
                     "with `edgeflare corpus add`"
                 )
             corpus = cls(
-                Database.open(folder, _SCHEMA, exclusive_lock(folder), errors=corpus_errors)
+                open_database(folder, _SCHEMA, exclusive_lock(folder), errors=corpus_errors)
             )
             try:
                 if per_pair is not None and per_pair != corpus.per_pair:
