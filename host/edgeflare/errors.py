@@ -63,9 +63,22 @@ class StoreError(EdgeFlareError):
 
 
 class DiskFullError(StoreError):
-    """No space left on the host."""
+    """No space left on the host.
+
+    `kept`: what is stored all the same, `advice`: what to do next; "" where the text says it. A
+    bench, a night and a corpus set both to what fits them.
+    """
 
     exit_code = 3
+
+    def __init__(self, text: str, *, kept: str = "", advice: str = "") -> None:
+        super().__init__(text)
+        self.kept = kept
+        self.advice = advice
+
+    def __str__(self) -> str:
+        kept = f"; {self.kept}" if self.kept else ""
+        return super().__str__() + kept + (f": {self.advice}" if self.advice else "")
 
 
 class DeviceError(EdgeFlareError):

@@ -82,6 +82,10 @@ class Decision(str, Enum):
     UNDECIDED = "undecided"  # only one model was asked
 
 
+AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
+"""Decisions on two answers that are no deviation."""
+
+
 class Ask(NamedTuple):
     """A query that a strategy yields: samples, and which models are to answer.
 

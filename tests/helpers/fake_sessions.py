@@ -17,8 +17,8 @@ from edgeflare.devices import DeviceSession, DeviceState, DeviceStatus, Lease, L
 from edgeflare.devices.provisioning.upload import Provisioned
 from edgeflare.devices.session.agent_link import AgentLink, Limits
 from edgeflare.devices.session.device_report import request_report
-from edgeflare.devices.session.health import Health
 from edgeflare.devices.session.reconnecting import ReconnectingSession, Task
+from edgeflare.devices.telemetry import Health
 from edgeflare.errors import DeviceError, EdgeFlareError
 from edgeflare.testing import FakeAgent, Replace, raw_frame
 from edgeflare.types import Sample

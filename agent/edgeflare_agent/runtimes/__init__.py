@@ -8,7 +8,7 @@ from edgeflare_agent.cache import default_root
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.runtimes.base import Runtime
 
-__all__ = ["ADDED", "RUNTIMES", "Runtime", "load"]
+__all__ = ["ADDED", "RUNTIMES", "Runtime", "class_of", "load"]
 
 RUNTIMES: Dict[str, str] = {
     "tflite": "edgeflare_agent.runtimes.tflite:TFLiteRuntime",
@@ -29,11 +29,12 @@ def load(
     Raises RequestError for an unknown runtime or option, ModelError for a file that can't be used,
     RuntimeMissingError and NumpyClashError where the device lacks something.
     """
-    made = _class_of(runtime)
+    made = class_of(runtime)
     return made(path, options, default_root() if root is None else root)
 
 
-def _class_of(runtime: str) -> Type[Runtime]:
+def class_of(runtime: str) -> Type[Runtime]:
+    """Return the class of a built-in or added runtime; its engine is not imported. Raises RequestError."""
     added = "{}.{}".format(__name__, ADDED.format(runtime))
     if runtime in RUNTIMES:
         module, _, name = RUNTIMES[runtime].partition(":")

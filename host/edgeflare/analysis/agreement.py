@@ -56,7 +56,7 @@ def what_differs(
     first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> tuple[FingerprintDifference, ...]:
     """Return each field of two devices' fingerprints that differs, in their order."""
-    from edgeflare.devices.equivalence import (
+    from edgeflare.devices.fingerprints import (
         differences,  # devices bring much that figures do without
     )
 

@@ -14,8 +14,8 @@ import numpy as np
 from edgeflare._internal.text import first_names
 from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import output_kind, transcribes
-from edgeflare.campaign.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
+from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError

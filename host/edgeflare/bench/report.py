@@ -20,7 +20,7 @@ from edgeflare.bench.cells import Bench, Cell, cells, open_bench
 from edgeflare.bench.comparisons import Comparison, Correlation, adjusted, compare, correlate
 from edgeflare.bench.searches import CellRecords, SearchRow, Similarities, read_cell
 from edgeflare.bench.suite import Suite, load_suite, suite_about, suite_names
-from edgeflare.devices.equivalence import differences
+from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import UsageError
 from edgeflare.store import DeviceRecord
 

@@ -2,8 +2,8 @@
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -41,14 +41,13 @@ from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.devices import connect
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import (
-    DiskFullError,
     InventoryError,
     PreflightError,
     StrategyError,
     UsageError,
 )
 from edgeflare.store import CampaignLock, Store
-from edgeflare.store.database import disk_full_at_start, translate_errors
+from edgeflare.store.database import disk_full_advice, translate_errors
 
 
 def run_bench(
@@ -80,10 +79,12 @@ def run_bench(
     check_files(suite)
     bench = Bench(folder, suite, tuple(devices), {}, inventory, python)
     fleet_devices(bench.config(bench.cells[0]))
-    with _disk_full_advice(folder), opened_folder(folder, BENCH_NAME, "a bench"):
+    with opened_folder(folder, BENCH_NAME, "a bench"):
         _check_new(folder)
-        write_bench(bench)
-        _Run(bench, CampaignRunner(ask, connect), force=False, new_devices=False).run(progress)
+        with translate_errors(folder, resumable=False):
+            write_bench(bench)
+        with _disk_full_advice(folder):
+            _Run(bench, CampaignRunner(ask, connect), force=False, new_devices=False).run(progress)
     return folder
 
 
@@ -257,22 +258,12 @@ def _check_new(folder: Path) -> None:
         )
 
 
+def _disk_full_advice(folder: Path) -> AbstractContextManager[None]:
+    return disk_full_advice(f"free some space, then {_advice(folder)}")
+
+
 def _advice(folder: Path) -> str:
     return f"go on with `{shlex.join(['edgeflare', 'bench', 'resume', str(folder)])}`"
-
-
-@contextmanager
-def _disk_full_advice(folder: Path) -> Iterator[None]:
-    """Replace the advice of a DiskFullError by that for a bench."""
-    try:
-        yield
-    except DiskFullError as error:
-        if not (folder / BENCH_NAME).is_file():
-            raise disk_full_at_start(folder) from error
-        raise DiskFullError(
-            f"no space is left on the disk of {folder}; what was found so far is kept there: free some space, then "
-            f"{_advice(folder)}"
-        ) from error
 
 
 def make_model(folder: Path, pair: PairConfig) -> None:

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -98,11 +98,11 @@ def check_free(folder: Path, marker: str, what: str) -> None:
 def opened_folder(folder: Path, marker: str, what: str) -> Iterator[None]:
     """Make the folder of a batch if needed, and hold its lock. Raises UsageError, StoreError."""
     check_free(folder, marker, what)
-    with translate_errors(folder, resumable=False):
-        folder.mkdir(parents=True, exist_ok=True)
-    with CampaignLock(folder):
-        check_free(folder, marker, what)
-        with translate_errors(folder):
+    with ExitStack() as stack:
+        with translate_errors(folder, resumable=False):
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(CampaignLock(folder))
+            check_free(folder, marker, what)
             remove_torn(folder)
         yield
 

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from edgeflare._internal import plugins
 from edgeflare._internal.files import new_folder_name
-from edgeflare.campaign.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import (
     Connect,
@@ -26,6 +25,7 @@ from edgeflare.campaign.provenance import (
     environment,
 )
 from edgeflare.campaign.seed_stage import seed_source
+from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished

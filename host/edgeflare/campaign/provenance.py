@@ -13,7 +13,7 @@ from edgeflare._version import __version__
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.model_pair import ModelInterface
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
-from edgeflare.devices.equivalence import differences
+from edgeflare.devices.fingerprints import differences
 from edgeflare.errors import UsageError
 from edgeflare.models import OutputReader
 from edgeflare.seeds import changed_files

@@ -7,7 +7,6 @@ from itertools import islice
 import numpy as np
 
 from edgeflare.campaign.events import Notice, Stage, Step
-from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seed_stage import CampaignStage
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
@@ -27,6 +26,7 @@ from edgeflare.scheduler import (
     SingleQueryResult,
 )
 from edgeflare.store import OutcomeRecord, ReplayRecord, Store
+from edgeflare.store.records import REPLAY
 from edgeflare.types import (
     TRIGGERS,
     Decision,

@@ -18,7 +18,6 @@ from edgeflare.campaign.preflight import (
     check_pair,
     slowness,
 )
-from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_stage import SearchStage
 from edgeflare.campaign.seed_stage import OutputReaders, SeedStage, store_seeds
@@ -39,6 +38,7 @@ from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.oracles import oracle_for
 from edgeflare.seeds import SeedSource
 from edgeflare.store import MEASURING, WALL_S, Store
+from edgeflare.store.records import REPLAY
 from edgeflare.strategies import build_strategy
 from edgeflare.types import Sample, Seed, Strategy
 

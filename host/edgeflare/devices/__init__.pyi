@@ -3,6 +3,10 @@
 
 from .doctor.check import CheckLine as CheckLine
 from .equivalence import check_equivalent as check_equivalent
+from .fingerprints import (
+    fingerprint as fingerprint,
+    fingerprint_digest as fingerprint_digest,
+)
 from .inventory import (
     Device as Device,
     LOCAL as LOCAL,
@@ -19,17 +23,11 @@ from .open import (
 from .provisioning.upload import PruneReport as PruneReport
 from .runtimes import DeviceOptions as DeviceOptions, runtime_for as runtime_for
 from .session.device_report import DeviceReport as DeviceReport, LeaseHeld as LeaseHeld
-from .session.health import Health as Health
 from .session.reconnecting import ReconnectingSession as ReconnectingSession
 from .session.replies import LoadedModel as LoadedModel, Reply as Reply
-from .session.session import (
-    DeviceSession as DeviceSession,
-    Lease as Lease,
-    fingerprint as fingerprint,
-    fingerprint_digest as fingerprint_digest,
-)
+from .session.session import DeviceSession as DeviceSession, Lease as Lease
 from .session.status import DeviceState as DeviceState, DeviceStatus as DeviceStatus
-from .telemetry import DeviceMinute as DeviceMinute
+from .telemetry import DeviceMinute as DeviceMinute, Health as Health
 from .transports.base import Completed as Completed, Stream as Stream, Transport as Transport
 from .open import connect as connect
 from .transports.ssh.trust import (

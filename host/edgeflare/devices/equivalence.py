@@ -1,11 +1,12 @@
 """Whether devices are equivalent: one may answer in place of another."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from typing import Any, Protocol
 
+from edgeflare.devices.fingerprints import differences
 from edgeflare.devices.session.replies import Reply
-from edgeflare.errors import DeviceAwayError, DeviceChangedError, UsageError
+from edgeflare.errors import DeviceAwayError, UsageError
 from edgeflare.types import Sample
 from edgeflare_agent.decoding import Decoded, RawOutput
 
@@ -29,36 +30,6 @@ class Answering(Protocol):
     def submit(self, samples: Sequence[Sample]) -> "Future[Reply[RawOutput]]":
         """Queue a request without waiting for anything."""
         ...
-
-
-def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return each field of two fingerprints that differs, as (name, value there, value here).
-
-    A field of the runtime is named ``runtime.threads``; one that is missing counts as None.
-    """
-    found: list[tuple[str, Any, Any]] = []
-    for field in [*first, *(field for field in second if field not in first)]:
-        one, other = first.get(field), second.get(field)
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            inner = differences(one, other)
-            found += [(f"{field}.{name}", here, there) for name, here, there in inner]
-        elif one != other:
-            found.append((field, one, other))
-    return found
-
-
-def check_unchanged(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that a device that came back has its old fingerprint.
-
-    Raises DeviceChangedError that names the fields which differ.
-    """
-    found = differences(before, now)
-    if found:
-        changes = "; ".join(f"{field} was {old!r}, is {new!r}" for field, old, new in found)
-        raise DeviceChangedError(
-            f"{name} came back as another device than it was: {changes}; its answers might differ from "
-            "those before: bring it back to that state, or begin a new campaign with it"
-        )
 
 
 def check_equivalent(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from pydantic import (
@@ -24,8 +24,9 @@ from pydantic import (
 from edgeflare._internal import plugins, toml
 from edgeflare._internal.text import clean_text, first_problem, plain_problem
 from edgeflare.devices.runtimes import DeviceOptions, RuntimeName, options_of
-from edgeflare.devices.session.flow_control import CompressionMode
 from edgeflare.errors import InventoryError
+
+CompressionMode: TypeAlias = Literal["auto", "on", "off"]
 
 _URL = re.compile(
     r"ssh://(?:(?P<user>[^@/]*)@)?(?:\[(?P<ip6>[^\]/]*)\]|(?P<host>[^:/@\[\]]*))(?::(?P<port>[^/]*))?/?"

@@ -35,18 +35,6 @@ BY_EXTENSION: dict[str, RuntimeName] = {
 """The runtime of a model file's extension."""
 
 
-OPTIONS_OF: dict[RuntimeName, frozenset[str]] = {
-    "tflite": frozenset({"threads", "delegate", "kernels"}),
-    "onnx": frozenset(
-        {"threads", "providers", "provider_options", "allow_fallback", "graph_optimization"}
-    ),
-    "tensorrt": frozenset(
-        {"threads", "precision", "tf32", "workspace_mb", "calibration", "input_shape"}
-    ),
-}
-"""The options that each runtime knows."""
-
-
 class DeviceOptions(TypedDict, total=False):
     """Options of the runtime on a device; what is absent is left to the runtime.
 
@@ -112,7 +100,11 @@ def options_of(name: str) -> Collection[str]:
     """Return the options that a runtime knows. Raises UsageError."""
     check_runtime(name)
     users = users_runtime(name)
-    return OPTIONS_OF[name] if users is None else users.options
+    if users is not None:
+        return users.options
+    from edgeflare_agent.runtimes import class_of
+
+    return class_of(name).known_options.keys()
 
 
 class UsersRuntime(NamedTuple):

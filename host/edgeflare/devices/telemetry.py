@@ -8,10 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 import numpy as np
-
-from edgeflare.devices.session.health import Health
 
 _STEP = math.log(1.02)
 _LEAST_S = 1e-9
@@ -58,6 +57,36 @@ class Latencies:
                 middle = math.exp((bucket + 0.5) * _STEP)
                 return middle if longest is None else min(middle, longest)
         return None
+
+
+class Health(NamedTuple):
+    """The values of the last heartbeat. None: unknown.
+
+    Since the agent started: seconds at work `busy_s` of `uptime_s`, requests answered `served`;
+    `waiting` are in its queue. `inferring_s`: duration so far of the current inference of one
+    sample. `throttle_reasons`: what slows the device down now, `throttled_since_boot`: what has
+    since boot. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the
+    recent ones. `clock_jump_s` is how far the device's wall clock has jumped against the host's
+    monotonic clock in this session, without jumps below 5 s.
+    """
+
+    busy_s: float = 0.0
+    uptime_s: float = 0.0
+    served: int = 0
+    waiting: int = 0
+    inferring_s: float | None = None
+    rss_bytes: int | None = None
+    temperature_c: float | None = None
+    frequency_mhz: float | None = None
+    throttled: bool | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    throttled_since_boot: tuple[str, ...] | None = None
+    battery_percent: float | None = None
+    battery_charging: bool | None = None
+    gpu_load: float | None = None
+    gpu_mhz: float | None = None
+    round_trip_s: float | None = None
+    clock_jump_s: float = 0.0
 
 
 MINUTE_S = 60

@@ -16,9 +16,9 @@ from pydantic import (
 
 from edgeflare._internal import toml
 from edgeflare._internal.text import first_of
-from edgeflare.campaign.baseline import baseline_pairs
 from edgeflare.campaign.executor import check_files
 from edgeflare.campaign.fleet import fleet_devices
+from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import (
     PATHS,
     CampaignConfig,

@@ -2,8 +2,8 @@
 
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -62,7 +62,8 @@ from edgeflare.nightly.reports import write_junit, write_page
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.corpus.records import target_name
-from edgeflare.types import Decision
+from edgeflare.store.database import disk_full_advice
+from edgeflare.types import AGREED
 
 Part: TypeAlias = Literal["replay", "search"]
 RunFailure: TypeAlias = tuple[Literal["away", "failed"], str]
@@ -77,7 +78,11 @@ _AWAY = (
 )
 """Errors of a device that is away or busy; any other error needs a person."""
 
-_AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
+_DISK_FULL = (
+    "free some space, for example by a lower keep.mb or keep.nights, and run the night again",
+    "what is finished of the night is kept",
+)
+"""Of a full disk: what to do, and what is kept."""
 
 FIRST = "nothing was compared: there is no green night of it here yet; later nights are held against this one"
 UNCHANGED = "nothing that is known: files, device, libraries and settings are as they were"
@@ -244,7 +249,7 @@ def _has_agreeing_seeds(campaign: Path) -> bool:
     """Whether a campaign has a seed on which the models agreed, so that it can be replayed."""
     with Store.open(campaign) as store:
         return any(
-            seed.outputs is not None and seed.outputs.decision in _AGREED for seed in store.seeds()
+            seed.outputs is not None and seed.outputs.decision in AGREED for seed in store.seeds()
         )
 
 
@@ -329,7 +334,7 @@ def run_nightly(
     check_night(config, chosen)
     history = History(config.history)
     history.make()
-    with _disk_full_advice(history), CampaignLock(history.folder):
+    with disk_full_advice(*_DISK_FULL), CampaignLock(history.folder):
         with suppress(StoreError):  # the end of the night tries again, and logs the error
             prune_history(history, config.keep)
         night = history.begin(clock(), len(chosen))
@@ -337,18 +342,6 @@ def run_nightly(
             campaigns = CampaignRunner(ask, connect)
             runner = _NightRunner(config, history, night, log, clock, campaigns, progress, stopped)
             return runner.run(chosen)
-
-
-@contextmanager
-def _disk_full_advice(history: History) -> Iterator[None]:
-    """Replace the advice of a DiskFullError by that for a night."""
-    try:
-        yield
-    except DiskFullError as error:
-        raise DiskFullError(
-            f"no space is left on the disk of {history.folder}; what is finished of the night is kept: free "
-            "some space, for example by a lower keep.mb or keep.nights, and run the night again"
-        ) from error
 
 
 def _chosen_runs(

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 from edgeflare._internal.text import clean_text, counted, margin_text
 from edgeflare.analysis.findings import Commands, Finding, results
 from edgeflare.analysis.limits import LimitCheck, applicable_rules, distinct_number, known_pairs
-from edgeflare.campaign.baseline import Pair
 from edgeflare.campaign.replay.results import ReplayedInput
+from edgeflare.campaign.settings.baseline import Pair
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import UsageError
 from edgeflare.reports.campaign import STEPS_SHOWN

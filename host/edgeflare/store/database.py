@@ -62,15 +62,15 @@ def translate_errors(folder: Path, *, resumable: bool = True) -> Iterator[None]:
     try:
         yield
     except DiskFullError as error:
-        if resumable:
-            raise
-        raise disk_full_at_start(folder) from error
+        if not resumable:
+            error.kept, error.advice = _AT_START
+        raise
     except (OSError, SQLAlchemyError, sqlite3.Error) as error:
         translated = (
             _of_files(error, folder) if isinstance(error, OSError) else _of_database(error, folder)
         )
         if isinstance(translated, DiskFullError) and not resumable:
-            translated = disk_full_at_start(folder)
+            translated.kept, translated.advice = _AT_START
         raise translated from error
 
 
@@ -86,20 +86,26 @@ def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def disk_full_advice(advice: str, kept: str = "") -> Iterator[None]:
+    """Give a DiskFullError the advice that fits what is done here, and what of it is `kept`."""
+    try:
+        yield
+    except DiskFullError as error:
+        error.advice, error.kept = advice, kept or error.kept
+        raise
+
+
 def disk_full(folder: Path) -> DiskFullError:
     """Return the error that says that no space is left."""
     return DiskFullError(
-        f"no space is left on the disk of {folder}; what was found so far is kept there: "
-        "free some space, then go on with `edgeflare resume`"
+        f"no space is left on the disk of {folder}",
+        kept="what was found so far is kept there",
+        advice="free some space, then go on with `edgeflare resume`",
     )
 
 
-def disk_full_at_start(folder: Path) -> DiskFullError:
-    """Return the error that says that no space is left, where nothing is stored yet."""
-    return DiskFullError(
-        f"no space is left on the disk of {folder}, so that nothing could be stored there: "
-        "free some space, then start again"
-    )
+_AT_START = "nothing could be stored there", "free some space, then start again"
 
 
 def _of_files(error: OSError, folder: Path) -> StoreError:
@@ -177,35 +183,6 @@ class Database:
         self._copy = copy
         self._writing_engine = for_writing(engine)
         self._lock = threading.Lock()
-
-    @classmethod
-    def open(
-        cls,
-        folder: Path,
-        schema: Schema,
-        lock: AbstractContextManager[object],
-        *,
-        url: str | None = None,
-        errors: Errors = translate_errors,
-    ) -> "Database":
-        """Open the database in a folder; one of an earlier schema is migrated to the program's.
-
-        It is migrated in place under the folder's `lock`. Where the lock can't be taken (a
-        read-only disk, or an earlier edgeflare that runs the campaign) a migrated copy is opened
-        for reading. Raises StoreError where it is of a newer schema, damaged, or another program's.
-        """
-        engine, copy = connect(folder, url, name=schema.file), None
-        try:
-            with engine.connect() as connection:
-                version = read_version(connection, folder, schema)
-            if version < schema.version:
-                from edgeflare.store.migrations import migrate
-
-                engine, copy = migrate(engine, folder, schema, lock)
-        except BaseException:
-            engine.dispose()
-            raise
-        return cls(folder, engine, errors, copy)
 
     def close(self) -> None:
         """Close it; nothing is pending."""

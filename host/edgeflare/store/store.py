@@ -29,6 +29,7 @@ from edgeflare.store.database import (
     translate_errors,
 )
 from edgeflare.store.lock import LOCK_NAMES, CampaignLock
+from edgeflare.store.migrations import open_database
 from edgeflare.store.records import (
     DeviceRecord,
     OutcomeCounts,
@@ -133,7 +134,7 @@ class Store(StoredFolder):
     def open(cls, folder: Path, *, url: str | None = None) -> "Store":
         """Open a campaign folder made by `create`, with the same `url`.
 
-        A campaign of an earlier edgeflare is migrated; see `Database.open`.
+        A campaign of an earlier edgeflare is migrated; see `open_database`.
         """
         folder = Path(folder)
         with decoding(folder), translate_errors(folder):
@@ -143,7 +144,7 @@ class Store(StoredFolder):
                 raise StoreError(f"there is no campaign folder {folder}; check the path")
             if url is None and not (folder / DATABASE_NAME).is_file():
                 raise _no_campaign(folder)
-            store = cls(Database.open(folder, _SCHEMA, CampaignLock(folder), url=url))
+            store = cls(open_database(folder, _SCHEMA, CampaignLock(folder), url=url))
             try:
                 newest = tables.environments.c.position.desc()
                 query = select(tables.environments.c.digest).order_by(newest).limit(1)

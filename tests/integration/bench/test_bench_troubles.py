@@ -12,7 +12,7 @@ from edgeflare.bench import Bench, Suite, load_suite, open_bench, resume_bench
 from edgeflare.bench.cells import write_bench
 from edgeflare.bench.run import run_bench
 from edgeflare.campaign import BatchProgress, Notice, Stage, Step
-from edgeflare.devices.session.session import fingerprint
+from edgeflare.devices import fingerprint
 from edgeflare.errors import DiskFullError, StoreError, UnreachableError, UsageError
 from edgeflare.store import Store
 

@@ -10,7 +10,7 @@ import pytest
 
 from edgeflare.analysis import LimitCheck, check_limits, summarize
 from edgeflare.campaign import LimitsConfig
-from edgeflare.campaign.baseline import BASELINE_PAIRS
+from edgeflare.campaign.settings.baseline import BASELINE_PAIRS
 from edgeflare.errors import UsageError
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, FrontPoint, Status

@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -176,7 +176,45 @@ def past_what_is_free(project: Path) -> list[str]:
     return found
 
 
-CHECKS = [past_what_is_free, against_the_layers, foreign_to_the_small_roots, imports_of_insides]
+def circles_of_folders(project: Path) -> list[str]:
+    """Circles of imports between a sub-folder and the files and sub-folders beside it."""
+    root = project / "host" / "edgeflare"
+    used: dict[str, dict[str, str]] = {}
+    for file in sources(project, "host/edgeflare"):
+        own = file.relative_to(root).with_suffix("").parts
+        for where, name in imports(project, file):
+            there = name.split(".")[1:] if name.startswith("edgeflare.") else []
+            same = next((n for n, (a, b) in enumerate(zip(own, there, strict=False)) if a != b), 0)
+            one, other = "/".join(own[: same + 1]), "/".join(there[: same + 1])
+            if same and _exists(root / other):
+                used.setdefault(one, {})[other] = where
+    return [
+        f"{where}: {one} may not import {other}, which imports it"
+        for one, others in used.items()
+        for other, where in others.items()
+        if (root / one).is_dir() or (root / other).is_dir()
+        if one in _reached(used, other)
+    ]
+
+
+def _reached(used: Mapping[str, Iterable[str]], start: str) -> set[str]:
+    """Return what a part imports, directly or not."""
+    found: set[str] = set()
+    left = [start]
+    while left:
+        new = set(used.get(left.pop(), ())) - found
+        found |= new
+        left += new
+    return found
+
+
+CHECKS = [
+    past_what_is_free,
+    against_the_layers,
+    foreign_to_the_small_roots,
+    imports_of_insides,
+    circles_of_folders,
+]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -329,6 +367,24 @@ def test_a_wrong_import_is_found(
     path.write_text(f"import numpy as np\n{line}\n")
     (found,) = check(tmp_path)
     assert words in found
+
+
+def test_a_circle_between_folders_is_found(tmp_path: Path) -> None:
+    files = {
+        "devices/inventory.py": "from edgeflare.devices.session.link import Link",
+        "devices/session/link.py": "from edgeflare.devices.transports.base import Stream",
+        "devices/transports/base.py": "import edgeflare.devices.inventory",
+        "devices/open.py": "from edgeflare.devices.session import link",
+    }
+    for name, line in files.items():
+        path = tmp_path / "host" / "edgeflare" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(line)
+    found = circles_of_folders(tmp_path)
+    assert len(found) == 3
+    assert not any("open" in line for line in found)
+    words = "devices/inventory may not import devices/session, which imports it"
+    assert any(words in line for line in found)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from edgeflare.devices.inventory import (
     phone_from_url,
     resolve_device,
 )
-from edgeflare.devices.transports.adb.phones import alias_of
+from edgeflare.devices.transports.ssh.endpoint import alias_of
 from edgeflare.errors import InventoryError
 
 LINE = st.text(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from fake_sessions import Bench, sample
 
-from edgeflare.devices.session.health import Health, HealthHistory
-from edgeflare.devices.telemetry import DeviceMinute, Minutes
+from edgeflare.devices.session.health import HealthHistory
+from edgeflare.devices.telemetry import DeviceMinute, Health, Minutes
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 

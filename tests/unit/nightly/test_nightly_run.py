@@ -105,7 +105,7 @@ def test_a_fault_of_our_own_is_one_runs_affair_and_its_traceback_is_in_the_log(
     assert "Traceback" in (night.folder / "log.txt").read_text()
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), DiskFullError("No space is left.")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), DiskFullError("no space is left")])
 def test_an_interrupted_night_keeps_what_is_finished_and_says_so(
     config: NightlyConfig, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
@@ -225,7 +225,7 @@ def test_a_full_disk_is_freed_by_what_is_to_be_kept_before_a_night_begins(
         add_night(history, number, run_of("int8", "pi4"), campaigns=True)
 
     def full(*_: object) -> None:
-        raise DiskFullError("No space is left.")
+        raise DiskFullError("no space is left")
 
     monkeypatch.setattr(History, "begin", full)
     less = config.model_copy(update={"keep": KeepConfig(nights=1)})

@@ -8,7 +8,7 @@ from campaign_stores import compared_campaign
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from edgeflare.analysis import LimitCheck
-from edgeflare.campaign.baseline import BASELINE_PAIRS
+from edgeflare.campaign.settings.baseline import BASELINE_PAIRS
 from edgeflare.reports import report_text
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status

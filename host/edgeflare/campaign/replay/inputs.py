@@ -19,10 +19,9 @@ from edgeflare.store import OutcomeRecord, Store
 from edgeflare.store.corpus.corpus import Corpus, is_corpus
 from edgeflare.store.database import DATABASE_NAME
 from edgeflare.store.records import ReplayInput, ReplayResult, is_answer
-from edgeflare.types import TRIGGERS, Decision, Sample
+from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 
 SourceKind: TypeAlias = Literal["campaign", "replay", "corpus"]
-_AGREED = (Decision.AGREE, Decision.TIE, Decision.BELOW_FLOOR)
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def _seeds(store: Store) -> Iterator[ReplayInput]:
             for replica, one in zip(replicas, of_each, strict=True)
             if one.outputs is not None
         }
-        if not answers or any(one.decision not in _AGREED for one in answers.values()):
+        if not answers or any(one.decision not in AGREED for one in answers.values()):
             continue
         first = next(iter(answers.values()))
         yield ReplayInput(

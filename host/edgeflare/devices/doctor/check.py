@@ -17,6 +17,7 @@ from edgeflare.devices.provisioning.probe import (
     probe,
 )
 from edgeflare.devices.runtimes import RuntimeName, runtime_for
+from edgeflare.devices.transports.adb.phones import PhoneLockedError
 from edgeflare.devices.transports.base import Login, Transport
 from edgeflare.errors import (
     AuthenticationError,
@@ -148,8 +149,6 @@ def _connected(transport: Transport, device: Device) -> Iterator[CheckLine]:
 
 def _not_connected(error: EdgeFlareError, device: Device) -> Iterator[CheckLine]:
     """Yield the lines of a failed connection; it is fine where only the login failed."""
-    from edgeflare.devices.transports.adb.phones import PhoneLockedError  # it needs paramiko
-
     if isinstance(error, PhoneLockedError) or not isinstance(
         error, AuthenticationError | HostKeyError
     ):

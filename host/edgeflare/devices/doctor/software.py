@@ -28,11 +28,11 @@ from edgeflare.devices.provisioning.probe import (
 )
 from edgeflare.devices.provisioning.scripts import run_script
 from edgeflare.devices.provisioning.upload import provision_agent
+from edgeflare.devices.reported import texts
 from edgeflare.devices.runtimes import RuntimeName, calibration_file
 from edgeflare.devices.session.agent_link import AgentLink
 from edgeflare.devices.session.device_report import DeviceReport, request_report
 from edgeflare.devices.session.flow_control import measure_bandwidth
-from edgeflare.devices.session.reported import texts
 from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import DeviceDiskFullError, EdgeFlareError, UsageError
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import clean_text
-from edgeflare.devices.session.reported import LONGEST_LINE, LONGEST_TEXT, checked
+from edgeflare.devices.reported import LONGEST_LINE, LONGEST_TEXT, checked
 from edgeflare.devices.transports.base import Completed, Transport
 from edgeflare.errors import DeviceProtocolError, DevicePythonError
 

@@ -17,8 +17,8 @@ from edgeflare._internal.files import is_disk_full, write_whole
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.provisioning.probe import Probe, check_cache, check_python
 from edgeflare.devices.provisioning.scripts import CLEAN_CACHE, invalid_answer, run_script
+from edgeflare.devices.reported import count, texts
 from edgeflare.devices.runtimes import users_runtime
-from edgeflare.devices.session.reported import count, texts
 from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import DeviceDiskFullError, DeviceError, DiskFullError, ModelError
 from edgeflare_agent.runtimes import ADDED

@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from edgeflare._internal.text import clean_text
-from edgeflare.devices.session import agent_errors, reported
+from edgeflare.devices import reported
+from edgeflare.devices.session import agent_errors
 from edgeflare.devices.session.flow_control import LARGEST, Compression
-from edgeflare.devices.session.health import AgentMonitor, Health, Ping, boot_clock
+from edgeflare.devices.session.health import AgentMonitor, Ping, boot_clock
 from edgeflare.devices.session.replies import check_hello
 from edgeflare.devices.session.requests import REPLIES, Request, RequestTable
 from edgeflare.devices.session.streams import BufferedReads, TimedWrites
+from edgeflare.devices.telemetry import Health
 from edgeflare.devices.transports.base import Stream, Transport
 from edgeflare.errors import DeviceError, EdgeFlareError, UnreachableError, UsageError
 from edgeflare_agent.errors import ProtocolError

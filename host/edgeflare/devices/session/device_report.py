@@ -5,8 +5,7 @@ from typing import Any
 
 from edgeflare._version import __version__
 from edgeflare.devices.cpu_names import shown_name
-from edgeflare.devices.session.agent_link import AgentLink
-from edgeflare.devices.session.reported import (
+from edgeflare.devices.reported import (
     count,
     number,
     seconds,
@@ -16,6 +15,7 @@ from edgeflare.devices.session.reported import (
     truth,
     words,
 )
+from edgeflare.devices.session.agent_link import AgentLink
 from edgeflare_agent.wire import VERSION, Frame, Kind
 
 _PINGS = 5

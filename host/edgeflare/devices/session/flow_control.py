@@ -6,10 +6,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from numpy.typing import NDArray
 
+from edgeflare.devices.inventory import CompressionMode
 from edgeflare_agent.wire import pack
 
 SMALLEST, LARGEST = 2, 512
@@ -129,8 +130,6 @@ def measure_bandwidth(ping: Callable[[int], float], round_trip: float) -> float 
         taken = min(taken, ping(size) - round_trip)
     return size / taken if taken > 0 else None
 
-
-CompressionMode: TypeAlias = Literal["auto", "on", "off"]
 
 DECOMPRESSED_PER_S = 25e6
 """Bytes per second that the slowest boards unpack, on the safe side."""

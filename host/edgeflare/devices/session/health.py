@@ -5,47 +5,18 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from edgeflare.devices.reported import count, number, seconds, sensors, words
 from edgeflare.devices.session.flow_control import AdaptiveWindow
-from edgeflare.devices.session.reported import count, number, seconds, sensors, words
+from edgeflare.devices.telemetry import Health
 from edgeflare_agent.wire import Frame, Kind
 
 LEAST_JUMP_S = 5.0
 _RECENT_PINGS = 64
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
-
-
-class Health(NamedTuple):
-    """The values of the last heartbeat. None: unknown.
-
-    Since the agent started: seconds at work `busy_s` of `uptime_s`, requests answered `served`;
-    `waiting` are in its queue. `inferring_s`: duration so far of the current inference of one
-    sample. `throttle_reasons`: what slows the device down now, `throttled_since_boot`: what has
-    since boot. `battery_percent` is 0 to 100, `gpu_load` 0 to 1. `round_trip_s` is the least of the
-    recent ones. `clock_jump_s` is how far the device's wall clock has jumped against the host's
-    monotonic clock in this session, without jumps below 5 s.
-    """
-
-    busy_s: float = 0.0
-    uptime_s: float = 0.0
-    served: int = 0
-    waiting: int = 0
-    inferring_s: float | None = None
-    rss_bytes: int | None = None
-    temperature_c: float | None = None
-    frequency_mhz: float | None = None
-    throttled: bool | None = None
-    throttle_reasons: tuple[str, ...] = ()
-    throttled_since_boot: tuple[str, ...] | None = None
-    battery_percent: float | None = None
-    battery_charging: bool | None = None
-    gpu_load: float | None = None
-    gpu_mhz: float | None = None
-    round_trip_s: float | None = None
-    clock_jump_s: float = 0.0
 
 
 class HealthHistory:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from edgeflare.devices.equivalence import check_unchanged
+from edgeflare.devices.fingerprints import check_unchanged
 from edgeflare.devices.session.agent_link import copy
 from edgeflare.devices.session.pending import MAX_DEATHS, PendingRequest, PendingRequests
 from edgeflare.devices.session.reconnect_policy import Backoff, ReconnectState, one_line, silent

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from edgeflare._internal.text import shape_text
-from edgeflare.devices.session import reported
+from edgeflare.devices import reported
 from edgeflare_agent.arrays import DType
 from edgeflare_agent.decoding import KINDS, RawOutput, decoded_from_arrays
 from edgeflare_agent.image_spec import TensorInfo

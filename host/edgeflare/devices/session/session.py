@@ -1,16 +1,15 @@
 """A deployed model on its device, ready to answer."""
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
 
+from edgeflare.devices.fingerprints import fingerprint
+from edgeflare.devices.inventory import CompressionMode
 from edgeflare.devices.provisioning.upload import Provisioned
 from edgeflare.devices.session.agent_link import AgentLink, Limits
-from edgeflare.devices.session.flow_control import Compression, CompressionMode, measure_bandwidth
-from edgeflare.devices.session.health import Health
+from edgeflare.devices.session.flow_control import Compression, measure_bandwidth
 from edgeflare.devices.session.replies import (
     LoadedModel,
     Reply,
@@ -19,6 +18,7 @@ from edgeflare.devices.session.replies import (
     read_memory,
     read_model,
 )
+from edgeflare.devices.telemetry import Health
 from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import EdgeFlareError
 from edgeflare.types import Sample
@@ -42,27 +42,6 @@ class Lease(NamedTuple):
     def to_json(self, share: bool) -> dict[str, Any]:
         """Return the header of the LEASE frame."""
         return {**self._asdict(), "share": share}
-
-
-_FIELDS = ("board", "soc", "cpu", "cpu_flags", "arch", "kernel", "os", "python", "numpy")
-
-
-def fingerprint(device: Mapping[str, Any], runtime: Mapping[str, Any]) -> dict[str, Any]:
-    """Return, as JSON, all that is known to change a device's results.
-
-    `device` is a session's `device`; `runtime` what is in effect for the loaded model: name,
-    package, version, threads, delegate, kernels, providers and the nodes on each. Where the system
-    doesn't tell, a field is None. Name and address are no part of it: two boards of one kind and
-    state have the same; nor is how long an engine was built.
-    """
-    lasting = {name: value for name, value in runtime.items() if name != "build_s"}
-    return {**{field: device.get(field) for field in _FIELDS}, "runtime": lasting}
-
-
-def fingerprint_digest(described: Mapping[str, Any]) -> str:
-    """Return the SHA-256, in hex, of a fingerprint's canonical JSON text."""
-    text = json.dumps(described, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 _FIRST_PINGS = 5

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from edgeflare.devices.session.health import Health
-from edgeflare.devices.telemetry import Minutes
+from edgeflare.devices.telemetry import Health, Minutes
 
 
 class DeviceState(str, Enum):

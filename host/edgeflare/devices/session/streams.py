@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 from edgeflare._internal.text import clean_text
-from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transports.base import Stream
 from edgeflare_agent.wire import MAGIC, SCAN_LIMIT
 

@@ -1,5 +1,6 @@
 """How a device is reached: run a command, open a byte stream, copy a file."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from edgeflare._internal.text import clean_text
-from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.errors import DeviceProtocolError, DevicePythonError, UnreachableError
 
 
@@ -170,3 +171,20 @@ class Login(NamedTuple):
     by: str
     host_key: str
     key_command: str
+
+
+KEEPALIVE_S = 15
+_DEAD_AFTER_S = 45
+
+
+def enable_keepalive(link: socket.socket) -> None:
+    """Send small packets at once, and let the kernel give up on a peer that fell silent."""
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_USER_TIMEOUT", _DEAD_AFTER_S * 1000),
+        ("TCP_KEEPIDLE", KEEPALIVE_S),
+        ("TCP_KEEPINTVL", KEEPALIVE_S),
+    ):
+        if hasattr(socket, option):
+            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

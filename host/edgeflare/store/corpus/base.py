@@ -9,10 +9,10 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, select
 
-from edgeflare.errors import DiskFullError, StoreError, UsageError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.corpus import tables
 from edgeflare.store.corpus.records import Form
-from edgeflare.store.database import translate_errors
+from edgeflare.store.database import disk_full_advice, translate_errors
 from edgeflare.store.documents import moment, record
 
 LOCK_NAME = "corpus.lock"
@@ -70,22 +70,14 @@ def check_per_pair(at_most: int) -> None:
         )
 
 
-@contextmanager
-def translate_disk_full(folder: Path) -> Iterator[None]:
-    """Replace the error of a full disk by one with advice for a corpus."""
-    try:
-        yield
-    except DiskFullError as error:
-        raise DiskFullError(
-            f"no space is left on the disk of {folder}; what the corpus had is kept: "
-            "free some space, then do this again"
-        ) from error
+CORPUS_ADVICE = "free some space, then do this again", "what the corpus had is kept"
+"""Of a full disk: what to do, and what is kept."""
 
 
 @contextmanager
 def corpus_errors(folder: Path) -> Iterator[None]:
     """Turn every error of the disk and the database into a StoreError on the corpus in `folder`."""
-    with translate_disk_full(folder), translate_errors(folder):
+    with disk_full_advice(*CORPUS_ADVICE), translate_errors(folder):
         yield
 
 

@@ -17,6 +17,7 @@ from edgeflare._version import __version__
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.corpus import tables
 from edgeflare.store.corpus.base import (
+    CORPUS_ADVICE,
     LOCK_NAME,
     About,
     check_per_pair,
@@ -24,7 +25,6 @@ from edgeflare.store.corpus.base import (
     describe,
     exclusive_lock,
     read_about,
-    translate_disk_full,
 )
 from edgeflare.store.corpus.records import (
     Added,
@@ -53,9 +53,11 @@ from edgeflare.store.database import (
     batches,
     connect,
     decoding,
+    disk_full_advice,
     publish_database,
     translate_errors,
 )
+from edgeflare.store.migrations import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.store.samples import StoredFolder
 from edgeflare.types import Sample
@@ -92,7 +94,7 @@ class Corpus(StoredFolder):
 
         A folder to be made a corpus must be empty or not exist. `per_pair` is how many entries one
         seed input and class pair may have (3 for a new corpus); None leaves what the corpus has.
-        A corpus of an earlier edgeflare is migrated; see `Database.open`.
+        A corpus of an earlier edgeflare is migrated; see `open_database`.
         """
         folder = Path(folder)
         if per_pair is not None:
@@ -109,7 +111,7 @@ class Corpus(StoredFolder):
                     "with `edgeflare corpus add`"
                 )
             corpus = cls(
-                Database.open(folder, _SCHEMA, exclusive_lock(folder), errors=corpus_errors)
+                open_database(folder, _SCHEMA, exclusive_lock(folder), errors=corpus_errors)
             )
             try:
                 if per_pair is not None and per_pair != corpus.per_pair:
@@ -346,7 +348,7 @@ class Corpus(StoredFolder):
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Exclude other threads and processes that change it; remove partly written samples."""
-        with self._changing_one, exclusive_lock(self.folder), translate_disk_full(self.folder):
+        with self._changing_one, exclusive_lock(self.folder), disk_full_advice(*CORPUS_ADVICE):
             with translate_errors(self.folder):
                 self._samples.remove_torn()
             yield

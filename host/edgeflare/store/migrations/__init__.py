@@ -14,13 +14,48 @@ from sqlalchemy import Connection, Engine, update
 
 from edgeflare._version import __version__
 from edgeflare.errors import StoreError
-from edgeflare.store.database import Schema, connect, connect_to_read, for_writing, read_version
+from edgeflare.store.database import (
+    Database,
+    Errors,
+    Schema,
+    connect,
+    connect_to_read,
+    for_writing,
+    read_version,
+    translate_errors,
+)
 
 if TYPE_CHECKING:
     from alembic.script import Script
 
 _FOLDER = Path(__file__).parent
 _one_by_one = threading.Lock()  # alembic.op is one for all threads
+
+
+def open_database(
+    folder: Path,
+    schema: Schema,
+    lock: AbstractContextManager[object],
+    *,
+    url: str | None = None,
+    errors: Errors = translate_errors,
+) -> Database:
+    """Open the database in a folder; one of an earlier schema is migrated to the program's.
+
+    It is migrated in place under the folder's `lock`. Where the lock can't be taken (a read-only
+    disk, or an earlier edgeflare that runs the campaign) a migrated copy is opened for reading.
+    Raises StoreError where it is of a newer schema, damaged, or another program's.
+    """
+    engine, copy = connect(folder, url, name=schema.file), None
+    try:
+        with engine.connect() as connection:
+            version = read_version(connection, folder, schema)
+        if version < schema.version:
+            engine, copy = migrate(engine, folder, schema, lock)
+    except BaseException:
+        engine.dispose()
+        raise
+    return Database(folder, engine, errors, copy)
 
 
 def migrate(

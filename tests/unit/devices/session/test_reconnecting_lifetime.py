@@ -7,9 +7,9 @@ import pytest
 from fake_sessions import SPEC, Bench, FakeSession, Steps, sample
 
 from edgeflare.devices import DeviceState
-from edgeflare.devices.session.health import Health
 from edgeflare.devices.session.reconnect_policy import Backoff
 from edgeflare.devices.session.reconnecting import ReconnectingSession
+from edgeflare.devices.telemetry import Health
 from edgeflare.errors import (
     DeviceAwayError,
     DeviceError,

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeflare._internal.text import clean_text
-from edgeflare.devices.session.reported import LONGEST_LINE
-from edgeflare.devices.transports.base import Deadline
-from edgeflare.devices.transports.ssh.connection import enable_keepalive
+from edgeflare.devices.reported import LONGEST_LINE
+from edgeflare.devices.transports.base import Deadline, enable_keepalive
 from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
 
 _PORT = 5037

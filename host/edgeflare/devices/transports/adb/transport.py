@@ -27,7 +27,7 @@ from edgeflare.devices.transports.base import (
     read_output,
     start_feeder,
 )
-from edgeflare.devices.transports.ssh.upload import put_by_python
+from edgeflare.devices.transports.upload import put_by_python
 from edgeflare.errors import DeviceError, DeviceTimeoutError, UnreachableError
 
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)

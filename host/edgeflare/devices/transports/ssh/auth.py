@@ -9,7 +9,7 @@ from pathlib import Path
 import paramiko
 
 from edgeflare._internal.text import clean_text
-from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.errors import explain
 from edgeflare.errors import AuthenticationError

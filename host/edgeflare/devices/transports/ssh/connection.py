@@ -13,7 +13,7 @@ import paramiko
 from paramiko.auth_handler import AuthOnlyHandler
 from paramiko.common import cMSG_SERVICE_REQUEST, cMSG_USERAUTH_REQUEST
 
-from edgeflare.devices.transports.base import Deadline
+from edgeflare.devices.transports.base import KEEPALIVE_S, Deadline, enable_keepalive
 from edgeflare.devices.transports.ssh.auth import Ask, authenticate
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.errors import explain, explained
@@ -77,8 +77,6 @@ class ClientTransport(paramiko.ServiceRequestingTransport):  # type: ignore[name
 HostKeyCheck = Callable[[Endpoint, paramiko.PKey], None]
 """Checks a presented host key: returns, or raises HostKeyError."""
 
-KEEPALIVE_S = 15
-_DEAD_AFTER_S = 45
 _MARGIN_S = 5  # paramiko's own limits are later, so that ours raise
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -195,19 +193,6 @@ def _prefer_fast_ciphers(transport: paramiko.Transport) -> None:
     """
     options = transport.get_security_options()
     options.ciphers = sorted(options.ciphers, key=lambda name: "-gcm@" not in name)
-
-
-def enable_keepalive(link: socket.socket) -> None:
-    """Send small packets at once, and let the kernel give up on a peer that fell silent."""
-    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (
-        ("TCP_USER_TIMEOUT", _DEAD_AFTER_S * 1000),
-        ("TCP_KEEPIDLE", KEEPALIVE_S),
-        ("TCP_KEEPINTVL", KEEPALIVE_S),
-    ):
-        if hasattr(socket, option):
-            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 def _handshake_error(transport: paramiko.Transport) -> Exception:

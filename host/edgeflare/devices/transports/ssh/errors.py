@@ -10,7 +10,7 @@ from paramiko.sftp import SFTPError
 from paramiko.ssh_exception import SSHException
 
 from edgeflare._internal.text import clean_text
-from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.errors import (
     AuthenticationError,

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 import paramiko
+from paramiko.sftp import SFTPError
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.adb.phones import endpoint_of
 from edgeflare.devices.transports.base import (
     STDERR_LIMIT,
     Completed,
@@ -21,25 +21,24 @@ from edgeflare.devices.transports.base import (
 from edgeflare.devices.transports.ssh.auth import Ask, authenticate
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.connection import Connection
+from edgeflare.devices.transports.ssh.endpoint import endpoint_of
 from edgeflare.devices.transports.ssh.errors import explain
 from edgeflare.devices.transports.ssh.known_hosts import check_host_key, fingerprint_of
 from edgeflare.devices.transports.ssh.stream import (
     PACKET,
+    WINDOW,
     SshStream,
     StderrCollector,
     kill,
     start_program,
+    time_limit,
     write_all,
 )
-from edgeflare.devices.transports.ssh.upload import (
-    SFTP_ERRORS,
-    link_lost,
-    put_by_python,
-    put_by_sftp,
-)
+from edgeflare.devices.transports.upload import STALL_S, put_by_python
 from edgeflare.errors import DeviceProtocolError, DeviceTimeoutError, UnreachableError
 
 _LOST_LINK = (UnreachableError, paramiko.SSHException, EOFError, OSError)
+_SFTP_ERRORS = (paramiko.SSHException, SFTPError, EOFError, OSError)
 
 
 def _run_program(
@@ -90,6 +89,31 @@ def _run_program(
 def _await_status(channel: paramiko.Channel, deadline: Deadline) -> None:
     if not channel.status_event.wait(deadline.remaining()):
         raise TimeoutError
+
+
+def _put_by_sftp(transport: paramiko.Transport, local: Path, remote: str, timeout: float) -> None:
+    """Copy a file over SFTP with pipelined writes and check its size.
+
+    Raises what paramiko raises; SFTPError too where a login shell's banner spoils the protocol.
+    """
+    with transport.open_session(WINDOW, timeout=timeout) as channel:
+        channel.settimeout(timeout)
+        with time_limit(channel, timeout):
+            channel.invoke_subsystem("sftp")
+        with paramiko.SFTPClient(channel) as sftp, local.open("rb") as source:
+            channel.settimeout(STALL_S)
+            sftp.putfo(source, remote, local.stat().st_size, confirm=True)
+
+
+def _link_lost(
+    error: Exception, transport: paramiko.Transport, endpoint: Endpoint
+) -> Exception | None:
+    """Return the error to raise if a failed SFTP transfer means a lost or stuck link, else None."""
+    if isinstance(error, TimeoutError):
+        return DeviceTimeoutError(
+            f"a file transfer to {endpoint.address} made no progress for {STALL_S:.0f} s"
+        )
+    return None if transport.is_active() else explain(error, endpoint)
 
 
 __all__ = ["Ask", "SshTransport"]
@@ -149,9 +173,9 @@ class SshTransport:
         transport = self._connection.transport
         if self._sftp:
             try:
-                put_by_sftp(transport, local, remote, self._endpoint.connect_timeout)
-            except SFTP_ERRORS as error:
-                lost = link_lost(error, transport, self._endpoint)
+                _put_by_sftp(transport, local, remote, self._endpoint.connect_timeout)
+            except _SFTP_ERRORS as error:
+                lost = _link_lost(error, transport, self._endpoint)
                 if lost is not None:
                     raise lost from error
             else:

@@ -6,10 +6,10 @@ from pathlib import Path
 import paramiko
 
 from edgeflare.devices.inventory import Device
-from edgeflare.devices.transports.adb.phones import endpoint_of
 from edgeflare.devices.transports.ssh.auth import Ask
 from edgeflare.devices.transports.ssh.config import Endpoint
 from edgeflare.devices.transports.ssh.connection import Connection
+from edgeflare.devices.transports.ssh.endpoint import endpoint_of
 from edgeflare.devices.transports.ssh.known_hosts import (
     HostKey,
     check_host_key,

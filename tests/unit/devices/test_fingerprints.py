@@ -1,8 +1,11 @@
 """The fingerprint holds what changes results, and nothing else."""
 
 import pytest
+from fake_sessions import FINGERPRINT
 
 from edgeflare.devices import fingerprint, fingerprint_digest
+from edgeflare.devices.fingerprints import check_unchanged
+from edgeflare.errors import DeviceChangedError
 
 DEVICE = {
     "board": "Raspberry Pi 4 Model B",
@@ -48,3 +51,9 @@ def test_digest_does_not_depend_on_the_order_of_keys() -> None:
 
 def test_what_the_system_does_not_tell_is_none() -> None:
     assert fingerprint({}, RUNTIME)["board"] is None
+
+
+def test_device_that_came_back_changed_is_reported_by_its_fields() -> None:
+    check_unchanged("pi4", FINGERPRINT, dict(FINGERPRINT))
+    with pytest.raises(DeviceChangedError, match=r"pi4 .*: kernel was '6\.1', is '6\.6'; its"):
+        check_unchanged("pi4", FINGERPRINT, {**FINGERPRINT, "kernel": "6.6"})

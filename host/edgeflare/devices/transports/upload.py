@@ -1,19 +1,13 @@
-"""Copies a file to the device: by SFTP, else through the device's Python."""
+"""Copies a file to the device through the device's Python, for a link that has nothing better."""
 
 import errno
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import paramiko
-from paramiko.sftp import SFTPError
-
 from edgeflare._internal.text import clean_text
-from edgeflare.devices.session.reported import LONGEST_LINE
+from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.devices.transports.base import Completed
-from edgeflare.devices.transports.ssh.config import Endpoint
-from edgeflare.devices.transports.ssh.errors import explain
-from edgeflare.devices.transports.ssh.stream import WINDOW, time_limit
-from edgeflare.errors import DeviceDiskFullError, DeviceError, DeviceTimeoutError
+from edgeflare.errors import DeviceDiskFullError, DeviceError
 
 STALL_S = 60.0
 """Seconds without any progress after which a transfer has failed."""
@@ -40,20 +34,6 @@ except OSError as error:
         pass
     sys.exit({_FAILED})
 """
-
-
-def put_by_sftp(transport: paramiko.Transport, local: Path, remote: str, timeout: float) -> None:
-    """Copy a file over SFTP with pipelined writes and check its size.
-
-    Raises what paramiko raises; SFTPError too where a login shell's banner spoils the protocol.
-    """
-    with transport.open_session(WINDOW, timeout=timeout) as channel:
-        channel.settimeout(timeout)
-        with time_limit(channel, timeout):
-            channel.invoke_subsystem("sftp")
-        with paramiko.SFTPClient(channel) as sftp, local.open("rb") as source:
-            channel.settimeout(STALL_S)
-            sftp.putfo(source, remote, local.stat().st_size, confirm=True)
 
 
 def put_by_python(
@@ -83,20 +63,6 @@ def put_by_python(
     last = done.stderr.strip().splitlines()[-1:]
     why = clean_text(text if marked else " ".join(last), LONGEST_LINE)
     raise DeviceError(f"can't write {where}: {why or done.status}")
-
-
-def link_lost(
-    error: Exception, transport: paramiko.Transport, endpoint: Endpoint
-) -> Exception | None:
-    """Return the error to raise if a failed SFTP transfer means a lost or stuck link, else None."""
-    if isinstance(error, TimeoutError):
-        return DeviceTimeoutError(
-            f"a file transfer to {endpoint.address} made no progress for {STALL_S:.0f} s"
-        )
-    return None if transport.is_active() else explain(error, endpoint)
-
-
-SFTP_ERRORS = (paramiko.SSHException, SFTPError, EOFError, OSError)
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
