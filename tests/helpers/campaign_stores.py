@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgeflare.analysis.ranking.scores import Duel, duels_between
+from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.metrics import l2, linf
 from edgeflare.statistics import bootstrap_interval, mean_ranks

@@ -23,15 +23,14 @@ from typing import Any
 import numpy as np
 
 from edgeflare.analysis.findings import jsonable
+from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
 from edgeflare.analysis.ranking.scores import (
     Accuracy,
     CandidateCampaign,
-    Duel,
     Estimate,
     ModelFigures,
     SeedResults,
     accuracy_of,
-    duels_between,
     figures_of,
     read_campaign,
 )
