@@ -9,7 +9,7 @@ from .api import (
     search as search,
 )
 from .batch import BatchProgress as BatchProgress
-from .calibration import write_calibration as write_calibration
+from .seeds import write_calibration as write_calibration
 from .comparison import (
     CandidateRun as CandidateRun,
     Candidates as Candidates,

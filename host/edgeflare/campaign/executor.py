@@ -24,7 +24,7 @@ from edgeflare.campaign.provenance import (
     check_unchanged,
     environment,
 )
-from edgeflare.campaign.seed_stage import seed_source
+from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, merge
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import is_finished

@@ -7,8 +7,8 @@ from itertools import islice
 import numpy as np
 
 from edgeflare.campaign.events import Notice, Stage, Step
+from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.replay.results import REPLAY
-from edgeflare.campaign.seed_stage import CampaignStage
 from edgeflare.campaign.status import count_outcomes, expected_outcomes, queries_before
 from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError

@@ -21,7 +21,8 @@ from edgeflare.campaign.preflight import (
 from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.resolution import resolve_search
 from edgeflare.campaign.search_stage import SearchStage
-from edgeflare.campaign.seed_stage import OutputReaders, SeedStage, store_seeds
+from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
+from edgeflare.campaign.seeds import store_seeds
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import (
     LIVE_NAME,

@@ -11,7 +11,7 @@ from search_models import heard
 from edgeflare.campaign.baseline import baseline_pairs
 from edgeflare.campaign.events import Notice, Reporter
 from edgeflare.campaign.preflight import SeedFigures, check_pair, slowness
-from edgeflare.campaign.seed_stage import store_seeds
+from edgeflare.campaign.seeds import store_seeds
 from edgeflare.campaign.settings.config import SearchConfig, SeedsConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.errors import PreflightError, SeedError, UsageError
