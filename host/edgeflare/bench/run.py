@@ -77,7 +77,7 @@ def run_bench(
     with _disk_full_advice(folder), opened_folder(folder, BENCH_NAME, "a bench"):
         _check_new(folder)
         write_bench(bench)
-        _Run(bench, CampaignRunner(ask, connect), force=False, new_devices=False).run(progress)
+        _BenchRun(bench, CampaignRunner(ask, connect), force=False, new_devices=False).run(progress)
     return folder
 
 
@@ -111,11 +111,11 @@ def resume_bench(
             write_bench(bench)
         campaigns = CampaignRunner(ask, connect)
         new_devices = bool(devices or inventory)
-        _Run(bench, campaigns, force=force, new_devices=new_devices).run(progress)
+        _BenchRun(bench, campaigns, force=force, new_devices=new_devices).run(progress)
     return folder
 
 
-class _Run:
+class _BenchRun:
     """A bench whose lock this process holds."""
 
     def __init__(

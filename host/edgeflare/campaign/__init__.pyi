@@ -24,7 +24,7 @@ from .control import (
 )
 from .events import (
     Event as Event,
-    Fleet as Fleet,
+    FleetStatus as FleetStatus,
     Notice as Notice,
     Progress as Progress,
     Stage as Stage,

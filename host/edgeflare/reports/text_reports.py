@@ -41,7 +41,7 @@ from edgeflare.reports.campaign import (
     notices_list,
     triggers_table,
 )
-from edgeflare.reports.document import Block, Command, Heading, Text, to_markdown
+from edgeflare.reports.document import Block, CommandLine, Heading, Text, to_markdown
 from edgeflare.reports.export import check_report_path, report_written_to
 from edgeflare.reports.replay import replay_inputs
 from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
@@ -357,7 +357,7 @@ def _first_triggers(data: ReportData) -> Sequence[Block]:
         return []
     total = sum(data.summary.by_status[status.value] for status in TRIGGERS)
     lines = [_trigger_line(data, one) for one in first]
-    return [*triggers_table(lines, total), Text("To see one again:"), Command(first[0].command)]
+    return [*triggers_table(lines, total), Text("To see one again:"), CommandLine(first[0].command)]
 
 
 def _trigger_line(data: ReportData, finding: Finding) -> TriggerLine:

@@ -29,7 +29,7 @@ from edgeflare.virtual.machine import BoardSettings, Machine, free_port
 from edgeflare.virtual.packages import RELEASE, find_mirror
 from edgeflare.virtual.rootfs import BOARD_PYTHON, LIBRARIES_FOLDER, make_image
 from edgeflare.virtual.tools import (
-    Log,
+    BuildLog,
     ToolError,
     check_build_tools,
     check_space,
@@ -56,7 +56,7 @@ def _find_compiler() -> str | None:
     return None
 
 
-def _compile_here(python: str, root: Path, log: Log) -> None:
+def _compile_here(python: str, root: Path, log: BuildLog) -> None:
     """Compile the board's modules in its root folder, on all of this machine's cores."""
     command: list[str | Path] = [
         python,
@@ -76,7 +76,7 @@ def _compile_here(python: str, root: Path, log: Log) -> None:
         log.add(str(error))
 
 
-def _compile_there(build: Path, folder: Path, log: Log) -> None:
+def _compile_there(build: Path, folder: Path, log: BuildLog) -> None:
     """Let the board compile its modules: boot it from the build's image, store what it writes.
 
     `folder` is for the machine and is made. Raises DeviceError and its kinds.
@@ -192,7 +192,9 @@ def ensure_build(settings: BoardSettings, report_step: ReportStep) -> tuple[Buil
         for left in root.glob("building-*"):
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="building-", dir=root) as name:
-            made = _make(Path(name), settings, pip, wanted, Log(root / "build.log"), report_step)
+            made = _make(
+                Path(name), settings, pip, wanted, BuildLog(root / "build.log"), report_step
+            )
             if (root / key).exists():
                 shutil.rmtree(root / key)
             made.rename(root / key)
@@ -226,7 +228,7 @@ def _make(
     settings: BoardSettings,
     pip: list[str],
     wanted: dict[str, str],
-    log: Log,
+    log: BuildLog,
     report_step: ReportStep,
 ) -> Path:
     started = time.monotonic()

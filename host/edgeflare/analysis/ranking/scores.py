@@ -28,7 +28,7 @@ _ROUNDING = 1e-6
 """Largest difference of probability of one model's answers in two runtimes."""
 
 
-class SearchResult(NamedTuple):
+class ComparedSearch(NamedTuple):
     """One outcome: `queries` up to the first triggering input, else the most that were allowed.
     `disagreement` and `severity` are those of the trigger, 0 where there is none. `searched` is
     False where the seed is a finding itself. `device_queries` were answered in `device_seconds`.
@@ -52,7 +52,7 @@ class SearchResult(NamedTuple):
 class SeedResults(NamedTuple):
     """Results of one seed sample, one for each replica, and which model gives its label."""
 
-    outcomes: tuple[SearchResult, ...]
+    outcomes: tuple[ComparedSearch, ...]
     original_right: bool | None = None
     deployed_right: bool | None = None
 
@@ -111,12 +111,12 @@ def read_campaign(store: Store) -> CandidateCampaign:
     expected: dict[str, int] = defaultdict(int)
     for seed in seeds.values():
         expected[seed.sample] += 1
-    ended: dict[str, list[SearchResult]] = defaultdict(list)
+    ended: dict[str, list[ComparedSearch]] = defaultdict(list)
     right: dict[str, tuple[bool | None, bool | None]] = {}
     for outcome in store.outcomes():
         of = seeds.get((outcome.replica, outcome.seed_id))
         if of is not None:
-            ended[of.sample].append(_search_result(outcome, of, search.max_queries))
+            ended[of.sample].append(_compared_search(outcome, of, search.max_queries))
             right.setdefault(of.sample, _right(of))
     done, unanswered = {}, 0
     for sample, outcomes in ended.items():
@@ -144,7 +144,7 @@ def read_campaign(store: Store) -> CandidateCampaign:
     )
 
 
-def _search_result(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> SearchResult:
+def _compared_search(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -> ComparedSearch:
     original, deployed = outcome.original, outcome.deployed
     deviates = outcome.status is Status.SEED_DEVIATES
     if deviates and seed.outputs is not None:
@@ -164,7 +164,7 @@ def _search_result(outcome: OutcomeRecord, seed: SeedRecord, max_queries: int) -
         queries = outcome.first_queries
     else:
         queries = max(outcome.search_queries, max_queries)
-    return SearchResult(
+    return ComparedSearch(
         status=outcome.status,
         searched=outcome.searched,
         queries=float(queries),
@@ -293,5 +293,5 @@ def accuracy_of(right: Sequence[bool | None]) -> Accuracy | None:
     )
 
 
-def _mean(outcomes: Sequence[SearchResult], name: str) -> float:
+def _mean(outcomes: Sequence[ComparedSearch], name: str) -> float:
     return float(np.mean([getattr(one, name) for one in outcomes]))
