@@ -199,7 +199,7 @@ class Bench:
             self.first,
             self.reopen,
             rng=random.Random(7),
-            tell=self.told.append,
+            on_notice=self.told.append,
             clock=lambda: self.now,
             background=self.steps,
         )

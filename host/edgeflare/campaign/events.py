@@ -125,7 +125,7 @@ class Reporter:
         self._live = live
         self.tick()
 
-    def uploading(self, text: str) -> None:
+    def show_upload(self, text: str) -> None:
         """Show an upload; from any thread, while no other event comes."""
         with self._lock:
             self._progress(Stage("device", text))

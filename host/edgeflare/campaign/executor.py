@@ -194,8 +194,8 @@ def _open_fleet(
         config,
         owner,
         ask=ask,
-        uploading=reporter.uploading,
-        tell=reporter.queue_notice,
+        on_upload=reporter.show_upload,
+        on_notice=reporter.queue_notice,
         connect=connect,
         need_all=need_all,
     )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Prompt: TypeAlias = Callable[[str], str | None]
 Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
-Tell: TypeAlias = Callable[[str], None]
+OnNotice: TypeAlias = Callable[[str], None]
 
 
 class LeaseOwner(NamedTuple):
@@ -95,19 +95,19 @@ class Fleet(AbstractContextManager["Fleet"]):
         owner: LeaseOwner,
         *,
         ask: Prompt | None = None,
-        uploading: Tell = _ignore,
-        tell: Tell = _ignore,
+        on_upload: OnNotice = _ignore,
+        on_notice: OnNotice = _ignore,
         connect: Connect = connect,
         need_all: bool,
     ) -> "Fleet":
         """Open all devices in parallel; without `need_all` those that can be.
 
-        `ask` is called once for each question. `uploading` is called with uploads, `tell` with lost
-        and reconnected devices, both from other threads. Raises what `open_device` raises.
+        `ask` is called once for each question. `on_upload` is called with uploads, `on_notice` with
+        lost and reconnected devices, both from other threads. Raises what `open_device` raises.
         """
         prompts = PromptCache(ask) if ask is not None else None
 
-        def opener(device: Device, progress: Tell | None = None) -> DeviceSession:
+        def opener(device: Device, progress: OnNotice | None = None) -> DeviceSession:
             return open_device(
                 device,
                 config.deployed.path,
@@ -121,7 +121,7 @@ class Fleet(AbstractContextManager["Fleet"]):
 
         def attempt(device: Device) -> DeviceSession | EdgeFlareError:
             try:
-                return opener(device, uploading)
+                return opener(device, on_upload)
             except EdgeFlareError as error:
                 return error
 
@@ -140,7 +140,7 @@ class Fleet(AbstractContextManager["Fleet"]):
                 session,
                 partial(opener, device),
                 rng=random.Random(f"{owner.id}/{device.name}"),  # noqa: S311 - spreads retries
-                tell=tell,
+                on_notice=on_notice,
             )
             for device, session in zip(devices, opened, strict=True)
             if isinstance(session, DeviceSession)

@@ -37,7 +37,7 @@ class Bench:
             reopen(),
             reopen,
             rng=random.Random(1),
-            tell=self.told.append,
+            on_notice=self.told.append,
             backoff=Backoff(0.01, 0.1),
         )
         self.reconnecting.configure(spec, "total")

@@ -1,4 +1,4 @@
-"""A reconnecting session against a plain model: each request settled once and rightly, order kept, none lost."""
+"""A reconnecting session against a plain model: requests settled once, rightly and in order."""
 
 import random
 from collections.abc import Callable
@@ -55,7 +55,7 @@ class SteadyMachine(RuleBasedStateMachine):
             self.session,
             self.reopen,
             rng=random.Random(1),
-            tell=self.told.append,
+            on_notice=self.told.append,
             clock=lambda: float(len(self.steps.waits)),
             background=self.steps,
         )

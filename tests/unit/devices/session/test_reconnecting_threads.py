@@ -1,4 +1,4 @@
-"""A reconnecting session under many threads and many failures: each request answered once and rightly."""
+"""A reconnecting session under threads and failures: each request answered once and rightly."""
 
 import random
 import threading
