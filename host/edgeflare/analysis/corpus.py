@@ -20,7 +20,7 @@ from edgeflare.analysis.corpus_import import (
 )
 from edgeflare.campaign.replay.results import replay_fact, replayed_inputs
 from edgeflare.errors import UsageError
-from edgeflare.store import Store, opened
+from edgeflare.store import Store, open_store
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import Added, CorpusCampaign, CorpusRemoved, DeviceAnswer
 
@@ -67,7 +67,7 @@ def add_to_corpus(
     Raises UsageError where the inputs' shape or the number of classes is another than the corpus',
     or the models are speech recognisers, which have no classes, and StoreError.
     """
-    with opened(campaign) as store:
+    with open_store(campaign) as store:
         check_classes(store)
         name = model or model_name(store)
         with _in_corpus(corpus, per_pair) as into:
@@ -91,7 +91,7 @@ def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | Non
     corpus; None: by its file's name. Raises StoreError where it is no replay, or a folder can't be
     used, UsageError for transcripts.
     """
-    with opened(replay) as store, _in_corpus(corpus, create=False) as into:
+    with open_store(replay) as store, _in_corpus(corpus, create=False) as into:
         replay_fact(store)
         check_classes(store)
         return into.add_answers(answers_of(store, model or model_name(store)))

@@ -86,7 +86,7 @@ def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
         ) from error
 
 
-def disk_full(folder: Path) -> DiskFullError:
+def disk_full_error(folder: Path) -> DiskFullError:
     """Return the error that says that no space is left."""
     return DiskFullError(
         f"no space is left on the disk of {folder}; what was found so far is kept there: "
@@ -104,7 +104,7 @@ def disk_full_at_start(folder: Path) -> DiskFullError:
 
 def _of_files(error: OSError, folder: Path) -> StoreError:
     if is_disk_full(error):
-        return disk_full(folder)
+        return disk_full_error(folder)
     names = (error.filename2, error.filename)  # the new name of a file before its present one
     name = next((str(one) for one in names if one is not None), str(folder))
     where = name if name == str(folder) else f"{name} in the folder {folder}"
@@ -116,7 +116,7 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
     text = str(cause).lower()
     for_want_of_space = "disk i/o" in text or "unable to open database file" in text
     if "disk is full" in text or (for_want_of_space and _nothing_free(folder)):
-        return disk_full(folder)
+        return disk_full_error(folder)
     for part, sentence in _SQLITE_SENTENCES:
         if part in text:
             return StoreError(f"{folder} {sentence}")

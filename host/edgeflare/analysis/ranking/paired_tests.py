@@ -79,7 +79,7 @@ def _fewest_seeds(level: float) -> int:
     return 1 + math.ceil(-math.log2(1 - level))
 
 
-def expanded(level: float, seeds: int) -> float:
+def expand_level(level: float, seeds: int) -> float:
     """Return the level of a percentile interval that holds the mean of so many values at `level`.
 
     The percentiles alone are too narrow for few values (Hesterberg, 2015: the expanded percentile
@@ -105,7 +105,7 @@ def _duel(
     level: float,
     more_is_better: bool,
 ) -> Duel:
-    wider = expanded(level, differences.size)
+    wider = expand_level(level, differences.size)
     outside = max(1 - wider, 2 * _DRAWS_OUTSIDE / _MOST_DRAWS)  # of 2 seeds `wider` is 1
     draws = max(_DRAWS, math.ceil(2 * _DRAWS_OUTSIDE / outside))
     p = permutation_p(tested, alpha=1 - level)

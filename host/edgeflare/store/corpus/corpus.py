@@ -241,8 +241,8 @@ class Corpus(StoredFolder):
         One that is there to the bit is there once: it counts as seen again. Of one seed input and
         one pair of classes at most `per_pair` stay: the first, the nearest to the seed (least
         L2) and the severest (largest smaller margin); others are near duplicates. Each is also an
-        answer of its target, see `add_answers`. `read` gives the sample of a digest,
-        `form` is that of all of them. `campaign` says where they come from: what is known of an
+        answer of its target, see `add_answers`. `read` gives the sample of a digest, `form` is that
+        of all of them. `campaign` says where they come from: what is known of an
         earlier time is replaced, and what became of them is filled in.
 
         The same again changes nothing. What was added is on disk when this returns; a process

@@ -29,7 +29,8 @@ with Corpus.open(Path(sys.argv[1]), create=True) as corpus:
         some = [trigger_record(value, seed=number, l2=1 / (1 + value)) for value in values]
         add(corpus, *some, values=[*values, 1000 + number])
         print("added", number, flush=True)
-        corpus.add_answers([device_answer(values[-1], deviated=False, at=START + timedelta(days=300))])
+        later = START + timedelta(days=300)
+        corpus.add_answers([device_answer(values[-1], deviated=False, at=later)])
         print("noted", number, flush=True)
         if number % 5 == 4:
             corpus.remove(fixed_for=0)
